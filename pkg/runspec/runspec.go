@@ -1,0 +1,75 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runspec is the contract between an executor, which starts a worker,
+// and the worker: environment names, the credentials document, exit codes and
+// the termination message. Both executors (Kubernetes Job, local process) and
+// the one worker program use it, and nothing else.
+package runspec
+
+// Environment variables that an executor sets. They win over the task's own.
+const (
+	EnvTaskName      = "PLATFORM_TASK_NAME"
+	EnvTaskNamespace = "PLATFORM_TASK_NAMESPACE"
+	EnvTaskUID       = "PLATFORM_TASK_UID"
+	// EnvAttempt is the number of this attempt, from 1. It is part of the
+	// worker's de-duplication keys.
+	EnvAttempt = "PLATFORM_TASK_ATTEMPT"
+	// EnvControllerURL is the API server, for example https://127.0.0.1:7443.
+	EnvControllerURL = "PLATFORM_CONTROLLER_URL"
+	// EnvCAFile is the CA bundle that the API server's certificate is checked with.
+	EnvCAFile = "PLATFORM_CA_FILE"
+	// EnvCredentials says where Credentials come from: CredentialsStdin, or a file.
+	EnvCredentials = "PLATFORM_CREDENTIALS"
+	// EnvTokenPath is a file with the worker's token, for projected tokens that
+	// rotate. It wins over Credentials.Token.
+	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH"
+	// EnvWorkDir is the only folder, beside the system's temporary one, that file tools may touch.
+	EnvWorkDir = "PLATFORM_WORK_DIR"
+	// EnvArtifactsDir is the folder whose files are uploaded as artifacts at the end.
+	EnvArtifactsDir = "PLATFORM_ARTIFACTS_DIR"
+	// EnvTerminationLog is the file that the worker writes its Termination to.
+	EnvTerminationLog = "PLATFORM_TERMINATION_LOG"
+	// EnvHostCommands is "true" when the operator allowed container tasks to
+	// run as commands of the host.
+	EnvHostCommands = "PLATFORM_ALLOW_HOST_COMMANDS"
+)
+
+// CredentialsStdin as value of EnvCredentials: one JSON document on standard
+// input, so that no secret is in the environment, in a file or in an argument.
+const CredentialsStdin = "stdin"
+
+// Credentials are the secrets of one run. They are never stored.
+type Credentials struct {
+	// Token authenticates the worker to the API server.
+	Token string `json:"token,omitempty"`
+	// ProviderKeys holds the API key of each Provider, by name.
+	ProviderKeys map[string]string `json:"providerKeys,omitempty"`
+	// ToolKeys holds the credential of each custom Tool that has an authSecretRef, by Tool name.
+	ToolKeys map[string]string `json:"toolKeys,omitempty"`
+	// SearchKey is the bearer token of the search service behind web_search.
+	SearchKey string `json:"searchKey,omitempty"`
+}
+
+// Exit codes of the worker.
+const (
+	// ExitSucceeded: the work is done and the result was accepted by the API.
+	ExitSucceeded = 0
+	// ExitFailed: the work failed; the Termination says why.
+	ExitFailed = 1
+	// ExitUsage: the worker was started wrongly.
+	ExitUsage = 2
+	// ExitUnavailable: the API or the model could not be reached; trying again may help.
+	ExitUnavailable = 75
+)
+
+// Termination is what the worker leaves in EnvTerminationLog, as JSON of at
+// most 4096 bytes.
+type Termination struct {
+	// Reason is one CamelCase word, for a condition.
+	Reason string `json:"reason"`
+	// Message is redacted text for people.
+	Message string `json:"message,omitempty"`
+	// ExitCode is the code the worker exits with.
+	ExitCode int `json:"exitCode"`
+}
