@@ -1,0 +1,67 @@
+# Everything a person or CI does with this repository. `make` alone prints help.
+SHELL      := /bin/bash
+OUT        := _output
+BIN        := $(OUT)/bin
+GO         ?= go
+ROUNDS     ?= 5
+ROWS       ?= .
+KUBE       := v1.37.2
+TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
+KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
+
+help: ## print this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## build every program into _output/bin
+	$(GO) build -trimpath -o $(BIN)/ ./cmd/...
+
+kubectl: ## build the real kubectl that demo and tests use
+	cd test/kubectl && $(GO) build -trimpath -ldflags "$(KUBE_LD)" -o ../../$(BIN)/kubectl .
+
+etcd: ## build the real etcd that the benchmark compares with
+	cd test/bench/etcd && $(GO) build -trimpath -o ../../../$(BIN)/etcd go.etcd.io/etcd/server/v3
+
+scriptedmodel: ## build the scripted stand-in for a model vendor
+	$(GO) build -trimpath -o $(BIN)/ ./test/scriptedmodel
+
+generate: ## write all generated code anew
+	hack/update-codegen.sh
+
+verify: ## fail if generated code or go.mod is not current
+	hack/verify.sh
+
+lint: ## vet and golangci-lint, at the pinned version
+	$(GO) vet ./...
+	$(TOOLS) golangci-lint config verify
+	$(TOOLS) golangci-lint run ./...
+
+test: build kubectl scriptedmodel ## all tests: unit, conformance, integration, and the kubectl dialogue
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test ./...
+
+race: ## unit and integration tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race ./pkg/... ./test/integration/...
+
+fuzz: ## each fuzz test for a few seconds
+	hack/fuzz.sh
+
+bench: build etcd ## our store beside etcd, events beside fsync; writes _output/bench.json
+	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -rows '$(ROWS)' -out $(OUT)/bench.json
+
+robustness: build ## kill -9 under load; ROUNDS=n
+	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test -count=1 -v -timeout 60m ./test/robustness
+
+e2e: build kubectl scriptedmodel ## the kubectl dialogue and whole runs against real processes
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v ./test/e2e
+
+demo: build kubectl scriptedmodel ## one task from kubectl apply to its result; nothing is left running
+	hack/demo.sh
+
+run: build kubectl scriptedmodel ## start the server on ./_data and leave it running
+	hack/run.sh
+
+clean: ## remove what was built
+	rm -rf $(OUT)

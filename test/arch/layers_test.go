@@ -1,0 +1,284 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arch tests the shape of the code base: who may import whom, as
+// ARCHITECTURE.md says it, and what every package, file and kind must have.
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/platform-ai/platform"
+	root   = "../.."
+)
+
+// sourceFile is one non-test Go file of the product.
+type sourceFile struct {
+	pkg       string // folder below the root, with slashes
+	path      string
+	lines     int
+	generated bool
+	doc       bool // has a package comment
+	main      bool
+	imports   []string
+}
+
+// sources reads every non-test Go file below the given folders of the root.
+func sources(t *testing.T, folders ...string) []sourceFile {
+	t.Helper()
+	var files []sourceFile
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() {
+				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+					return filepath.SkipDir // a module of its own
+				}
+				return nil
+			}
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			files = append(files, parse(t, path))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(files) == 0 {
+		t.Fatalf("no Go files below %v", folders)
+	}
+	return files
+}
+
+func parse(t *testing.T, path string) sourceFile {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, data, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := sourceFile{
+		pkg: filepath.ToSlash(filepath.Dir(rel)), path: filepath.ToSlash(rel), lines: strings.Count(string(data), "\n"),
+		generated: ast.IsGenerated(f), doc: f.Doc != nil && f.Doc.Text() != "", main: f.Name.Name == "main",
+	}
+	for _, imp := range f.Imports {
+		p, err := strconv.Unquote(imp.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src.imports = append(src.imports, p)
+	}
+	return src
+}
+
+// rules are the layers block of ARCHITECTURE.md.
+type rules struct {
+	layers [][]string // patterns, lowest layer first
+	only   []rule     // packages besides from may not import to
+	never  []rule     // from may not import to
+}
+
+type rule struct{ from, to []string }
+
+func readRules(t *testing.T) rules {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(data), "```layers\n")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no layers block")
+	}
+	block, _, _ = strings.Cut(block, "```")
+	var r rules
+	for line := range strings.Lines(block) {
+		line = strings.TrimSpace(line)
+		kind, rest, _ := strings.Cut(line, " ")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case kind == "only" || kind == "never":
+			from, to, ok := strings.Cut(rest, " : ")
+			if !ok {
+				t.Fatalf("no colon in rule %q", line)
+			}
+			ru := rule{from: fields(from), to: fields(to)}
+			if kind == "only" {
+				r.only = append(r.only, ru)
+			} else {
+				r.never = append(r.never, ru)
+			}
+		default:
+			r.layers = append(r.layers, fields(line))
+		}
+	}
+	return r
+}
+
+func fields(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// match tells whether a folder or import path fits a pattern: "a/b" itself,
+// "a/*" the children of a, "a/**" a and all below it.
+func match(pattern, path string) bool {
+	if base, ok := strings.CutSuffix(pattern, "/**"); ok {
+		return path == base || strings.HasPrefix(path, base+"/")
+	}
+	if base, ok := strings.CutSuffix(pattern, "/*"); ok {
+		rest, ok := strings.CutPrefix(path, base+"/")
+		return ok && !strings.Contains(rest, "/")
+	}
+	return pattern == path
+}
+
+func matchAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, path) })
+}
+
+// layerOf is the index of the layer of a package: a literal line wins over a pattern.
+func (r rules) layerOf(pkg string) int {
+	found := -1
+	for i, patterns := range r.layers {
+		if slices.Contains(patterns, pkg) {
+			return i
+		}
+		if found < 0 && matchAny(patterns, pkg) {
+			found = i
+		}
+	}
+	return found
+}
+
+func TestLayers(t *testing.T) {
+	r := readRules(t)
+	for _, f := range sources(t, "pkg", "cmd") {
+		at := r.layerOf(f.pkg)
+		if at < 0 {
+			t.Errorf("%s: package %s has no layer in ARCHITECTURE.md", f.path, f.pkg)
+			continue
+		}
+		for _, imp := range f.imports {
+			own, isOwn := strings.CutPrefix(imp, module+"/")
+			target := imp
+			if isOwn {
+				target = own
+				if to := r.layerOf(own); own != f.pkg && to >= at && !sameTree(r.layers[at], f.pkg, own) {
+					t.Errorf("%s imports %s, which is not in a lower layer", f.path, own)
+				}
+			}
+			for _, ru := range r.only {
+				if matchAny(ru.to, target) && !matchAny(ru.from, f.pkg) {
+					t.Errorf("%s imports %s, which only %v may", f.path, imp, ru.from)
+				}
+			}
+			for _, ru := range r.never {
+				if matchAny(ru.from, f.pkg) && matchAny(ru.to, target) {
+					t.Errorf("%s imports %s, which it may never", f.path, imp)
+				}
+			}
+		}
+	}
+}
+
+// sameTree tells whether one "**" pattern of the layer covers both packages:
+// inside such a tree, which is one unit, imports are free.
+func sameTree(patterns []string, a, b string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		return strings.HasSuffix(p, "/**") && match(p, a) && match(p, b)
+	})
+}
+
+func TestPackageComments(t *testing.T) {
+	comments := map[string][]string{}
+	for _, f := range sources(t, "pkg", "cmd", "test") {
+		if f.generated {
+			continue
+		}
+		if _, ok := comments[f.pkg]; !ok {
+			comments[f.pkg] = nil
+		}
+		if f.doc {
+			comments[f.pkg] = append(comments[f.pkg], f.path)
+		}
+	}
+	for pkg, in := range comments {
+		if len(in) != 1 {
+			t.Errorf("package %s has %d package comments, want 1: %v", pkg, len(in), in)
+		}
+	}
+}
+
+// maxLines is the hard cap of a hand-written file; a larger one holds two things.
+const maxLines, maxTestLines = 600, 800
+
+func TestFileSizes(t *testing.T) {
+	for _, f := range sources(t, "pkg", "cmd", "test") {
+		if !f.generated && f.lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d", f.path, f.lines, maxLines)
+		}
+		if f.main && strings.HasPrefix(f.pkg, "cmd/") && f.lines > 60 {
+			t.Errorf("%s has %d lines: a main does flags, options and Run", f.path, f.lines)
+		}
+	}
+	for _, folder := range []string{"pkg", "cmd", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if n := strings.Count(string(data), "\n"); n > maxTestLines {
+				t.Errorf("%s has %d lines, more than %d", path, n, maxTestLines)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"pkg/event", "pkg/event", true},
+		{"pkg/event", "pkg/events", false},
+		{"pkg/tool/*", "pkg/tool/file", true},
+		{"pkg/tool/*", "pkg/tool", false},
+		{"pkg/tool/*", "pkg/tool/file/deep", false},
+		{"pkg/generated/**", "pkg/generated/a/b", true},
+		{"pkg/generated/**", "pkg/generated", true},
+		{"k8s.io/apiserver/**", "k8s.io/apiserverx", false},
+	} {
+		if got := match(tc.pattern, tc.path); got != tc.want {
+			t.Errorf("match(%q, %q) = %v, want %v", tc.pattern, tc.path, got, tc.want)
+		}
+	}
+}

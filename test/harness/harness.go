@@ -1,0 +1,230 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package harness runs the built programs as real processes on loopback for the
+// end-to-end and robustness tests: the standalone server, the scripted model
+// and kubectl. Every process is stopped by its own pid.
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds a start: far above what a start takes on a busy machine.
+const startTimeout = 2 * time.Minute
+
+// Bin returns the path of a built program. The folder comes from PLATFORM_BIN,
+// which make sets; a test is skipped where it is not set outside CI.
+func Bin(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("PLATFORM_BIN")
+	if dir == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("PLATFORM_BIN is not set: run through make")
+		}
+		t.Skip("PLATFORM_BIN is not set: run through make")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("program %s is not built: %v", name, err)
+	}
+	return path
+}
+
+// Process is a running program whose standard output is read line by line.
+type Process struct {
+	cmd    *exec.Cmd
+	output *log
+	done   chan struct{} // closed when the process has ended and was reaped
+	err    error         // its exit, set before done is closed
+}
+
+// Start runs a program. Its output goes to the test's log when the test failed.
+func Start(t testing.TB, env []string, name string, args ...string) *Process {
+	t.Helper()
+	p := &Process{cmd: exec.Command(name, args...), output: newLog(), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		p.output.close()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.Stop()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", filepath.Base(name), p.output.String())
+		}
+	})
+	return p
+}
+
+// Pid is the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Output is all that the process has printed so far.
+func (p *Process) Output() string { return p.output.String() }
+
+// Await returns the first line of output that holds text.
+func (p *Process) Await(t testing.TB, text string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	line, err := p.output.await(ctx, text)
+	if err != nil {
+		t.Fatalf("%s printed no %q: %v\n%s", filepath.Base(p.cmd.Path), text, err, p.output.String())
+	}
+	return line
+}
+
+// Stop ends the process with SIGTERM, waits for it and returns how it ended.
+func (p *Process) Stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	return p.err
+}
+
+// Kill ends the process with SIGKILL and waits for it.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Wait returns how the process ended.
+func (p *Process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Server is a running platform-standalone.
+type Server struct {
+	*Process
+	DataDir    string
+	Kubeconfig string
+	args       []string
+	home       string // of kubectl: its discovery cache
+}
+
+// StartServer starts platform-standalone on dir, on a free port, and waits until it is ready.
+func StartServer(t testing.TB, dir string, args ...string) *Server {
+	t.Helper()
+	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, home: t.TempDir()}
+	s.start(t)
+	return s
+}
+
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	args := append([]string{"--data-dir", s.DataDir, "--secure-port", "0"}, s.args...)
+	s.Process = Start(t, nil, Bin(t, "platform-standalone"), args...)
+	s.Await(t, "ready")
+}
+
+// Restart starts the server again on its folder after it was stopped or killed.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.start(t)
+}
+
+// Result is what one command did.
+type Result struct {
+	Output string // standard output and error, as a terminal shows them
+	Code   int
+}
+
+// Shell runs a line of shell with the built programs first on the PATH and the
+// server's kubeconfig.
+func (s *Server) Shell(t testing.TB, line string) Result {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+	cmd.Env = s.Env(t)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// Env is the environment of a client of the server.
+func (s *Server) Env(t testing.TB) []string {
+	t.Helper()
+	return append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HOME="+s.home,
+		"PATH="+filepath.Dir(Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
+}
+
+// log keeps what a process prints and lets a reader wait for a line.
+type log struct {
+	mu     sync.Mutex // guards the rest
+	buf    bytes.Buffer
+	change chan struct{} // closed and replaced on each write
+	ended  bool
+}
+
+var _ io.Writer = (*log)(nil)
+
+func newLog() *log { return &log{change: make(chan struct{})} }
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
+	return l.buf.Write(p)
+}
+
+func (l *log) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.wake()
+}
+
+func (l *log) wake() {
+	close(l.change)
+	l.change = make(chan struct{})
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *log) await(ctx context.Context, text string) (string, error) {
+	for {
+		l.mu.Lock()
+		all, change, ended := l.buf.String(), l.change, l.ended
+		l.mu.Unlock()
+		lines := bufio.NewScanner(strings.NewReader(all))
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return lines.Text(), nil
+			}
+		}
+		if ended {
+			return "", errors.New("the process ended")
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
