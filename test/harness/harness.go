@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,22 +118,37 @@ type Server struct {
 	DataDir    string
 	Kubeconfig string
 	args       []string
+	port       string // the same after a restart, as clients know it
 	home       string // of kubectl: its discovery cache
 }
 
-// StartServer starts platform-standalone on dir, on a free port, and waits until it is ready.
+// StartServer starts platform-standalone on dir, on a port of its own, and waits until it is ready.
 func StartServer(t testing.TB, dir string, args ...string) *Server {
 	t.Helper()
-	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, home: t.TempDir()}
+	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: freePort(t), home: t.TempDir()}
 	s.start(t)
 	return s
 }
 
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	args := append([]string{"--data-dir", s.DataDir, "--secure-port", "0"}, s.args...)
+	args := append([]string{"--data-dir", s.DataDir, "--secure-port", s.port}, s.args...)
 	s.Process = Start(t, nil, Bin(t, "platform-standalone"), args...)
 	s.Await(t, "ready")
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // Restart starts the server again on its folder after it was stopped or killed.

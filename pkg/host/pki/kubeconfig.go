@@ -1,0 +1,52 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const contextName = "platform"
+
+// WriteKubeconfig writes, with mode 0600, a kubeconfig file with which the
+// administrator reaches the server. Certificates are embedded, so the file
+// works wherever it is copied. A file with the same content is left alone.
+func (a *Authority) WriteKubeconfig(path, server string) error {
+	a.mu.RLock()
+	c := clientcmdapi.NewConfig()
+	c.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: a.ca.certPEM}
+	c.AuthInfos[AdminName] = &clientcmdapi.AuthInfo{ClientCertificateData: a.admin.certPEM, ClientKeyData: a.admin.keyPEM}
+	c.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: AdminName, Namespace: "default"}
+	c.CurrentContext = contextName
+	b, err := clientcmd.Write(*c)
+	a.mu.RUnlock()
+	if err != nil {
+		return fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	old, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(old, b) {
+		return nil
+	}
+	return writeFile(path, b)
+}
+
+// AdminConfig is the client configuration of the administrator, the same as in
+// the kubeconfig file.
+func (a *Authority) AdminConfig(server string) *rest.Config {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return &rest.Config{Host: server, TLSClientConfig: rest.TLSClientConfig{
+		CAData:   slices.Clone(a.ca.certPEM),
+		CertData: slices.Clone(a.admin.certPEM),
+		KeyData:  slices.Clone(a.admin.keyPEM),
+	}}
+}

@@ -1,0 +1,297 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pki keeps the keys and certificates of a standalone host in one
+// folder: a certificate authority, the serving certificate, the administrator's
+// client certificate and the key that signs ServiceAccount tokens.
+//
+// Everything is made once and reused. A leaf is made again when it is about to
+// expire, when its names changed or when its pair is damaged by a missing
+// half; the authority is renewed with its own key, so that what it signed
+// before stays valid. Every file is readable by its owner only. A file that
+// exists and cannot be read as what it should be is an error, never replaced:
+// it may be the only copy.
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/clock"
+)
+
+// AdminName and AdminGroup identify the administrator whose certificate is in
+// the generated kubeconfig. The group is Kubernetes' superuser group.
+const (
+	AdminName  = "platform-admin"
+	AdminGroup = "system:masters"
+)
+
+const (
+	caLife   = 10 * 365 * 24 * time.Hour
+	leafLife = 365 * 24 * time.Hour
+	// A certificate is made again when less than a third of its life is left,
+	// so that a host that starts once a month never meets an expired one.
+	renewDivisor = 3
+	// backdate tolerates a client whose clock is a little behind.
+	backdate = 5 * time.Minute
+
+	caName      = "ca"
+	servingName = "serving"
+	adminName   = "admin"
+	saKeyFile   = "sa.key"
+)
+
+// ErrNoKey means that the authority's certificate is there but its key is not,
+// so nothing can be signed.
+var ErrNoKey = errors.New("pki: the certificate authority's key is missing")
+
+// Options says where the files are and for which names the server answers.
+type Options struct {
+	// Dir is made with mode 0700 if it does not exist.
+	Dir string
+	// Hosts are more DNS names or IP addresses of the server. localhost,
+	// 127.0.0.1, ::1 and the host's own name are always there.
+	Hosts []string
+	// Clock decides what has expired. Default: the real clock.
+	Clock clock.PassiveClock
+}
+
+// Authority is the opened folder. Its methods may be called concurrently.
+type Authority struct {
+	dir   string
+	clock clock.PassiveClock
+	hosts names
+
+	mu sync.RWMutex // guards ca, admin; the key of ca never changes
+	ca pair
+	// admin is kept in memory because it is embedded in kubeconfig files.
+	admin pair
+	saKey *ecdsa.PrivateKey
+}
+
+// Open reads the folder, makes what is missing and renews what is about to
+// expire. The error names the file that is in the way.
+func Open(o Options) (*Authority, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("pki folder: %w", err)
+	}
+	if err := os.Chmod(o.Dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
+		return nil, fmt.Errorf("pki folder: %w", err)
+	}
+	a := &Authority{dir: o.Dir, clock: o.Clock, hosts: serverNames(o.Hosts)}
+	if _, err := a.Renew(); err != nil {
+		return nil, err
+	}
+	key, err := loadOrMakeKey(a.path(saKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	a.saKey = key
+	return a, nil
+}
+
+// Renew makes again whatever is missing or about to expire and reports whether
+// it wrote anything. A long-running server calls it now and then; it then
+// writes its kubeconfig again and reloads the serving files.
+func (a *Authority) Renew() (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changedCA, err := a.renewCA()
+	if err != nil {
+		return false, err
+	}
+	_, changedServing, err := a.renewLeaf(servingName, a.hosts.servingTemplate(), func(c *x509.Certificate) bool {
+		return a.hosts.match(c)
+	})
+	if err != nil {
+		return false, err
+	}
+	admin, changedAdmin, err := a.renewLeaf(adminName, clientTemplate(AdminName, []string{AdminGroup}), func(c *x509.Certificate) bool {
+		return c.Subject.CommonName == AdminName && slices.Equal(c.Subject.Organization, []string{AdminGroup})
+	})
+	if err != nil {
+		return false, err
+	}
+	a.admin = admin
+	return changedCA || changedServing || changedAdmin, nil
+}
+
+// CAFile is the path of the authority's certificate, which verifies both the
+// server and client certificates.
+func (a *Authority) CAFile() string { return a.path(caName + ".crt") }
+
+// CAPEM is the content of CAFile.
+func (a *Authority) CAPEM() []byte {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Clone(a.ca.certPEM)
+}
+
+// ServingFiles are the paths of the server's certificate and key. They are
+// replaced atomically on renewal, so a watcher of the files may reload them.
+func (a *Authority) ServingFiles() (certFile, keyFile string) {
+	return a.path(servingName + ".crt"), a.path(servingName + ".key")
+}
+
+// ServiceAccountKey signs ServiceAccount tokens.
+func (a *Authority) ServiceAccountKey() *ecdsa.PrivateKey { return a.saKey }
+
+// IssueClient signs a new client certificate for a user and its groups, valid
+// for a year, and returns it with its key as PEM. Nothing is stored.
+func (a *Authority) IssueClient(name string, groups []string) (certPEM, keyPEM []byte, err error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	p, err := a.issue(clientTemplate(name, groups), leafLife)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.certPEM, p.keyPEM, nil
+}
+
+func (a *Authority) path(name string) string { return filepath.Join(a.dir, name) }
+
+// fresh reports whether enough of a certificate's life is left.
+func (a *Authority) fresh(c *x509.Certificate) bool {
+	now := a.clock.Now()
+	return !now.Before(c.NotBefore) && c.NotAfter.Sub(now) > c.NotAfter.Sub(c.NotBefore)/renewDivisor
+}
+
+// renewCA loads the authority, or makes it, or renews its certificate with the
+// same key. The caller holds mu.
+func (a *Authority) renewCA() (bool, error) {
+	p, err := a.load(caName)
+	switch {
+	case err != nil:
+		return false, err
+	case p.cert != nil && p.key == nil:
+		return false, fmt.Errorf("%w: restore %s, or remove %s to start with a new authority", ErrNoKey, a.path(caName+".key"), a.dir)
+	case p.cert != nil && a.fresh(p.cert) && samePublic(p.cert.PublicKey, p.key):
+		a.ca = p
+		return false, nil
+	}
+	if p.key == nil {
+		if p.key, p.keyPEM, err = newKey(); err != nil {
+			return false, err
+		}
+		if err := writeFile(a.path(caName+".key"), p.keyPEM); err != nil {
+			return false, err
+		}
+	}
+	if p.cert, p.certPEM, err = a.selfSign(p.key); err != nil {
+		return false, err
+	}
+	if err := writeFile(a.path(caName+".crt"), p.certPEM); err != nil {
+		return false, err
+	}
+	a.ca = p
+	return true, nil
+}
+
+// renewLeaf loads the pair NAME.crt, NAME.key or makes it again. fits tells
+// whether a loaded certificate still says what it should.
+func (a *Authority) renewLeaf(name string, template *x509.Certificate, fits func(*x509.Certificate) bool) (pair, bool, error) {
+	p, err := a.load(name)
+	if err != nil {
+		return pair{}, false, err
+	}
+	if p.cert != nil && p.key != nil && a.fresh(p.cert) && fits(p.cert) &&
+		samePublic(p.cert.PublicKey, p.key) && p.cert.CheckSignatureFrom(a.ca.cert) == nil {
+		return p, false, nil
+	}
+	if p, err = a.issue(template, leafLife); err != nil {
+		return pair{}, false, err
+	}
+	// The key first: a crash between the two leaves a mismatched pair, which
+	// the next start recognises and makes again.
+	if err := writeFile(a.path(name+".key"), p.keyPEM); err != nil {
+		return pair{}, false, err
+	}
+	if err := writeFile(a.path(name+".crt"), p.certPEM); err != nil {
+		return pair{}, false, err
+	}
+	return p, true, nil
+}
+
+// pair is a certificate with its key; a half that does not exist is nil.
+type pair struct {
+	cert            *x509.Certificate
+	key             *ecdsa.PrivateKey
+	certPEM, keyPEM []byte
+}
+
+func (a *Authority) load(name string) (pair, error) {
+	var p pair
+	var err error
+	if p.certPEM, err = readFile(a.path(name + ".crt")); err != nil {
+		return pair{}, err
+	}
+	if p.certPEM != nil {
+		certs, err := cert.ParseCertsPEM(p.certPEM)
+		if err != nil {
+			return pair{}, fmt.Errorf("certificate %s: %w", a.path(name+".crt"), err)
+		}
+		p.cert = certs[0]
+	}
+	if p.keyPEM, err = readFile(a.path(name + ".key")); err != nil {
+		return pair{}, err
+	}
+	if p.keyPEM != nil {
+		if p.key, err = parseKey(a.path(name+".key"), p.keyPEM); err != nil {
+			return pair{}, err
+		}
+	}
+	return p, nil
+}
+
+func loadOrMakeKey(path string) (*ecdsa.PrivateKey, error) {
+	b, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		return parseKey(path, b)
+	}
+	key, b, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	return key, writeFile(path, b)
+}
+
+func parseKey(path string, b []byte) (*ecdsa.PrivateKey, error) {
+	k, err := keyutil.ParsePrivateKeyPEM(b)
+	if err != nil {
+		return nil, fmt.Errorf("private key %s: %w", path, err)
+	}
+	key, ok := k.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("private key %s: want ECDSA, have %T", path, k)
+	}
+	return key, nil
+}
+
+func samePublic(pub any, key crypto.Signer) bool {
+	p, ok := pub.(*ecdsa.PublicKey)
+	return ok && p.Equal(key.Public())
+}
+
+// KeyPair is the server's certificate as crypto/tls wants it.
+func (a *Authority) KeyPair() (tls.Certificate, error) {
+	certFile, keyFile := a.ServingFiles()
+	return tls.LoadX509KeyPair(certFile, keyFile)
+}

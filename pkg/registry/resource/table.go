@@ -1,0 +1,107 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
+)
+
+// Column is one column of kubectl get.
+type Column[T Object] struct {
+	// Name is the heading, in words ("Last Seen").
+	Name string
+	// Type is an OpenAPI type: string (default), integer, number or boolean.
+	Type string
+	// Description explains the column; clients show it in machine-readable tables.
+	Description string
+	// Wide shows the column only with -o wide.
+	Wide bool
+	// Value is the cell. A *metav1.Time or metav1.Time is shown as the time since then.
+	Value func(T) any
+}
+
+type tableConvertor[T Object] struct {
+	columns []Column[T]
+	clock   clock.PassiveClock
+}
+
+// ConvertToTable renders an object or a list with the Definition's columns.
+func (c tableConvertor[T]) ConvertToTable(_ context.Context, obj runtime.Object, opts runtime.Object) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	row := func(o runtime.Object) error {
+		t, ok := o.(T)
+		if !ok {
+			return fmt.Errorf("table of %T", o)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: c.cells(t), Object: runtime.RawExtension{Object: o}})
+		return nil
+	}
+	var err error
+	if meta.IsListType(obj) {
+		err = meta.EachListItem(obj, row)
+	} else {
+		err = row(obj)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m, err := meta.ListAccessor(obj); err == nil {
+		table.ResourceVersion, table.Continue, table.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
+	} else if m, err := meta.CommonAccessor(obj); err == nil {
+		table.ResourceVersion = m.GetResourceVersion()
+	}
+	if o, ok := opts.(*metav1.TableOptions); !ok || !o.NoHeaders {
+		table.ColumnDefinitions = c.headings()
+	}
+	return table, nil
+}
+
+func (c tableConvertor[T]) headings() []metav1.TableColumnDefinition {
+	doc := metav1.ObjectMeta{}.SwaggerDoc()
+	defs := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: doc["name"]}}
+	for _, col := range c.columns {
+		d := metav1.TableColumnDefinition{Name: col.Name, Type: col.Type, Description: col.Description}
+		if d.Type == "" {
+			d.Type = "string"
+		}
+		if col.Wide {
+			d.Priority = 1
+		}
+		defs = append(defs, d)
+	}
+	return append(defs, metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: doc["creationTimestamp"]})
+}
+
+func (c tableConvertor[T]) cells(o T) []any {
+	cells := make([]any, 0, len(c.columns)+2)
+	cells = append(cells, o.GetName())
+	for _, col := range c.columns {
+		v := col.Value(o)
+		switch t := v.(type) {
+		case metav1.Time:
+			v = c.since(t)
+		case *metav1.Time:
+			v = ""
+			if t != nil {
+				v = c.since(*t)
+			}
+		}
+		cells = append(cells, v)
+	}
+	return append(cells, c.since(o.GetCreationTimestamp()))
+}
+
+func (c tableConvertor[T]) since(t metav1.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(c.clock.Since(t.Time))
+}

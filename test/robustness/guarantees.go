@@ -1,0 +1,82 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package robustness kills real processes at random moments under load and
+// checks what clients saw against the guarantees named here. A broken guarantee
+// is an error of this list, so that a failure names what was lost.
+package robustness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The guarantees of an event stream.
+var (
+	errBrokeDurable   = errors.New("broke Durable - an acknowledged event is in the stream after a crash")
+	errBrokeOnce      = errors.New("broke Once - a retried append is stored exactly once")
+	errBrokeDense     = errors.New("broke Dense - the sequence of a stream runs from 1 without holes")
+	errBrokeStable    = errors.New("broke Stable - an event keeps the sequence and revision it was acknowledged with")
+	errBrokeResumable = errors.New("broke Resumable - a watch resumed at the last revision it saw delivers each later event exactly once, in order")
+)
+
+// record is an event as a client saw it.
+type record struct {
+	task     string
+	key      string // the de-duplication key
+	seq      int64
+	revision uint64
+}
+
+// checkStored compares what the writers were acknowledged with what is stored.
+func checkStored(acknowledged, stored []record) error {
+	byKey := map[string]record{}
+	lastSeq := map[string]int64{}
+	for _, r := range stored {
+		if first, twice := byKey[r.key]; twice && r.key != "" {
+			return fmt.Errorf("%w: key %s has seq %d and %d of %s", errBrokeOnce, r.key, first.seq, r.seq, r.task)
+		}
+		if r.key != "" {
+			byKey[r.key] = r
+		}
+		if r.seq != lastSeq[r.task]+1 {
+			return fmt.Errorf("%w: %s has %d after %d", errBrokeDense, r.task, r.seq, lastSeq[r.task])
+		}
+		lastSeq[r.task] = r.seq
+	}
+	for _, a := range acknowledged {
+		r, ok := byKey[a.key]
+		if !ok {
+			return fmt.Errorf("%w: %s/%d (%s) is lost", errBrokeDurable, a.task, a.seq, a.key)
+		}
+		if r != a {
+			return fmt.Errorf("%w: acknowledged as %+v, stored as %+v", errBrokeStable, a, r)
+		}
+	}
+	return nil
+}
+
+// checkWatched compares what one watcher got, over all its reconnections, with
+// what is stored.
+func checkWatched(watched, stored []record) error {
+	inOrder := slices.Clone(stored)
+	slices.SortFunc(inOrder, func(a, b record) int {
+		if a.revision < b.revision {
+			return -1
+		}
+		return 1
+	})
+	for i, want := range inOrder {
+		if i >= len(watched) {
+			return fmt.Errorf("%w: got %d of %d events, missing %+v", errBrokeResumable, len(watched), len(inOrder), want)
+		}
+		if watched[i] != want {
+			return fmt.Errorf("%w: event %d is %+v, want %+v", errBrokeResumable, i, watched[i], want)
+		}
+	}
+	if len(watched) > len(inOrder) {
+		return fmt.Errorf("%w: %d events too many, first %+v", errBrokeResumable, len(watched)-len(inOrder), watched[len(inOrder)])
+	}
+	return nil
+}
