@@ -1,0 +1,43 @@
+# Shared by demo.sh and run.sh: where things are, and starting what they need.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+bin=$root/_output/bin
+PATH=$bin:$PATH
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+show() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@"; }
+
+# await FILE PATTERN PID: prints FILE as PID writes it, up to the line with PATTERN.
+await() {
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    [[ $line == *$2* ]] && return 0
+  done < <(tail -n +1 --pid="$3" -f "$1" 2>/dev/null)
+  echo "process $3 ended before it was ready" >&2
+  return 1
+}
+
+# model: sets MODEL_URL, MODEL_KEY and MODEL_NAME; starts the scripted stand-in where no endpoint is given.
+model() {
+  if [[ -n ${OPENAI_API_KEY:-} ]]; then
+    MODEL_URL=${OPENAI_BASE_URL:-https://api.openai.com/v1} MODEL_KEY=$OPENAI_API_KEY MODEL_NAME=${OPENAI_MODEL:-gpt-4o-mini}
+    say "The model is $MODEL_NAME at $MODEL_URL (OPENAI_API_KEY is set)"
+  else
+    say 'No OPENAI_API_KEY is set: a scripted stand-in answers in place of a model'
+    scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" --port-file "$1/model.port" >"$1/model.log" 2>&1 &
+    model_pid=$!
+    await "$1/model.log" 'listening' "$model_pid"
+    MODEL_URL=http://127.0.0.1:$(<"$1/model.port")/v1 MODEL_KEY=scripted-key MODEL_NAME=scripted-1
+  fi
+  export MODEL_URL MODEL_KEY MODEL_NAME
+}
+
+# manifest FILE: the file with the model's settings filled in.
+manifest() {
+  local text
+  text=$(<"$1")
+  text=${text//'${MODEL_URL}'/$MODEL_URL}
+  text=${text//'${MODEL_KEY}'/$MODEL_KEY}
+  text=${text//'${MODEL_NAME}'/$MODEL_NAME}
+  printf '%s\n' "$text"
+}

@@ -1,0 +1,114 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Batch collects changes that become durable together. It is not safe for
+// concurrent use. Keys and values are copied.
+type Batch struct {
+	engine     *Engine
+	b          *pebble.Batch
+	sequencing bool
+	err        error // first error of a write; a batch with one is never applied
+}
+
+// Next assigns the next revision. It is for Txn.Sequence only: the revisions of
+// a Txn that is refused are given again. On a batch of NewBatch it returns 0.
+func (b *Batch) Next() uint64 {
+	if !b.sequencing {
+		return 0
+	}
+	b.engine.sequenced++
+	return b.engine.sequenced
+}
+
+// Set writes v under k.
+func (b *Batch) Set(k, v []byte) error { return b.note(b.b.Set(k, v, nil)) }
+
+// Delete removes k.
+func (b *Batch) Delete(k []byte) error { return b.note(b.b.Delete(k, nil)) }
+
+// DeleteRange removes every key in [lo, hi).
+func (b *Batch) DeleteRange(lo, hi []byte) error { return b.note(b.b.DeleteRange(lo, hi, nil)) }
+
+// SetDeferred returns a key and a value of the given lengths inside the batch, to
+// be filled before finish is called. Nothing else may be done with b meanwhile.
+func (b *Batch) SetDeferred(klen, vlen int) (k, v []byte, finish func() error) {
+	op := b.b.SetDeferred(klen, vlen)
+	return op.Key, op.Value, func() error { return b.note(op.Finish()) }
+}
+
+// Len is the size of the batch in bytes.
+func (b *Batch) Len() int { return b.b.Len() }
+
+func (b *Batch) note(err error) error {
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return err
+}
+
+// NewBatch returns a batch for background work that takes no revision, such as
+// dropping old versions. It must be given to Apply or Discard.
+func (e *Engine) NewBatch() (*Batch, error) {
+	if err := e.acquire(); err != nil {
+		return nil, err
+	}
+	return &Batch{engine: e, b: e.db.NewBatch()}, nil
+}
+
+// Durability says what Apply waits for.
+type Durability bool
+
+// The two durabilities.
+const (
+	Sync   Durability = true  // return after fsync
+	NoSync Durability = false // may be lost in a crash, together with all later writes or alone
+)
+
+// Apply makes b's changes, atomically, and ends b.
+func (e *Engine) Apply(b *Batch, d Durability) error {
+	defer b.Discard()
+	if b.err != nil {
+		return fmt.Errorf("apply batch: %w", b.err)
+	}
+	if f := e.failure.Load(); f != nil {
+		return f.err()
+	}
+	if err := guard(func() error { return e.db.Apply(b.b, &pebble.WriteOptions{Sync: bool(d)}) }); err != nil {
+		e.fail(err)
+		return e.failure.Load().err()
+	}
+	return nil
+}
+
+// Discard ends b without applying it. It may be called again, and after Apply.
+func (b *Batch) Discard() {
+	if b.b == nil || b.sequencing {
+		return
+	}
+	if b.engine.failure.Load() == nil {
+		b.note(b.b.Close()) //nolint:errcheck // kept in b.err; closing an unapplied batch cannot lose data
+	}
+	b.b = nil
+	b.engine.release()
+}
+
+var errPebble = errors.New("engine: pebble stopped")
+
+// guard turns Pebble's panic on a failed log write into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errPebble, r)
+		}
+	}()
+	return f()
+}

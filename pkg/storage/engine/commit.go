@@ -1,0 +1,206 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Txn is one atomic request.
+type Txn interface {
+	// Sequence runs on the commit leader, one Txn at a time, in commit order. It
+	// decides against sequenced (not merely published) state and writes to b. An
+	// error means that it wrote nothing; the Txn is then refused with that error.
+	// It must not block on another Commit.
+	Sequence(b *Batch) error
+	// Publish runs once after the batch is durable, in sequence order, never
+	// concurrently with another Publish. It makes the Txn's effect visible.
+	// Refused Txns are not published.
+	Publish()
+}
+
+// pending is a Txn on its way through the pipeline.
+type pending struct {
+	txn  Txn
+	err  error
+	last uint64 // highest revision after it was sequenced
+	lead bool   // set before wake: lead the next group instead of returning
+	wake chan struct{}
+}
+
+var wakePool = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+
+// Commit runs t through the pipeline. It returns nil when t is durable and
+// published, and Sequence's error when t was refused. An error that is ErrFailed
+// means that the disk failed: the outcome is unknown until the store is opened again.
+func (e *Engine) Commit(t Txn) error {
+	if err := e.acquire(); err != nil {
+		return err
+	}
+	defer e.release()
+	p := &pending{txn: t, wake: wakePool.Get().(chan struct{})}
+	defer wakePool.Put(p.wake)
+	e.mu.Lock()
+	e.queue = append(e.queue, p)
+	if e.leading {
+		e.mu.Unlock()
+		<-p.wake
+		if !p.lead {
+			return p.err
+		}
+	} else {
+		e.leading = true
+		e.mu.Unlock()
+	}
+	e.lead()
+	return p.err
+}
+
+// lead commits the queue as one group. The caller's Txn is the first of it.
+func (e *Engine) lead() {
+	e.mu.Lock()
+	queue := e.queue
+	e.queue = nil
+	e.mu.Unlock()
+
+	start := e.opts.Clock.Now()
+	batch := &Batch{engine: e, b: e.db.NewBatch(), sequencing: true}
+	before := e.sequenced
+	n, err := e.sequence(batch, queue)
+	group, rest := queue[:n], queue[n:]
+	size := batch.Len()
+	if err == nil {
+		err = e.persist(batch, before)
+	}
+	if err != nil {
+		e.fail(err)
+	}
+	e.metrics.group(len(group), size, e.opts.Clock.Since(start))
+	after, done := e.previous, make(chan struct{})
+	e.previous = done
+	e.handOver(rest)
+
+	<-after
+	// A group before this one may have failed after this one was synced.
+	if f := e.failure.Load(); f != nil {
+		for _, p := range group {
+			p.err = f.err()
+		}
+	} else {
+		e.publish(group)
+	}
+	close(done)
+	for _, p := range group[1:] {
+		p.wake <- struct{}{}
+	}
+	if len(group) == 1 {
+		runtime.Gosched() // let a watch that waits for this change run before its writer goes on
+	}
+}
+
+// sequence puts Txns into the batch until it is large enough, and returns how many.
+func (e *Engine) sequence(b *Batch, queue []*pending) (int, error) {
+	if f := e.failure.Load(); f != nil {
+		return len(queue), f.err()
+	}
+	for i, p := range queue {
+		count, revision := b.b.Count(), e.sequenced
+		p.err = p.txn.Sequence(b)
+		p.last = e.sequenced
+		if p.err != nil {
+			if b.b.Count() != count || b.err != nil {
+				return len(queue), fmt.Errorf("%T wrote before it refused: %w", p.txn, errors.Join(p.err, b.err))
+			}
+			e.sequenced = revision
+		}
+		if b.err != nil {
+			return len(queue), b.err
+		}
+		if b.Len() >= e.opts.GroupBytes {
+			return i + 1, nil
+		}
+	}
+	return len(queue), nil
+}
+
+// persist applies the batch and waits for its sync.
+func (e *Engine) persist(b *Batch, before uint64) error {
+	if e.sequenced != before {
+		if err := b.Set(revisionKey, binary.BigEndian.AppendUint64(nil, e.sequenced)); err != nil {
+			return err
+		}
+	}
+	if b.b.Empty() {
+		return b.b.Close()
+	}
+	start := e.opts.Clock.Now()
+	if err := guard(func() error { return e.db.ApplyNoSyncWait(b.b, pebble.Sync) }); err != nil {
+		return err
+	}
+	if err := b.b.SyncWait(); err != nil {
+		return err
+	}
+	e.metrics.syncSeconds.Observe(e.opts.Clock.Since(start).Seconds())
+	return b.b.Close()
+}
+
+// handOver makes the first waiting writer the leader. It runs after the group's
+// sync, because the groups that grow during one beat smaller ones in flight.
+func (e *Engine) handOver(rest []*pending) {
+	e.mu.Lock()
+	if len(rest) > 0 {
+		e.queue = append(rest[:len(rest):len(rest)], e.queue...)
+	}
+	var next *pending
+	if len(e.queue) > 0 {
+		next = e.queue[0]
+		next.lead = true
+	} else {
+		e.leading = false
+	}
+	e.mu.Unlock()
+	if next != nil {
+		next.wake <- struct{}{}
+	}
+}
+
+// publish makes a durable group visible. Losers of a compare-and-swap are
+// answered after it too, else they would read the old state again and spin.
+func (e *Engine) publish(group []*pending) {
+	for _, p := range group {
+		if p.err != nil {
+			continue
+		}
+		p.txn.Publish()
+		if p.last > e.published.Load() {
+			e.published.Store(p.last)
+		}
+	}
+}
+
+// Bump moves the revision by n without any other change and returns the new
+// revision. A store restored from a back-up is bumped past every revision that
+// its clients may have seen.
+func (e *Engine) Bump(n uint64) (uint64, error) {
+	t := &bump{n: n}
+	err := e.Commit(t)
+	return t.rev, err
+}
+
+type bump struct{ n, rev uint64 }
+
+func (t *bump) Sequence(b *Batch) error {
+	for range t.n {
+		t.rev = b.Next()
+	}
+	return nil
+}
+
+func (t *bump) Publish() {}

@@ -1,0 +1,303 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine is the one embedded database of the platform: a Pebble store
+// with a single revision counter and a single point where writes are put in order.
+//
+// A write is a Txn. Writers that arrive while a group is being synced form the
+// next group; the first of them leads it. The leader sequences each Txn of the
+// group against sequenced state, puts all of them into one Pebble batch, syncs
+// it once, hands leadership on and publishes the group in order. Hence
+//
+//   - order of revision = order in the write-ahead log = order of publication;
+//   - nothing is published, or acknowledged, before it is durable;
+//   - concurrent writers share one fsync, and none holds a lock during it;
+//   - after a failed write or sync nothing is acknowledged any more.
+//
+// Pebble shows a batch to readers before it is synced. A keyspace must therefore
+// bound its reads by what it published (Publish, Advance), never read "latest".
+//
+// The engine knows nothing of what keys mean beyond their first byte, which names
+// the keyspace; FORMAT.md draws them all.
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// FS is the file system that the store lives on.
+type FS = vfs.FS
+
+// Options of an Engine. The zero value of every field but Dir is usable.
+type Options struct {
+	// Dir is the store's directory. It is created if it does not exist; its parent must exist.
+	Dir string
+	// FS is the file system. Default: the disk.
+	FS FS
+	// BlockCacheBytes bounds the cache of blocks read. It is filled on use. Default: 64 MiB.
+	BlockCacheBytes int64
+	// MemTableBytes is the size that a memtable grows to under load; it starts at
+	// 256 KiB, and up to four exist. Default: 32 MiB.
+	MemTableBytes int64
+	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
+	GroupBytes int
+	// Clock measures commit durations. Default: the real clock.
+	Clock clock.PassiveClock
+	// Registerer, where set, gets the store's metrics until Close.
+	Registerer prometheus.Registerer
+	// OnFatal is called once, with the store's locks held, when the disk failed in
+	// a way that leaves the outcome of a write unknown. It should end the process.
+	// Default: log the error and exit with status 1.
+	OnFatal func(error)
+}
+
+const (
+	defaultBlockCache = 64 << 20
+	defaultMemTable   = 32 << 20
+	defaultGroup      = 4 << 20
+
+	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as the API wants
+)
+
+func (o *Options) ensureDefaults(log logr.Logger) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.BlockCacheBytes == 0 {
+		o.BlockCacheBytes = defaultBlockCache
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = defaultMemTable
+	}
+	if o.GroupBytes == 0 {
+		o.GroupBytes = defaultGroup
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.OnFatal == nil {
+		o.OnFatal = func(err error) {
+			log.Error(err, "The store failed, exiting so that no write is lost silently")
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		}
+	}
+}
+
+// Engine is an open store. All methods may be called concurrently.
+type Engine struct {
+	opts    Options
+	log     logr.Logger
+	db      *pebble.DB
+	lock    *pebble.Lock
+	metrics *metrics
+
+	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
+	refs    atomic.Int64
+	drained chan struct{} // closed when the last operation after Close ends
+
+	mu      sync.Mutex // guards queue and leading; never held while waiting
+	queue   []*pending
+	leading bool
+
+	// Only the commit leader touches these; the hand-over of leadership orders them.
+	sequenced uint64
+	previous  chan struct{} // closed when the group before the current one is published
+
+	published atomic.Uint64
+	failure   atomic.Pointer[failure]
+	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
+}
+
+const closedRefs = math.MinInt64 / 2
+
+// Errors of the engine, to be compared with errors.Is.
+var (
+	ErrClosed = errors.New("engine: store is closed")
+	ErrLocked = errors.New("engine: store is in use by another process")
+	// ErrFailed marks every error after the disk failed: the outcome of the write is unknown.
+	ErrFailed = errors.New("engine: store failed")
+)
+
+var revisionKey = []byte("mrevision")
+
+// Open opens the store in o.Dir, creating it if there is none. It returns
+// ErrLocked while another process has it open, and a *LayoutError, having
+// modified nothing, when the directory holds something else than a store of this
+// version. The logger in ctx is the store's for its life.
+func Open(ctx context.Context, o Options) (_ *Engine, err error) {
+	log := klog.FromContext(ctx).WithName("engine")
+	o.ensureDefaults(log)
+	lock, err := claim(o.FS, o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
+	}
+	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}), previous: make(chan struct{})}
+	e.metrics = newMetrics(e)
+	close(e.previous)
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), lock.Close())
+		}
+	}()
+	cache := pebble.NewCache(o.BlockCacheBytes)
+	defer cache.Unref()
+	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
+		return nil, err
+	}
+	if err := e.recover(); err != nil {
+		return nil, errors.Join(err, e.db.Close())
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(e.metrics); err != nil {
+			return nil, errors.Join(err, e.db.Close())
+		}
+	}
+	return e, nil
+}
+
+func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		Cache:                       cache,
+		FS:                          e.opts.FS,
+		Lock:                        e.lock,
+		FormatMajorVersion:          pebbleFormat,
+		MemTableSize:                uint64(e.opts.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       8,
+		L0StopWritesThreshold:       64,
+		Logger:                      pebbleLog{e},
+		EventListener:               e.events(),
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // values are read by their exact key
+	}
+	return o
+}
+
+// recover finds the revision of the last write. Batches are atomic and carry it,
+// so nothing else needs repair.
+func (e *Engine) recover() error {
+	v, closer, err := e.db.Get(revisionKey)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		e.sequenced = firstRevision
+	case err != nil:
+		return fmt.Errorf("read the revision: %w", err)
+	case len(v) != 8:
+		return fmt.Errorf("read the revision: %w", errors.Join(errCorruptRevision, closer.Close()))
+	default:
+		e.sequenced = binary.BigEndian.Uint64(v)
+		if err := closer.Close(); err != nil {
+			return err
+		}
+	}
+	e.published.Store(e.sequenced)
+	return nil
+}
+
+var errCorruptRevision = errors.New("engine: record mrevision is not 8 bytes")
+
+// Close waits for operations in flight, iterators included, and closes the store.
+// Later calls of any method that can fail return ErrClosed.
+func (e *Engine) Close() error {
+	n := e.refs.Add(closedRefs)
+	if n < closedRefs {
+		e.refs.Add(-closedRefs)
+		return ErrClosed
+	}
+	if n > closedRefs {
+		<-e.drained
+	}
+	if e.opts.Registerer != nil {
+		e.opts.Registerer.Unregister(e.metrics)
+	}
+	if f := e.failure.Load(); f != nil {
+		// Pebble may have been left with its locks held. The lock on the directory
+		// ends with the process.
+		return f.err()
+	}
+	return errors.Join(e.db.Close(), e.lock.Close())
+}
+
+// acquire keeps the database open until release.
+func (e *Engine) acquire() error {
+	if e.refs.Add(1) > 0 {
+		return nil
+	}
+	e.release()
+	return ErrClosed
+}
+
+func (e *Engine) release() {
+	if e.refs.Add(-1) == closedRefs {
+		select {
+		case e.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Revision returns the highest revision that is durable and published. A fresh
+// store is at 1.
+func (e *Engine) Revision() uint64 { return e.published.Load() }
+
+// Advance makes rev the published revision. A Txn calls it from Publish, under
+// the lock that guards its state, with a revision of its own: a reader under that
+// lock then never sees state newer than Revision, nor Revision newer than state.
+func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
+
+// Healthy returns nil while the store works, and why it does not otherwise: the
+// failure that stopped it, or the last error of a background flush or compaction
+// (for example, a full disk) until one succeeds.
+func (e *Engine) Healthy() error {
+	if f := e.failure.Load(); f != nil {
+		return f.err()
+	}
+	if err := e.degraded.Load(); err != nil {
+		return fmt.Errorf("engine: background work: %w", *err)
+	}
+	if e.refs.Load() < 0 {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Checkpoint writes a consistent copy of the store, openable by Open, to dir,
+// which must not exist. Files are hard links where the file system can. The copy
+// holds every write acknowledged before the call.
+func (e *Engine) Checkpoint(dir string) error {
+	if err := e.acquire(); err != nil {
+		return err
+	}
+	defer e.release()
+	if f := e.failure.Load(); f != nil {
+		return f.err()
+	}
+	if _, err := e.opts.FS.Stat(dir); err == nil {
+		return fmt.Errorf("checkpoint to %s: %w", dir, os.ErrExist)
+	}
+	if err := guard(func() error { return e.db.Checkpoint(dir, pebble.WithFlushedWAL()) }); err != nil {
+		return fmt.Errorf("checkpoint to %s: %w", dir, err)
+	}
+	// Last, because a directory without it is refused: a half-written copy is never opened.
+	if err := writeLayout(e.opts.FS, dir); err != nil {
+		return fmt.Errorf("checkpoint to %s: %w", dir, err)
+	}
+	return syncDir(e.opts.FS, filepath.Dir(dir))
+}

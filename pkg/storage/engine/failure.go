@@ -1,0 +1,76 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// failure is why the store stopped for good.
+type failure struct{ cause error }
+
+func (f *failure) err() error { return fmt.Errorf("%w: %w", ErrFailed, f.cause) }
+
+// fail stops the store: a write that may or may not be on disk can be answered
+// neither way, and after a failed fsync the kernel may have dropped the data.
+func (e *Engine) fail(cause error) {
+	if e.failure.CompareAndSwap(nil, &failure{cause}) {
+		e.opts.OnFatal(e.failure.Load().err())
+	}
+}
+
+// pebbleLog is Pebble's logger.
+type pebbleLog struct{ e *Engine }
+
+var _ pebble.Logger = pebbleLog{}
+
+func (l pebbleLog) Infof(format string, args ...any) {
+	if log := l.e.log.V(5); log.Enabled() {
+		log.Info("Pebble", "message", fmt.Sprintf(format, args...))
+	}
+}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.e.log.Error(nil, "Pebble", "message", fmt.Sprintf(format, args...))
+}
+
+// Fatalf must not return: Pebble goes on with what it holds to be impossible.
+// On a writer's own goroutine it unwinds to guard; on one of Pebble's it stays.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("%w: "+format, append([]any{errPebble}, args...)...)
+	if strings.HasPrefix(format, "pebble: fatal commit error") {
+		panic(err)
+	}
+	l.e.fail(err)
+	select {}
+}
+
+// events keeps the outcome of background work for Healthy.
+func (e *Engine) events() *pebble.EventListener {
+	done := func(err error) {
+		if err == nil {
+			e.degraded.Store(nil)
+		}
+	}
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			e.metrics.backgroundErrors.Inc()
+			e.degraded.Store(&err)
+			e.log.Error(err, "Background work of the store failed, will retry")
+		},
+		FlushEnd:      func(i pebble.FlushInfo) { done(i.Err) },
+		CompactionEnd: func(i pebble.CompactionInfo) { done(i.Err) },
+		DiskSlow: func(i pebble.DiskSlowInfo) {
+			e.metrics.slowDisk.Inc()
+			e.log.Info("Disk is slow", "path", i.Path, "operation", i.OpType.String(), "duration", i.Duration)
+		},
+		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+			e.metrics.stalls.Inc()
+			e.log.Info("Writes are stalled until background work catches up", "reason", i.Reason)
+		},
+	}
+}

@@ -1,0 +1,134 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Layout is the version of everything below the store's directory: keyspaces,
+// their records, and the file format. The file LAYOUT holds it as one line.
+const Layout = "platform-store/1"
+
+const (
+	layoutFile = "LAYOUT"
+	// pebbleFormat is pinned so that a newer Pebble does not move the format of an
+	// existing store by itself; moving it is a new Layout.
+	pebbleFormat = pebble.FormatValueSeparation
+)
+
+// LayoutError says that a directory does not hold a store of this version.
+// Nothing in it was modified.
+type LayoutError struct {
+	// Have is what the directory says it holds; empty if it does not say.
+	Have string
+	// Want is Layout.
+	Want string
+}
+
+func (e *LayoutError) Error() string {
+	if e.Have == "" {
+		return fmt.Sprintf("engine: the directory is not empty and has no %s file, so it is not a store; use an empty directory", layoutFile)
+	}
+	return fmt.Sprintf("engine: the directory has layout %q, this program reads and writes %q only; "+
+		"run the version that wrote it, or restore a back-up made by this one", e.Have, e.Want)
+}
+
+// claim checks the layout of dir, locks it, and makes it a store if it is empty.
+// It checks before it locks, since locking creates a file, and again after, since
+// another process may have been faster.
+func claim(fs vfs.FS, dir string) (*pebble.Lock, error) {
+	if _, err := checkLayout(fs, dir); err != nil {
+		return nil, err
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(dir, fs)
+	if err != nil {
+		if isLocked(err) {
+			err = errors.Join(ErrLocked, err)
+		}
+		return nil, err
+	}
+	fresh, err := checkLayout(fs, dir)
+	if err == nil && fresh {
+		err = writeLayout(fs, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+func isLocked(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		strings.Contains(err.Error(), "lock held by current process")
+}
+
+// checkLayout reports whether dir is still empty, or a *LayoutError.
+func checkLayout(fs vfs.FS, dir string) (fresh bool, err error) {
+	f, err := fs.Open(fs.PathJoin(dir, layoutFile))
+	if err == nil {
+		data, err := io.ReadAll(io.LimitReader(f, 256))
+		if err := errors.Join(err, f.Close()); err != nil {
+			return false, fmt.Errorf("read %s: %w", layoutFile, err)
+		}
+		if have := strings.TrimSpace(string(data)); have != Layout {
+			return false, &LayoutError{Have: have, Want: Layout}
+		}
+		return false, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	names, err := fs.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// lost+found is what an empty volume holds; LOCK and the temporary file are
+	// what an Open that was interrupted leaves.
+	harmless := []string{"lost+found", "LOCK", layoutFile + ".tmp"}
+	if i := slices.IndexFunc(names, func(n string) bool { return !slices.Contains(harmless, n) }); i >= 0 {
+		return false, &LayoutError{Want: Layout}
+	}
+	return true, nil
+}
+
+// writeLayout makes dir a store, atomically and durably.
+func writeLayout(fs vfs.FS, dir string) error {
+	path := fs.PathJoin(dir, layoutFile)
+	f, err := fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(Layout + "\n"))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", layoutFile, err)
+	}
+	if err := fs.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

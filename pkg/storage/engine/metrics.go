@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics is the store's prometheus.Collector.
+type metrics struct {
+	engine *Engine
+
+	groups, txns, bytes                prometheus.Counter
+	groupTxns                          prometheus.Histogram
+	commitSeconds, syncSeconds         prometheus.Histogram
+	backgroundErrors, slowDisk, stalls prometheus.Counter
+
+	revision, failed, diskBytes, walBytes, memTableBytes *prometheus.Desc
+	cacheBytes, cacheHits, cacheMisses                   *prometheus.Desc
+	l0Files, readAmplification, compactionDebt           *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+const namespace = "platform_store"
+
+func newMetrics(e *Engine) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+	}
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(namespace+"_"+name, help, nil, nil)
+	}
+	durations := prometheus.ExponentialBuckets(50e-6, 2, 18) // 50 us to 6.5 s
+	return &metrics{
+		engine:           e,
+		groups:           counter("commit_groups_total", "Groups of requests made durable by one sync."),
+		txns:             counter("commit_requests_total", "Requests committed or refused."),
+		bytes:            counter("commit_bytes_total", "Bytes of committed batches."),
+		groupTxns:        histogram("commit_group_requests", "Requests in a group.", prometheus.ExponentialBuckets(1, 2, 12)),
+		commitSeconds:    histogram("commit_group_seconds", "Time to sequence and sync a group.", durations),
+		syncSeconds:      histogram("commit_sync_seconds", "Time to write a group to the log and sync it.", durations),
+		backgroundErrors: counter("background_errors_total", "Failed flushes and compactions."),
+		slowDisk:         counter("disk_slow_total", "Disk operations reported as slow."),
+		stalls:           counter("write_stalls_total", "Times that writes waited for background work."),
+
+		revision:          desc("revision", "Highest durable and published revision."),
+		failed:            desc("failed", "1 after the store stopped because the disk failed."),
+		diskBytes:         desc("disk_bytes", "Space that the store uses on disk."),
+		walBytes:          desc("wal_bytes", "Size of the live write-ahead log."),
+		memTableBytes:     desc("memtable_bytes", "Memory of memtables."),
+		cacheBytes:        desc("block_cache_bytes", "Memory of cached blocks."),
+		cacheHits:         desc("block_cache_hits_total", "Blocks found in the cache."),
+		cacheMisses:       desc("block_cache_misses_total", "Blocks read from disk."),
+		l0Files:           desc("l0_files", "Files in the first level."),
+		readAmplification: desc("read_amplification", "Files that a read may have to consult."),
+		compactionDebt:    desc("compaction_debt_bytes", "Bytes that compactions have yet to move."),
+	}
+}
+
+func (m *metrics) group(txns, bytes int, took time.Duration) {
+	m.groups.Inc()
+	m.txns.Add(float64(txns))
+	m.bytes.Add(float64(bytes))
+	m.groupTxns.Observe(float64(txns))
+	m.commitSeconds.Observe(took.Seconds())
+}
+
+func (m *metrics) own() []prometheus.Collector {
+	return []prometheus.Collector{m.groups, m.txns, m.bytes, m.groupTxns, m.commitSeconds, m.syncSeconds, m.backgroundErrors, m.slowDisk, m.stalls}
+}
+
+// Describe sends what Collect may send.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.own() {
+		c.Describe(ch)
+	}
+	for _, d := range []*prometheus.Desc{
+		m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
+		m.l0Files, m.readAmplification, m.compactionDebt,
+	} {
+		ch <- d
+	}
+}
+
+// Collect sends the current values.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.own() {
+		c.Collect(ch)
+	}
+	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	count := func(d *prometheus.Desc, v int64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	gauge(m.revision, float64(m.engine.Revision()))
+	if m.engine.failure.Load() != nil {
+		gauge(m.failed, 1)
+		return // Pebble may have been left with its locks held
+	}
+	gauge(m.failed, 0)
+	if m.engine.acquire() != nil {
+		return
+	}
+	defer m.engine.release()
+	p := m.engine.db.Metrics()
+	gauge(m.diskBytes, float64(p.DiskSpaceUsage()))
+	gauge(m.walBytes, float64(p.WAL.Size))
+	gauge(m.memTableBytes, float64(p.MemTable.Size))
+	gauge(m.cacheBytes, float64(p.BlockCache.Size))
+	count(m.cacheHits, p.BlockCache.Hits)
+	count(m.cacheMisses, p.BlockCache.Misses)
+	gauge(m.l0Files, float64(p.Levels[0].TablesCount))
+	gauge(m.readAmplification, float64(p.ReadAmp()))
+	gauge(m.compactionDebt, float64(p.Compact.EstimatedDebt))
+}

@@ -1,0 +1,98 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Get returns a copy of the value of key, and whether there is one. Looking for a
+// key that does not exist is dearer than a write; keep an index of what exists.
+func (e *Engine) Get(key []byte) (val []byte, ok bool, err error) {
+	if err := e.acquire(); err != nil {
+		return nil, false, err
+	}
+	defer e.release()
+	v, closer, err := e.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %q: %w", key, err)
+	}
+	val = append(make([]byte, 0, len(v)), v...)
+	return val, true, closer.Close()
+}
+
+// Iter walks keys in order. It sees the store as it was when it was made, and
+// keeps files of that state on disk until Close. It is not safe for concurrent use.
+type Iter struct {
+	engine *Engine
+	it     *pebble.Iterator
+	err    error
+}
+
+// NewIter returns an iterator over [lower, upper). A nil bound is open.
+func (e *Engine) NewIter(lower, upper []byte) (*Iter, error) {
+	if err := e.acquire(); err != nil {
+		return nil, err
+	}
+	it, err := e.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		e.release()
+		return nil, fmt.Errorf("iterate over [%q, %q): %w", lower, upper, err)
+	}
+	return &Iter{engine: e, it: it}, nil
+}
+
+// First moves to the first key and reports whether there is one.
+func (i *Iter) First() bool { return i.it.First() }
+
+// Last moves to the last key and reports whether there is one.
+func (i *Iter) Last() bool { return i.it.Last() }
+
+// Next moves to the next key and reports whether there is one.
+func (i *Iter) Next() bool { return i.it.Next() }
+
+// Prev moves to the previous key and reports whether there is one.
+func (i *Iter) Prev() bool { return i.it.Prev() }
+
+// SeekGE moves to the first key at or after k and reports whether there is one.
+func (i *Iter) SeekGE(k []byte) bool { return i.it.SeekGE(k) }
+
+// SeekLT moves to the last key before k and reports whether there is one.
+func (i *Iter) SeekLT(k []byte) bool { return i.it.SeekLT(k) }
+
+// Valid reports whether the iterator is at a key.
+func (i *Iter) Valid() bool { return i.it.Valid() }
+
+// Key is the current key, valid until the next move.
+func (i *Iter) Key() []byte { return i.it.Key() }
+
+// Value is the current value, valid until the next move. It is nil if it cannot
+// be read; Error then says why.
+func (i *Iter) Value() []byte {
+	v, err := i.it.ValueAndErr()
+	if err != nil && i.err == nil {
+		i.err = err
+	}
+	return v
+}
+
+// Error is the first error met. A move that returns false may be one.
+func (i *Iter) Error() error { return errors.Join(i.err, i.it.Error()) }
+
+// Close ends the iterator and returns the first error met. It may be called again.
+func (i *Iter) Close() error {
+	if i.it == nil {
+		return nil
+	}
+	err := errors.Join(i.err, i.it.Close())
+	i.it = nil
+	i.engine.release()
+	return err
+}
