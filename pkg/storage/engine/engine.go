@@ -28,7 +28,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -109,7 +108,7 @@ type Engine struct {
 
 	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
 	refs    atomic.Int64
-	drained chan struct{} // closed when the last operation after Close ends
+	drained chan struct{} // gets a value when the last operation ends after Close began
 
 	mu      sync.Mutex // guards queue and leading; never held while waiting
 	queue   []*pending
@@ -124,7 +123,7 @@ type Engine struct {
 	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
 }
 
-const closedRefs = math.MinInt64 / 2
+const closedRefs = math.MinInt64 / 4 // far enough from both ends for every call in flight
 
 // Errors of the engine, to be compared with errors.Is.
 var (
@@ -147,7 +146,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 	}
-	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}), previous: make(chan struct{})}
+	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}, 1), previous: make(chan struct{})}
 	e.metrics = newMetrics(e)
 	close(e.previous)
 	defer func() {
@@ -299,5 +298,5 @@ func (e *Engine) Checkpoint(dir string) error {
 	if err := writeLayout(e.opts.FS, dir); err != nil {
 		return fmt.Errorf("checkpoint to %s: %w", dir, err)
 	}
-	return syncDir(e.opts.FS, filepath.Dir(dir))
+	return syncDir(e.opts.FS, e.opts.FS.PathDir(dir))
 }

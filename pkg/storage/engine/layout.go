@@ -63,7 +63,7 @@ func claim(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	}
 	fresh, err := checkLayout(fs, dir)
 	if err == nil && fresh {
-		err = writeLayout(fs, dir)
+		err = errors.Join(writeLayout(fs, dir), syncDir(fs, fs.PathDir(dir)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
