@@ -169,22 +169,22 @@ func (k *kind[T]) create(name string) runtime.Object {
 }
 
 // names carries the discovery facts every shape's storage shares.
-type names[T Object] struct{ k *kind[T] }
+type naming[T Object] struct{ k *kind[T] }
 
 // New makes an empty object of the kind.
-func (n names[T]) New() runtime.Object { return n.k.newObject() }
+func (n naming[T]) New() runtime.Object { return n.k.newObject() }
 
 // Destroy has nothing to release: the object store is closed by its owner.
-func (names[T]) Destroy() {}
+func (naming[T]) Destroy() {}
 
 // NamespaceScoped says whether the resource lives in namespaces.
-func (n names[T]) NamespaceScoped() bool { return !n.k.ClusterScoped }
+func (n naming[T]) NamespaceScoped() bool { return !n.k.ClusterScoped }
 
 // GetSingularName is the singular for discovery.
-func (n names[T]) GetSingularName() string { return n.k.Singular }
+func (n naming[T]) GetSingularName() string { return n.k.Singular }
 
 // ShortNames is for discovery.
-func (n names[T]) ShortNames() []string { return n.k.Definition.ShortNames }
+func (n naming[T]) ShortNames() []string { return n.k.Definition.ShortNames }
 
 // Categories is for discovery.
-func (n names[T]) Categories() []string { return n.k.Definition.Categories }
+func (n naming[T]) Categories() []string { return n.k.Definition.Categories }

@@ -24,26 +24,26 @@ func partsOf[T Object]() parts {
 	return p
 }
 
-func field(obj any, index []int) reflect.Value { return reflect.ValueOf(obj).Elem().FieldByIndex(index) }
+func partOf(obj any, index []int) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByIndex(index)
+}
 
 // specChanged tells whether the two differ in Spec; without a Spec there is nothing to differ in.
 func (p parts) specChanged(a, b any) bool {
-	return p.spec != nil && !equality.Semantic.DeepEqual(field(a, p.spec).Interface(), field(b, p.spec).Interface())
+	return p.spec != nil && !equality.Semantic.DeepEqual(partOf(a, p.spec).Interface(), partOf(b, p.spec).Interface())
 }
 
-// copySpec and copyStatus carry the part over from one object to another of the same type.
-func (p parts) copySpec(from, to any) { copyPart(p.spec, from, to) }
-
-func (p parts) copyStatus(from, to any) { copyPart(p.status, from, to) }
-
-func copyPart(index []int, from, to any) {
-	if index != nil {
-		field(to, index).Set(field(from, index))
-	}
-}
-
-func (p parts) clearStatus(obj any) {
+// copyStatus gives to the Status of from.
+func (p parts) copyStatus(from, to any) {
 	if p.status != nil {
-		field(obj, p.status).SetZero()
+		partOf(to, p.status).Set(partOf(from, p.status))
 	}
 }
+
+// keepStatusOnly makes all of obj but its Status that of old.
+func (p parts) keepStatusOnly(old, obj any) {
+	p.copyStatus(obj, old)
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(old).Elem())
+}
+
+func (p parts) clearStatus(obj any) { partOf(obj, p.status).SetZero() }

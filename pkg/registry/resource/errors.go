@@ -1,0 +1,63 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage"
+	storeerr "k8s.io/apiserver/pkg/storage/errors"
+)
+
+// StatusError turns an error of the layers below into the API error a client sees. It leaves API errors as they are.
+func StatusError(r schema.GroupResource, name string, err error) error {
+	var status apierrors.APIStatus
+	if err == nil || errors.As(err, &status) {
+		return err
+	}
+	var se *storage.StorageError
+	if errors.As(err, &se) {
+		return storeerr.InterpretGetError(se, r, name)
+	}
+	for _, row := range mapped() {
+		if errors.Is(err, row.err) {
+			return row.status(r, name, err)
+		}
+	}
+	return apierrors.NewInternalError(err)
+}
+
+// mapping is one row of the table: what a sentinel of a lower layer is called in the API.
+type mapping struct {
+	err    error
+	code   int32
+	reason metav1.StatusReason
+}
+
+// mapped is the table of all sentinels; the first match counts.
+func mapped() []mapping {
+	return []mapping{
+		{context.DeadlineExceeded, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
+		{context.Canceled, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
+	}
+}
+
+func (m mapping) status(r schema.GroupResource, name string, err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    m.code,
+		Reason:  m.reason,
+		Message: err.Error(),
+		Details: &metav1.StatusDetails{Group: r.Group, Kind: r.Resource, Name: name},
+	}}
+}
+
+func (k *kind[T]) statusError(name string, err error) error {
+	return StatusError(k.Resource.GroupResource(), name, err)
+}

@@ -1,0 +1,141 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+)
+
+// Kept is the shape of an object that is stored and served with every verb. Hooks must not keep the objects they get.
+type Kept[T Object] struct {
+	// Default fills in unset fields, on create and on update, before anything else looks at the object.
+	Default func(obj T)
+	// PrepareForCreate changes the object before validation; its status is already cleared.
+	PrepareForCreate func(ctx context.Context, obj T)
+	// PrepareForUpdate changes the new object before validation; its status is already the old one's.
+	PrepareForUpdate func(ctx context.Context, obj, old T)
+	// Validate reports cross-field errors. On an update that leaves Spec as it is, it is not called, so an object
+	// stored under older rules can still be labelled and finalized.
+	Validate func(ctx context.Context, obj T) field.ErrorList
+	// ValidateUpdate reports what may not change, beside Frozen.
+	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	// ValidateStatus checks a write to the status subresource.
+	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
+	// Frozen fields cannot change after create.
+	Frozen []Frozen[T]
+	// Warnings are shown to the writer of an accepted object. old is nil on create.
+	Warnings func(ctx context.Context, obj, old T) []string
+	// ValidateName checks metadata.name; the default is a DNS subdomain.
+	ValidateName func(name string, prefix bool) []string
+	// NoStatus serves a type that has a Status without a status subresource; Status is then ordinary content.
+	NoStatus bool
+	// UnconditionalUpdate accepts a PUT without resourceVersion, as the older kinds of core Kubernetes do.
+	UnconditionalUpdate bool
+	// Deleting changes an object whose deletion begins but waits for finalizers (for example its phase).
+	Deleting func(obj T)
+	// AfterDelete runs after the object left the store, once, also when its last finalizer was removed. It is not
+	// part of the write: it may be lost in a crash, so it must be something that can also be done later.
+	AfterDelete func(ctx context.Context, obj T)
+}
+
+// Frozen is a field that cannot change after create.
+type Frozen[T Object] struct {
+	// Path is the field's path, for example field.NewPath("spec", "type").
+	Path *field.Path
+	// Value is the field's value; values are compared deeply.
+	Value func(T) any
+}
+
+// keptREST adds the discovery facts to the generic store.
+type keptREST[T Object] struct {
+	*registry.Store
+	naming naming[T]
+}
+
+var (
+	_ rest.StandardStorage    = &keptREST[Object]{}
+	_ rest.ShortNamesProvider = &keptREST[Object]{}
+	_ rest.CategoriesProvider = &keptREST[Object]{}
+)
+
+// ShortNames is for discovery.
+func (r *keptREST[T]) ShortNames() []string { return r.naming.ShortNames() }
+
+// Categories is for discovery.
+func (r *keptREST[T]) Categories() []string { return r.naming.Categories() }
+
+func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
+	var none parent[T]
+	if k.newList() == nil {
+		return none, fmt.Errorf("scheme has no %sList", k.Kind)
+	}
+	main := newStrategy(k, s)
+	store := &registry.Store{
+		NewFunc:                   k.newObject,
+		NewListFunc:               k.newList,
+		DefaultQualifiedResource:  k.Resource.GroupResource(),
+		SingularQualifiedResource: schema.GroupResource{Group: k.Resource.Group, Resource: k.Singular},
+		CreateStrategy:            main,
+		UpdateStrategy:            main,
+		DeleteStrategy:            main,
+		ResetFieldsStrategy:       main,
+		TableConvertor:            k.table,
+	}
+	if s.AfterDelete != nil {
+		store.AfterDelete = func(obj runtime.Object, opts *metav1.DeleteOptions) {
+			if o, ok := obj.(T); ok && (opts == nil || !dryrun.IsDryRun(opts.DryRun)) {
+				s.AfterDelete(ctx, o)
+			}
+		}
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
+		return none, err
+	}
+	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}}
+	p := parent[T]{get: getter[T](store), update: updater[T](store)}
+	if main.hasStatus() {
+		st := *store
+		st.UpdateStrategy = statusStrategy[T]{main}
+		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st}
+		p.update = updater[T](&st)
+	}
+	return p, nil
+}
+
+func getter[T Object](g rest.Getter) func(context.Context, string) (T, error) {
+	return func(ctx context.Context, name string) (T, error) {
+		obj, err := g.Get(ctx, name, &metav1.GetOptions{})
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return obj.(T), nil
+	}
+}
+
+// updater gives a read-modify-write that is retried by the store until it meets no other writer.
+func updater[T Object](s *registry.Store) func(context.Context, string, func(T) error) (T, error) {
+	return func(ctx context.Context, name string, mutate func(T) error) (T, error) {
+		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			obj := old.DeepCopyObject().(T)
+			return obj, mutate(obj)
+		})
+		out, _, err := s.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return out.(T), nil
+	}
+}

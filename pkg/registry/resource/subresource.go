@@ -1,0 +1,216 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+)
+
+// Subresource is served below one object: at .../tasks/NAME/SUB. Exactly one of the combinations Get, Create,
+// Get and Create, or Connect is set. The object is loaded first, so an unknown one is a 404 before any func runs.
+type Subresource[T Object] struct {
+	// Name is the path segment.
+	Name string
+	// New makes an empty object of the kind that is read and written. For Connect it may be nil: the parent's kind.
+	New func() runtime.Object
+	// Kind is set where New's kind is of another group version than the resource (for example a TokenRequest).
+	Kind schema.GroupVersionKind
+	// Get answers GET.
+	Get func(ctx context.Context, p Parent[T]) (runtime.Object, error)
+	// Create answers POST. obj is decoded into New's kind; a list of it also arrives here if the client sent one.
+	Create func(ctx context.Context, p Parent[T], obj runtime.Object) (runtime.Object, error)
+	// Connect gives the raw handler of a request, to read and write bytes as it likes. An error becomes a Status;
+	// respond writes one for an error met later, before anything was written. The body is not limited.
+	Connect func(ctx context.Context, p Parent[T], respond rest.Responder) (http.Handler, error)
+	// Methods are the HTTP methods of Connect; each is authorized as its usual verb (POST is create).
+	Methods []string
+	// Subpath lets Connect also serve what is below: Parent.Path.
+	Subpath bool
+}
+
+// Parent is the object that a subresource request is about.
+type Parent[T Object] struct {
+	// Object is the object as stored when the request arrived. It must not be changed.
+	Object T
+	// Path is the rest of the URL path below the subresource, without a leading slash.
+	Path string
+	// DryRun is set for a create that must not have effects.
+	DryRun bool
+
+	resource schema.GroupResource
+	update   func(ctx context.Context, name string, mutate func(T) error) (T, error)
+}
+
+// Update changes the stored parent: its Status if the resource has a status subresource, else the whole object.
+// mutate may run several times, each time on a fresh copy, until no other writer interferes; its error ends the
+// update. An object that was deleted and created again meanwhile is a conflict.
+func (p Parent[T]) Update(ctx context.Context, mutate func(T) error) (T, error) {
+	uid := p.Object.GetUID()
+	return p.update(ctx, p.Object.GetName(), func(obj T) error {
+		if obj.GetUID() != uid {
+			return apierrors.NewConflict(p.resource, obj.GetName(), fmt.Errorf("the object was replaced meanwhile"))
+		}
+		return mutate(obj)
+	})
+}
+
+func (s Subresource[T]) storage(k *kind[T], p parent[T]) (rest.Storage, error) {
+	base := subBase[T]{k: k, s: s, p: p}
+	switch {
+	case s.Name == "":
+		return nil, fmt.Errorf("no name")
+	case p.get == nil:
+		return nil, fmt.Errorf("the resource cannot be read")
+	case s.Connect != nil && s.Get == nil && s.Create == nil && len(s.Methods) > 0:
+		return &subConnect[T]{base}, nil
+	case s.Connect != nil || s.New == nil:
+		return nil, fmt.Errorf("set New with Get or Create, or Connect with Methods")
+	case s.Get != nil && s.Create != nil:
+		return &struct {
+			subBase[T]
+			subGet[T]
+			subCreate[T]
+		}{base, subGet[T]{&base}, subCreate[T]{&base}}, nil
+	case s.Get != nil:
+		return &struct {
+			subBase[T]
+			subGet[T]
+		}{base, subGet[T]{&base}}, nil
+	case s.Create != nil:
+		return &struct {
+			subBase[T]
+			subCreate[T]
+		}{base, subCreate[T]{&base}}, nil
+	}
+	return nil, fmt.Errorf("set Get, Create or Connect")
+}
+
+type subBase[T Object] struct {
+	k *kind[T]
+	s Subresource[T]
+	p parent[T]
+}
+
+func (b subBase[T]) New() runtime.Object {
+	if b.s.New == nil {
+		return b.k.newObject()
+	}
+	return b.s.New()
+}
+
+func (subBase[T]) Destroy() {}
+
+// GroupVersionKind names the kind for discovery and decoding.
+func (b subBase[T]) GroupVersionKind(gv schema.GroupVersion) schema.GroupVersionKind {
+	if !b.s.Kind.Empty() {
+		return b.s.Kind
+	}
+	obj := b.New()
+	kinds, _, err := b.k.Scheme.ObjectKinds(obj)
+	if err != nil || len(kinds) == 0 {
+		return gv.WithKind(b.k.Kind)
+	}
+	return gv.WithKind(kinds[0].Kind)
+}
+
+func (b subBase[T]) load(ctx context.Context, name string) (Parent[T], error) {
+	obj, err := b.p.get(ctx, name)
+	if err != nil {
+		return Parent[T]{}, b.k.statusError(name, err)
+	}
+	return Parent[T]{Object: obj, Path: subpath(ctx), resource: b.k.Resource.GroupResource(), update: b.p.update}, nil
+}
+
+// subpath is what follows resource, name and subresource in the request's path.
+func subpath(ctx context.Context) string {
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok || len(info.Parts) < 4 {
+		return ""
+	}
+	return strings.Join(info.Parts[3:], "/")
+}
+
+type subGet[T Object] struct{ b *subBase[T] }
+
+func (g subGet[T]) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	p, err := g.b.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.b.s.Get(ctx, p)
+	if err != nil {
+		return nil, g.b.k.statusError(name, err)
+	}
+	return out, nil
+}
+
+type subCreate[T Object] struct{ b *subBase[T] }
+
+func (c subCreate[T]) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	p, err := c.b.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	p.DryRun = opts != nil && dryrun.IsDryRun(opts.DryRun)
+	if validate != nil {
+		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	out, err := c.b.s.Create(ctx, p, obj)
+	if err != nil {
+		return nil, c.b.k.statusError(name, err)
+	}
+	return out, nil
+}
+
+type subConnect[T Object] struct{ subBase[T] }
+
+func (c *subConnect[T]) NewConnectOptions() (runtime.Object, bool, string) {
+	return nil, c.s.Subpath, "path"
+}
+
+func (c *subConnect[T]) ConnectMethods() []string { return slices.Clone(c.s.Methods) }
+
+func (c *subConnect[T]) Connect(ctx context.Context, name string, _ runtime.Object, r rest.Responder) (http.Handler, error) {
+	p, err := c.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.s.Connect(ctx, p, responder[T]{Responder: r, k: c.k, name: name})
+	if err != nil {
+		return nil, c.k.statusError(name, err)
+	}
+	return h, nil
+}
+
+// responder maps the errors a handler meets like those of every other verb.
+type responder[T Object] struct {
+	rest.Responder
+	k    *kind[T]
+	name string
+}
+
+func (r responder[T]) Error(err error) { r.Responder.Error(r.k.statusError(r.name, err)) }
+
+var (
+	_ rest.Connecter    = &subConnect[Object]{}
+	_ rest.NamedCreater = &struct {
+		subBase[Object]
+		subCreate[Object]
+	}{}
+	_ rest.GroupVersionKindProvider = subBase[Object]{}
+)
