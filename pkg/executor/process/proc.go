@@ -161,9 +161,14 @@ func (t *tree) marked(pid int) bool {
 	return found >= len(t.marker)
 }
 
-// killRounds bounds the hunt for processes that fork while they are being
-// killed. Each round kills all that are found; a round that finds none ends it.
-const killRounds = 200
+// Killing takes rounds, because a tree may fork while it is being killed: a
+// round kills all that is found and waits for it, one that finds nothing ends it.
+const (
+	killRounds = 100
+	// killWaitMillis is the longest wait for one process in one round; a process
+	// dies at once unless it hangs in the kernel.
+	killWaitMillis = 200
+)
 
 // kill sends SIGKILL until nothing is left. It fails when the tree grows faster than it is cut.
 func (t *tree) kill() error {
@@ -175,23 +180,41 @@ func (t *tree) kill() error {
 		if len(ms) == 0 {
 			return nil
 		}
-		for _, m := range ms {
-			if err := killExact(m); err != nil {
-				return err
-			}
+		if err := killExact(ms); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("process: processes of %s are still alive", t.dir)
 }
 
-// killExact kills the process that was seen, not another one with its pid.
-func killExact(m stat) error {
-	fd, err := openExact(m.pid, m.startTicks)
-	if err != nil || fd < 0 {
-		return err
+// killExact kills the processes that were seen, not others that got their pids
+// meanwhile, and waits for them to be dead.
+func killExact(ms []stat) error {
+	var fds []unix.PollFd
+	defer func() {
+		for _, fd := range fds {
+			_ = unix.Close(int(fd.Fd))
+		}
+	}()
+	for _, m := range ms {
+		fd, err := openExact(m.pid, m.startTicks)
+		if err != nil {
+			return err
+		}
+		if fd < 0 {
+			continue
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}) //nolint:gosec // a descriptor fits
+		if err := signalFD(fd, unix.SIGKILL); err != nil {
+			return err
+		}
 	}
-	defer func() { _ = unix.Close(fd) }()
-	return signalFD(fd, unix.SIGKILL)
+	for i := range fds {
+		if _, err := unix.Poll(fds[i:i+1], killWaitMillis); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for killed process: %w", err)
+		}
+	}
+	return nil
 }
 
 // openExact opens a pidfd of the process with this pid and start time; -1 when it is gone.

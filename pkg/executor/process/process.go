@@ -125,9 +125,11 @@ type Executor struct {
 	watches sync.WaitGroup
 
 	// mu guards what follows. It is not held over system calls that may wait.
-	mu     sync.Mutex
-	live   map[key]*run
-	onExit []func(executor.Ref)
+	mu            sync.Mutex
+	controllerURL string
+	caFile        string
+	live          map[key]*run
+	onExit        []func(executor.Ref)
 }
 
 type key struct {
@@ -157,6 +159,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	e := &Executor{
 		opts: o, bootID: boot, lock: lock, log: klog.FromContext(ctx),
 		closing: make(chan struct{}), live: map[key]*run{},
+		controllerURL: o.ControllerURL, caFile: o.CAFile,
 	}
 	if err := e.recoverAll(); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -198,7 +201,7 @@ func (e *Executor) Close() error {
 func (e *Executor) SetServer(controllerURL, caFile string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.opts.ControllerURL, e.opts.CAFile = controllerURL, caFile
+	e.controllerURL, e.caFile = controllerURL, caFile
 }
 
 // OnExit registers f to be told about every run that ends from now on.

@@ -1,0 +1,287 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/executor"
+)
+
+// run is a living attempt. Its watch goroutine is the only one that changes it
+// after the start; it ends when the worker does or when the executor closes.
+type run struct {
+	e     *Executor
+	ref   executor.Ref
+	dir   string
+	pidfd int
+	// child is nil for a worker that an earlier server started: its exit status
+	// is not ours to read.
+	child *os.Process
+	stop  chan struct{} // closed by requestStop
+	once  sync.Once
+
+	// mu guards rec once the run is among the living.
+	mu  sync.Mutex
+	rec record
+}
+
+func (r *run) state() executor.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec.state()
+}
+
+func (r *run) requestStop() { r.once.Do(func() { close(r.stop) }) }
+
+// checkInterval is how often a log is held against its bound. The end of the
+// worker is looked for as well, should the poller not have told of it.
+const checkInterval = 2 * time.Second
+
+// watch sees the run to its end.
+func (r *run) watch() {
+	exited, stopWaiting := awaitExit(r.pidfd)
+	defer stopWaiting()
+	c := r.e.opts.Clock
+	deadline, stopDeadline := r.deadline(c)
+	defer stopDeadline()
+	tick := c.NewTicker(checkInterval)
+	defer tick.Stop()
+	stop := r.stop
+	var grace clock.Timer
+	var graceC <-chan time.Time
+	end := func(cause executor.Cause) {
+		if grace != nil {
+			return
+		}
+		r.setCause(cause)
+		r.signal(unix.SIGTERM)
+		grace = c.NewTimer(r.e.opts.Grace)
+		graceC = grace.C()
+	}
+	defer func() {
+		if grace != nil {
+			grace.Stop()
+		}
+	}()
+	for {
+		select {
+		case <-exited:
+			r.finish()
+			return
+		case <-deadline:
+			end(executor.CauseDeadline)
+		case <-stop:
+			stop = nil
+			end(executor.CauseStopped)
+		case <-graceC:
+			r.signal(unix.SIGKILL)
+		case <-tick.C():
+			if hasExited(r.pidfd) {
+				r.finish()
+				return
+			}
+			if err := boundLog(filepath.Join(r.dir, logName), r.e.opts.LogBytes); err != nil {
+				r.e.log.Error(err, "Cannot bound log of worker", "run", r.ref.String())
+			}
+		case <-r.e.closing:
+			r.detach()
+			return
+		}
+	}
+}
+
+func (r *run) deadline(c clock.WithTicker) (at <-chan time.Time, stop func()) {
+	if r.rec.Timeout <= 0 {
+		return nil, func() {}
+	}
+	t := c.NewTimer(max(0, r.rec.StartedAt.Add(r.rec.Timeout).Sub(c.Now())))
+	return t.C(), func() { t.Stop() }
+}
+
+func (r *run) setCause(c executor.Cause) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rec.Cause == "" {
+		r.rec.Cause = c
+	}
+}
+
+func (r *run) signal(s unix.Signal) {
+	if err := signalFD(r.pidfd, s); err != nil {
+		r.e.log.Error(err, "Cannot signal worker", "run", r.ref.String())
+	}
+}
+
+// detach lets the worker go on alone.
+func (r *run) detach() {
+	_ = unix.Close(r.pidfd)
+	if r.child != nil {
+		_ = r.child.Release()
+	}
+}
+
+// finish settles the run after its worker is gone: the rest of the tree is
+// killed first, so that "over" means over.
+func (r *run) finish() {
+	log := r.e.log.WithValues("run", r.ref.String())
+	if err := newTree(r.dir, &r.rec, true).kill(); err != nil {
+		log.Error(err, "Cannot end all processes of run")
+	}
+	var status *syscall.WaitStatus
+	if r.child != nil {
+		if ps, err := r.child.Wait(); err != nil {
+			log.Error(err, "Cannot read exit status of worker")
+		} else if ws, ok := ps.Sys().(syscall.WaitStatus); ok {
+			status = &ws
+		}
+	}
+	_ = unix.Close(r.pidfd)
+	r.mu.Lock()
+	r.rec.settle(r.dir, status, r.e.opts.Clock.Now())
+	rec := r.rec
+	r.mu.Unlock()
+	if err := rec.write(r.dir); err != nil {
+		// The outcome is told now; after a restart it is read from the termination again.
+		log.Error(err, "Cannot write run record")
+	}
+	r.e.ended(r)
+}
+
+func (e *Executor) ended(r *run) {
+	e.mu.Lock()
+	delete(e.live, keyOf(r.ref))
+	tell := e.onExit
+	e.mu.Unlock()
+	for _, f := range tell {
+		f(r.ref)
+	}
+}
+
+// settle fills in the outcome. Without an exit status the worker's own words
+// decide; without those the run is lost.
+func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
+	r.Termination = readTermination(dir)
+	r.FinishedAt = now
+	r.State = stateExited
+	switch {
+	case r.PID == 0:
+		r.State = stateLost
+		r.Message = "the server stopped before the worker could begin; no work was done"
+	case status != nil && status.Signaled():
+		r.ExitCode, r.Signal = -1, status.Signal().String()
+	case status != nil:
+		r.ExitCode = status.ExitStatus()
+	case r.Termination != nil:
+		r.ExitCode = r.Termination.ExitCode
+	default:
+		r.State = stateLost
+		r.Message = "the worker ended while no server watched it, and left no report"
+	}
+}
+
+// recoverAll takes up the runs that an earlier executor left unsettled.
+func (e *Executor) recoverAll() error {
+	return e.eachRecord(func(dir string, rec *record) error {
+		if rec.State != stateStarting && rec.State != stateRunning {
+			return nil
+		}
+		r := &run{e: e, ref: rec.ref(), dir: dir, rec: *rec, stop: make(chan struct{})}
+		if rec.State == stateRunning && rec.BootID == e.bootID {
+			fd, err := openExact(rec.PID, rec.StartTicks)
+			if err != nil {
+				return err
+			}
+			if fd >= 0 {
+				r.pidfd = fd
+				e.mu.Lock()
+				e.live[keyOf(r.ref)] = r
+				e.mu.Unlock()
+				e.watches.Go(r.watch)
+				return nil
+			}
+		}
+		if rec.State == stateStarting {
+			// Its pid was not written down, so it had no credentials either.
+			r.rec.PID = 0
+		}
+		if rec.BootID == e.bootID {
+			if err := newTree(dir, &r.rec, false).kill(); err != nil {
+				return err
+			}
+		}
+		r.rec.settle(dir, nil, e.opts.Clock.Now())
+		return r.rec.write(dir)
+	})
+}
+
+// awaitExit closes the channel when the process of the pidfd has ended. The
+// runtime's poller waits, so a run costs a goroutine and no thread. stop ends the wait.
+func awaitExit(pidfd int) (exited <-chan struct{}, stop func()) {
+	done := make(chan struct{})
+	dup, err := unix.FcntlInt(uintptr(pidfd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return done, func() {}
+	}
+	if err := unix.SetNonblock(dup, true); err != nil { // what makes os.NewFile use the poller
+		_ = unix.Close(dup)
+		return done, func() {}
+	}
+	f := os.NewFile(uintptr(dup), "pidfd")
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return done, func() { _ = f.Close() }
+	}
+	go func() {
+		if conn.Read(func(fd uintptr) bool { return hasExited(int(fd)) }) == nil {
+			close(done)
+		}
+	}()
+	return done, func() { _ = f.Close() }
+}
+
+// hasExited tells whether the process of the pidfd is dead, reaped or not.
+func hasExited(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor fits
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
+}
+
+// boundLog cuts a log that outgrew its bound to its newer half. The worker
+// appends, so it goes on at the new end.
+func boundLog(path string, limit int64) (err error) {
+	fi, err := os.Stat(path)
+	if err != nil || fi.Size() <= limit {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // the worker may do so in its own folder
+		}
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	tail := make([]byte, limit/2)
+	n, err := f.ReadAt(tail, fi.Size()-limit/2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append([]byte("[older output was cut]\n"), tail[:n]...), 0)
+	return err
+}
