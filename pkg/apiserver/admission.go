@@ -1,0 +1,43 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+)
+
+// addAdmission sets the admission chain and gives the informers it reads, which the generic server starts.
+func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error) {
+	client, err := kubernetes.NewForConfig(c.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("admission client: %w", err)
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	namespaces, err := lifecycle.NewLifecycle(sets.New(c.Immortal...))
+	if err != nil {
+		return nil, fmt.Errorf("admission plugin %s: %w", lifecycle.PluginName, err)
+	}
+	plugins := slices.Concat([]admission.Interface{namespaces}, c.Admission)
+	init := initializer.New(client, nil, factory, c.Generic.Authorization.Authorizer, c.Generic.FeatureGate,
+		c.Generic.EffectiveVersion, c.Generic.DrainedNotify(), nil)
+	for _, p := range plugins {
+		init.Initialize(p)
+		if v, ok := p.(admission.InitializationValidator); ok {
+			if err := v.ValidateInitialization(); err != nil {
+				return nil, fmt.Errorf("admission: %w", err)
+			}
+		}
+	}
+	c.Generic.AdmissionControl = admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...))
+	return factory, nil
+}

@@ -1,0 +1,193 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver assembles the API server: k8s.io/apiserver's generic server, the resources it is given, and what
+// they share (scheme, OpenAPI, admission, limits, health).
+//
+//	Config > Complete > CompletedConfig > New > Server
+//
+// Authentication, authorization, storage and the listener are set on Config.Generic by the program: a standalone
+// process takes them from the host packages, a server in a cluster delegates to the cluster.
+//
+// Admission runs in this process, because a host cluster's admission never sees objects of an aggregated API.
+// NamespaceLifecycle is always on. ValidatingAdmissionPolicy and webhooks need their kinds served somewhere, so a
+// program that has such a cluster passes them in Config.Admission.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/registry/resource"
+)
+
+const (
+	// maxBody bounds a decoded request body. Raw uploads (results, artifacts) have limits of their own.
+	maxBody = 15 << 20
+	// watchDrain is how long open watches may take to end when the server stops.
+	watchDrain = 2 * time.Second
+	// shutdownTimeout is how long connections may take to close after that.
+	shutdownTimeout = 5 * time.Second
+)
+
+// Config says what the server serves.
+type Config struct {
+	// Generic holds what every API server has. NewGeneric makes one with our defaults.
+	Generic *genericapiserver.Config
+	// Scheme has every type of Resources, as its version and as internal. NewScheme makes it.
+	Scheme *runtime.Scheme
+	// Resources are the served resources of all groups.
+	Resources []resource.Resource
+	// Definitions are the OpenAPI definitions of the resources' types.
+	Definitions []common.GetOpenAPIDefinitions
+	// Admission plugins run after NamespaceLifecycle, in order.
+	Admission []admission.Interface
+	// Immortal are the namespaces that cannot be deleted.
+	Immortal []string
+	// Healthy is asked by /readyz and /livez under the name "store".
+	Healthy func() error
+	// Clock tells ages in tables.
+	Clock clock.PassiveClock
+}
+
+type completedConfig struct{ Config }
+
+// CompletedConfig can only be made by Config.Complete.
+type CompletedConfig struct{ *completedConfig }
+
+// Server is an assembled server that does not serve yet.
+type Server struct {
+	// Generic is the server as k8s.io/apiserver knows it.
+	Generic *genericapiserver.GenericAPIServer
+	openapi *lazyOpenAPI
+}
+
+// Complete fills in what can be derived. It changes Config.Generic.
+func (c *Config) Complete() (CompletedConfig, error) {
+	switch {
+	case c.Generic == nil || c.Scheme == nil || c.Generic.RESTOptionsGetter == nil:
+		return CompletedConfig{}, errors.New("apiserver: Generic, its RESTOptionsGetter and Scheme are needed")
+	case c.Generic.Authentication.Authenticator == nil || c.Generic.Authorization.Authorizer == nil:
+		return CompletedConfig{}, errors.New("apiserver: authentication and authorization are needed")
+	case c.Generic.LoopbackClientConfig == nil:
+		return CompletedConfig{}, errors.New("apiserver: a loopback client is needed")
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Healthy != nil {
+		c.Generic.AddHealthChecks(healthz.NamedCheck("store", func(*http.Request) error { return c.Healthy() }))
+	}
+	addOpenAPI(c.Generic, c.Scheme, c.Definitions)
+	return CompletedConfig{&completedConfig{*c}}, nil
+}
+
+// New builds the server. Hooks of resources run under ctx, which should end when the server has stopped.
+func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
+	informers, err := c.addAdmission()
+	if err != nil {
+		return nil, err
+	}
+	generic, err := c.Generic.Complete(informers).New("platform", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("generic server: %w", err)
+	}
+	generic.ShutdownTimeout = shutdownTimeout
+	groups, err := c.groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		if g.PrioritizedVersions[0].Group == "" {
+			err = generic.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, g)
+		} else {
+			err = generic.InstallAPIGroup(g)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("API group %q: %w", g.PrioritizedVersions[0].Group, err)
+		}
+	}
+	return &Server{Generic: generic, openapi: newLazyOpenAPI(generic, c.Generic)}, nil
+}
+
+// Run serves until ctx ends and then shuts down: readiness fails first, watches and streams are told to end, requests
+// in flight finish, and only then the listener and the resources are closed.
+func (s *Server) Run(ctx context.Context) error {
+	s.openapi.install()
+	return s.Generic.PrepareRun().RunWithContext(ctx)
+}
+
+// groups sorts the resources' storage into API groups, in the order in which the groups first appear.
+func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGroupInfo, error) {
+	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock}
+	for _, r := range c.Resources {
+		if err := r.Register(c.Scheme); err != nil {
+			return nil, err
+		}
+	}
+	codecs := Codecs(c.Scheme)
+	params := runtime.NewParameterCodec(c.Scheme)
+	var groups []*genericapiserver.APIGroupInfo
+	byName := map[string]*genericapiserver.APIGroupInfo{}
+	for _, r := range c.Resources {
+		gvr := r.GroupVersionResource()
+		g := byName[gvr.Group]
+		if g == nil {
+			info := genericapiserver.NewDefaultAPIGroupInfo(gvr.Group, c.Scheme, params, codecs)
+			if !speaksProtobuf(c.Scheme, gvr.Group) {
+				info.NegotiatedSerializer = textOnly{info.NegotiatedSerializer}
+			}
+			g = &info
+			byName[gvr.Group] = g
+			groups = append(groups, g)
+		}
+		storage, err := r.Storage(ctx, conf)
+		if err != nil {
+			return nil, err
+		}
+		if err := add(g, gvr, storage); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
+}
+
+func add(g *genericapiserver.APIGroupInfo, gvr schema.GroupVersionResource, storage map[string]rest.Storage) error {
+	paths := g.VersionedResourcesStorageMap[gvr.Version]
+	if paths == nil {
+		paths = map[string]rest.Storage{}
+		g.VersionedResourcesStorageMap[gvr.Version] = paths
+	}
+	for path, s := range storage {
+		if paths[path] != nil {
+			return fmt.Errorf("%s %s is served twice", gvr.GroupVersion(), path)
+		}
+		paths[path] = s
+	}
+	return nil
+}
+
+// NewGeneric gives a generic configuration with the defaults all our servers share.
+func NewGeneric(scheme *runtime.Scheme) *genericapiserver.Config {
+	g := genericapiserver.NewConfig(Codecs(scheme))
+	g.FeatureGate = utilfeature.DefaultFeatureGate
+	g.EffectiveVersion = effectiveVersion()
+	g.MaxRequestBodyBytes = maxBody
+	g.LongRunningFunc = LongRunning
+	g.BuildHandlerChainFunc = handlerChain
+	g.ShutdownWatchTerminationGracePeriod = watchDrain
+	return g
+}

@@ -1,0 +1,57 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
+
+// LongRunning tells which requests have no deadline and do not count against the limit of requests in flight:
+// watches, streams, and logs that are followed. Everything else ends after Config.Generic.RequestTimeout.
+func LongRunning(r *http.Request, info *request.RequestInfo) bool {
+	if info == nil || !info.IsResourceRequest {
+		return false
+	}
+	switch {
+	case info.Verb == "watch":
+		return true
+	case info.Subresource == "stream":
+		return true
+	case info.Subresource == "log":
+		follow, err := strconv.ParseBool(r.URL.Query().Get("follow"))
+		return err == nil && follow
+	}
+	return false
+}
+
+// handlerChain is the default chain, with one addition: streams end when the server begins to shut down. Watches are
+// told so by the generic server; raw streams would otherwise hold it up until they are cut.
+func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
+	return genericapiserver.DefaultBuildHandlerChain(endStreams(api, c.ShutdownInitiatedNotify()), c)
+}
+
+func endStreams(next http.Handler, stopping <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		if !ok || info.Verb == "watch" || !LongRunning(r, info) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go func() { // ends with the request
+			select {
+			case <-stopping:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
