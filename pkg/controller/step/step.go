@@ -1,0 +1,162 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step is the shape that all controllers share: a reconcile is an
+// ordered list of small steps over one object. Steps change the object's status
+// in memory and say by their outcome how the loop goes on; what they changed is
+// written at the end, by one patch that fails when the object moved meanwhile.
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Step is one concern. An outcome of nil lets the next step run. Done, Wait,
+// Stall and any other error end the list.
+type Step[T client.Object] struct {
+	// Name is one lower-case word, for logs and errors.
+	Name string
+	Do   func(ctx context.Context, obj T) error
+}
+
+// ErrDone ends the list: there is nothing more to do until the object changes.
+var ErrDone = errors.New("step: done")
+
+// Wait ends the list until After has passed, or until the object changes. It is
+// no failure: status and events tell its Reason.
+type Wait struct {
+	After time.Duration
+	// Reason is text for people.
+	Reason string
+}
+
+// Error makes Wait an outcome.
+func (w Wait) Error() string { return fmt.Sprintf("wait %s: %s", w.After, w.Reason) }
+
+// Stall ends the list until the object changes: trying again would not help.
+type Stall struct {
+	// Reason is one CamelCase word, for a condition.
+	Reason string
+	// Message is text for people.
+	Message string
+}
+
+// Error makes Stall an outcome.
+func (s Stall) Error() string { return s.Reason + ": " + s.Message }
+
+// Reconciler runs steps over objects of one kind.
+type Reconciler[T client.Object] struct {
+	Client client.Client
+	// New returns an empty object.
+	New func() T
+	// Steps run in this order.
+	Steps []Step[T]
+	// OnStall, when set, writes a Stall down in the object's status.
+	OnStall func(obj T, s Stall)
+}
+
+// conflictDelay lets the cache see the write that got in between.
+const conflictDelay = 50 * time.Millisecond
+
+// Reconcile runs the steps and writes the status.
+func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := r.New()
+	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		return reconcile.Result{}, fmt.Errorf("step: %T does not copy to itself", obj)
+	}
+	outcome := r.run(ctx, obj)
+	if s, ok := errors.AsType[Stall](outcome); ok && r.OnStall != nil {
+		r.OnStall(obj, s)
+	}
+	patchErr := r.patchStatus(ctx, before, obj)
+	if apierrors.IsConflict(patchErr) || apierrors.IsConflict(outcome) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if apierrors.IsNotFound(patchErr) {
+		patchErr = nil // deleted meanwhile; its last event will tell
+	}
+	return result(ctx, outcome, patchErr)
+}
+
+func (r *Reconciler[T]) run(ctx context.Context, obj T) error {
+	for _, s := range r.Steps {
+		err := s.Do(ctx, obj)
+		if err == nil {
+			continue
+		}
+		if isOutcome(err) {
+			return err
+		}
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func isOutcome(err error) bool {
+	if errors.Is(err, ErrDone) {
+		return true
+	}
+	if _, ok := errors.AsType[Wait](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[Stall](err)
+	return ok
+}
+
+// patchStatus writes only when a step changed something.
+func (r *Reconciler[T]) patchStatus(ctx context.Context, before, obj T) error {
+	same, err := sameStatus(before, obj)
+	if err != nil || same {
+		return err
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, obj, patch); err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	return nil
+}
+
+func sameStatus(a, b runtime.Object) (bool, error) {
+	x, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a)
+	if err != nil {
+		return false, fmt.Errorf("status: %w", err)
+	}
+	y, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
+	if err != nil {
+		return false, fmt.Errorf("status: %w", err)
+	}
+	return equality.Semantic.DeepEqual(x["status"], y["status"]), nil
+}
+
+// result turns an outcome into what the work queue understands. Errors are
+// logged there, once, and retried with backoff.
+func result(ctx context.Context, outcome, patchErr error) (reconcile.Result, error) {
+	if patchErr != nil {
+		if outcome != nil && !isOutcome(outcome) {
+			return reconcile.Result{}, errors.Join(outcome, patchErr)
+		}
+		return reconcile.Result{}, patchErr
+	}
+	if w, ok := errors.AsType[Wait](outcome); ok {
+		klog.FromContext(ctx).V(4).Info("Waiting", "after", w.After, "reason", w.Reason)
+		return reconcile.Result{RequeueAfter: w.After}, nil
+	}
+	if outcome == nil || isOutcome(outcome) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, outcome
+}
