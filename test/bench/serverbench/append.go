@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serverbench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const base = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
+
+// openTask makes a task whose stream stays open, and waits until it runs.
+func openTask(ctx context.Context, c *http.Client, url, name string) error {
+	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"container","command":["sleep"],"args":["86400"]}}`, name)
+	if err := send(ctx, c, http.MethodPost, url+base+"tasks", []byte(body)); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+base+"tasks?watch=true&fieldSelector=metadata.name="+name, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	frames := json.NewDecoder(resp.Body)
+	for {
+		var frame struct {
+			Object struct {
+				Status struct{ Phase, Message string }
+			}
+		}
+		if err := frames.Decode(&frame); err != nil {
+			return fmt.Errorf("watch task %s: %w", name, err)
+		}
+		switch frame.Object.Status.Phase {
+		case "Running":
+			return nil
+		case "Failed", "Cancelled", "Succeeded":
+			return fmt.Errorf("task %s is %s: %s", name, frame.Object.Status.Phase, frame.Object.Status.Message)
+		}
+	}
+}
+
+// deleteTask removes a task; its finalizer stops the run.
+func deleteTask(ctx context.Context, c *http.Client, url, name string) error {
+	return send(ctx, c, http.MethodDelete, url+base+"tasks/"+name, nil)
+}
+
+func send(ctx context.Context, c *http.Client, method, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: status %d: %s", method, url, resp.StatusCode, data)
+	}
+	return nil
+}
+
+// buildLog is 1 KiB of text as a build prints it, with paths and one URL.
+var buildLog = strings.Repeat("go: downloading example.org/module v1.2.3 => /root/pkg/mod/cache ok  \n", 14) + "see https://example.org/builds/42 for all of it"
+
+// payload is the body of one append of n events with 1 KiB of content each.
+func payload(n int) ([]byte, error) {
+	item := map[string]any{
+		"apiVersion": "core.platform.ai/v1alpha1", "kind": "ExecutionEvent", "type": "ModelMessage",
+		"summary": "the model answered in thirty-nine bytes", "content": map[string]any{"text": buildLog},
+	}
+	if n == 1 {
+		return json.Marshal(item)
+	}
+	items := make([]any, n)
+	for i := range items {
+		items[i] = item
+	}
+	return json.Marshal(map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "ExecutionEventList", "items": items})
+}
+
+// appendRate drives appends of batches through TLS, authentication,
+// authorization, redaction and fsync from a number of clients, each with a
+// connection and a task of its own where there are enough, for d. It returns events a second.
+func appendRate(ctx context.Context, s *server, tasks []string, clients, batch int, d time.Duration) (float64, error) {
+	body, err := payload(batch)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wait     sync.WaitGroup
+		requests atomic.Int64
+		stop     atomic.Bool
+	)
+	from := time.Now()
+	for i := range clients {
+		c, url, err := s.client()
+		if err != nil {
+			return 0, err
+		}
+		path := url + base + "tasks/" + tasks[i%len(tasks)] + "/events"
+		wait.Go(func() {
+			defer c.CloseIdleConnections()
+			for !stop.Load() {
+				if err := send(ctx, c, http.MethodPost, path, body); err != nil {
+					cancel(err)
+					return
+				}
+				requests.Add(1)
+			}
+		})
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	n, took := requests.Load(), time.Since(from)
+	stop.Store(true)
+	wait.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	return float64(n*int64(batch)) / took.Seconds(), nil
+}
