@@ -1,0 +1,279 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// ErrSyntax is returned for what is not one JSON value.
+var ErrSyntax = errors.New("redact: not valid JSON")
+
+// JSON returns b, one JSON value, without the secrets it contains, and whether
+// any was removed. The value under a key that names a secret is replaced by
+// the marker, except numbers under the names of token counts, null, booleans
+// and the empty string; every other string is treated as Text treats it. What
+// is not replaced keeps its bytes.
+func JSON(b []byte) ([]byte, bool, error) {
+	if !json.Valid(b) {
+		return nil, false, ErrSyntax
+	}
+	out, changed := b, false
+	for range maxPasses {
+		w := walker{in: out}
+		w.value("", false)
+		if !w.changed {
+			return out, changed, nil
+		}
+		out, changed = w.result(), true
+	}
+	return []byte(`"` + Marker + `"`), true, nil
+}
+
+// walker makes one pass over valid JSON. Removed spans are noted and joined at
+// the end, so that a later member can condemn an earlier one.
+type walker struct {
+	in      []byte
+	i       int
+	cuts    []jsonCut
+	changed bool
+}
+
+// jsonCut is a span of the input and what takes its place.
+type jsonCut struct {
+	from, to int
+	with     string
+}
+
+const quotedMarker = `"` + Marker + `"`
+
+func (w *walker) result() []byte {
+	out := make([]byte, 0, len(w.in)+len(w.cuts)*len(quotedMarker))
+	done := 0
+	for _, c := range w.cuts {
+		if c.from < done {
+			continue // inside what went as a whole
+		}
+		out = append(append(out, w.in[done:c.from]...), c.with...)
+		done = c.to
+	}
+	return append(out, w.in[done:]...)
+}
+
+func (w *walker) cut(from, to int, with string) {
+	if string(w.in[from:to]) == with {
+		return
+	}
+	w.cuts = append(w.cuts, jsonCut{from, to, with})
+	w.changed = true
+}
+
+func (w *walker) space() {
+	for w.i < len(w.in) && (w.in[w.i] == ' ' || w.in[w.i] == '\n' || w.in[w.i] == '\t' || w.in[w.i] == '\r') {
+		w.i++
+	}
+}
+
+// value handles the value at w.i, which stands under key when keyed is set, and
+// leaves w.i behind it.
+func (w *walker) value(key string, keyed bool) {
+	w.space()
+	if keyed {
+		if kind := keyKind(key); kind != notSecret && w.secret(kind, key) {
+			return
+		}
+	}
+	switch w.in[w.i] {
+	case '{':
+		w.object()
+	case '[':
+		w.array()
+	case '"':
+		w.text()
+	default:
+		w.scalar()
+	}
+}
+
+// secret removes the value at w.i, which a key condemns, and reports whether
+// it is dealt with.
+func (w *walker) secret(kind secretKind, key string) bool {
+	from := w.i
+	c := w.in[from]
+	switch {
+	case c == 'n' || c == 't' || c == 'f':
+		return false
+	case kind == secretCount && (c == '-' || c >= '0' && c <= '9'):
+		return false
+	case c == '{':
+		var buf [2 * keyLimit]byte
+		if detailKeys[string(normalize(buf[:0], key))] {
+			return false
+		}
+	}
+	w.skip()
+	if c == '"' && w.i-from == 2 {
+		return true
+	}
+	w.cut(from, w.i, quotedMarker)
+	return true
+}
+
+// object handles the members. {"name": "API_KEY", "value": "…"}, as in lists of
+// variables and headers, is a pair of key and value too.
+func (w *walker) object() {
+	w.i++
+	named := false
+	valueFrom, valueTo, valueCuts := -1, -1, 0
+	for w.space(); w.in[w.i] != '}'; w.space() {
+		if w.in[w.i] == ',' {
+			w.i++
+			w.space()
+		}
+		key := w.text()
+		w.space()
+		w.i++ // ':'
+		w.space()
+		from, before := w.i, len(w.cuts)
+		w.value(key, true)
+		if w.in[from] != '"' || len(w.cuts) > before+1 {
+			continue
+		}
+		switch strings.ToLower(key) {
+		case "name", "key", "header":
+			if kind := keyKind(unquote(w.in[from:w.i])); kind == secretValue || kind == secretHeader {
+				named = true
+			}
+		case "value":
+			if valueFrom < 0 && w.i-from > 2 {
+				valueFrom, valueTo, valueCuts = from, w.i, before
+			}
+		}
+	}
+	w.i++
+	if named && valueFrom >= 0 && string(w.in[valueFrom:valueTo]) != quotedMarker {
+		w.condemn(valueFrom, valueTo, valueCuts)
+	}
+}
+
+// condemn cuts a span that the walk has already passed; at is the place of its
+// cut, if it has one, in the list.
+func (w *walker) condemn(from, to, at int) {
+	if at < len(w.cuts) && w.cuts[at].from == from {
+		w.cuts[at].with = quotedMarker
+		return
+	}
+	w.cuts = append(w.cuts, jsonCut{})
+	copy(w.cuts[at+1:], w.cuts[at:])
+	w.cuts[at] = jsonCut{from, to, quotedMarker}
+	w.changed = true
+}
+
+// array handles the elements. The string after "--password" is its value.
+func (w *walker) array() {
+	w.i++
+	flagged := false
+	for w.space(); w.in[w.i] != ']'; w.space() {
+		if w.in[w.i] == ',' {
+			w.i++
+			w.space()
+		}
+		from := w.i
+		if flagged && w.in[from] == '"' && !bytes.HasPrefix(w.in[from:], []byte(`"-`)) {
+			w.skip()
+			if w.i-from > 2 {
+				w.cut(from, w.i, quotedMarker)
+			}
+			flagged = false
+			continue
+		}
+		w.value("", false)
+		flagged = bytes.HasPrefix(w.in[from:w.i], []byte(`"--`)) &&
+			bytes.IndexByte(w.in[from:w.i], '=') < 0 && bytes.IndexByte(w.in[from:w.i], ' ') < 0 &&
+			keyKind(unquote(w.in[from:w.i])) == secretValue
+	}
+	w.i++
+}
+
+// text handles the string at w.i and returns it as it was.
+func (w *walker) text() string {
+	from := w.i
+	w.skip()
+	s := unquote(w.in[from:w.i])
+	if clean, changed := scan(s); changed {
+		w.cut(from, w.i, quote(clean))
+	}
+	return s
+}
+
+// scalar passes a number, true, false or null.
+func (w *walker) scalar() {
+	for w.i < len(w.in) && bytes.IndexByte([]byte(",]} \t\r\n"), w.in[w.i]) < 0 {
+		w.i++
+	}
+}
+
+// skip passes one value of any kind.
+func (w *walker) skip() {
+	switch w.in[w.i] {
+	case '"':
+		w.str()
+	case '{', '[':
+		depth := 0
+		for {
+			switch w.in[w.i] {
+			case '"':
+				w.str()
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+			}
+			w.i++
+			if depth == 0 {
+				return
+			}
+		}
+	default:
+		w.scalar()
+	}
+}
+
+// str passes a string.
+func (w *walker) str() {
+	for w.i++; w.in[w.i] != '"'; w.i++ {
+		if w.in[w.i] == '\\' {
+			w.i++
+		}
+	}
+	w.i++
+}
+
+// unquote returns the text of a valid JSON string.
+func unquote(b []byte) string {
+	inner := b[1 : len(b)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(b, &s) != nil {
+		return string(inner)
+	}
+	return s
+}
+
+// quote returns s as a JSON string without escaping for HTML.
+func quote(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return quotedMarker
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

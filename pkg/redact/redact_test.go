@@ -1,0 +1,245 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextRemoves(t *testing.T) {
+	jwt := "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.c2lnbmF0dXJl"
+	a20, a30 := strings.Repeat("aB3d", 5), strings.Repeat("aB3de", 6)
+	pem := "-----BEGIN RSA PRIVATE KEY-----\nMIIEow+/=\nabcd\n-----END RSA PRIVATE KEY-----"
+	for _, tc := range []struct{ name, in, want string }{
+		{"authorization", "Authorization: Bearer abc.def\nnext", "Authorization: [REDACTED]\nnext"},
+		{"authorization, any scheme", "authorization: Digest username=\"x\", nonce=\"y\"", "authorization: [REDACTED]"},
+		{"proxy authorization", "Proxy-Authorization: Basic dXNlcg==", "Proxy-Authorization: [REDACTED]"},
+		{"header in a curl command", `curl -H "Authorization: Bearer abc" https://h/p`, `curl -H "Authorization: [REDACTED]" https://h/p`},
+		{"transaction token", "Txn-Token: a b c\r\nx", "Txn-Token: [REDACTED]\r\nx"},
+		{"transaction token, long name", "X-Transaction-Token: abc", "X-Transaction-Token: [REDACTED]"},
+		{"cookie", "Cookie: a=b; c=d\nq", "Cookie: [REDACTED]\nq"},
+		{"set-cookie", "Set-Cookie: sid=1; Path=/", "Set-Cookie: [REDACTED]"},
+		{"header in JSON", `{"Authorization": "Bearer abc", "x": 1}`, `{"Authorization": "[REDACTED]", "x": 1}`},
+		{"header dump", `"Cookie": ["a=b", "c"], "y"`, `"Cookie": ["[REDACTED]", "[REDACTED]"], "y"`},
+		{"api key", "api_key=abc", "api_key=[REDACTED]"},
+		{"api key, spaced", "API key: abc, rest", "API key: [REDACTED], rest"},
+		{"dashed", "x-api-key: abc", "x-api-key: [REDACTED]"},
+		{"prefixed name", "MY_DB_PASSWORD=hunter2 next", "MY_DB_PASSWORD=[REDACTED] next"},
+		{"pwd", "pwd=x", "pwd=[REDACTED]"},
+		{"passwd", "passwd : x", "passwd : [REDACTED]"},
+		{"credential", "credentials=a&b=c", "credentials=[REDACTED]&b=c"},
+		{"private key", "private key: abc", "private key: [REDACTED]"},
+		{"client secret", "client-secret='a b'", "client-secret='[REDACTED]'"},
+		{"quoted", `"refresh_token" : "a \" b"`, `"refresh_token" : "[REDACTED]"`},
+		{"escaped JSON", `{\"access_token\":\"abc\",\"n\":1}`, `{\"access_token\":\"[REDACTED]\",\"n\":1}`},
+		{"declared", `password := "hunter2"`, `password := "[REDACTED]"`},
+		{"compared", `if token == 'abc' {`, `if token == '[REDACTED]' {`},
+		{"ruby", `password => "abc"`, `password => "[REDACTED]"`},
+		{"python bytes", `secret = b"abc"`, `secret = b"[REDACTED]"`},
+		{"token with a scheme", "token: Bearer abc d", "token: [REDACTED] d"},
+		{"in parentheses", "(password=abc)", "(password=[REDACTED])"},
+		{"flag", "login --password hunter2 --user bob", "login --password [REDACTED] --user bob"},
+		{"flag with equals", "--api-token=abc", "--api-token=[REDACTED]"},
+		{"plain", "the api key is abc123.", "the api key is [REDACTED]."},
+		{"plain, quoted", "my password is 'a b'", "my password is '[REDACTED]'"},
+		{"plain, colon", "Token is: abc", "Token is: [REDACTED]"},
+		{"count that is none", "completion_tokens=abc", "completion_tokens=[REDACTED]"},
+		{"user info", "git clone https://bob:pw@host/x", "git clone https://host/x"},
+		{"user info without name", "redis://:pw@host:6379/0", "redis://host:6379/0"},
+		{"user info with at", "https://a@b:c@host/", "https://host/"},
+		{"query", "GET https://host/p?sig=abc&x=1.", "GET https://host/p."},
+		{"fragment", "https://host/p#access=1", "https://host/p"},
+		{"markdown", "[a](https://host/p?x=1)", "[a](https://host/p)"},
+		{"scheme-relative", "see //host.io/p?x=1", "see //host.io/p"},
+		{"path", "GET /cb?code=abc HTTP/1.1", "GET /cb HTTP/1.1"},
+		{"single relative", "page?code=abc", "page"},
+		{"unparsable", "postgres://u:p#w@host/db ok", "[REDACTED] ok"},
+		{"escaped slashes", `"https:\/\/u:p@host\/x?y=1"`, `"https:\/\/host\/x"`},
+		{"escaped ampersand", `https://h/p?a=1\u0026sig=abc"`, `https://h/p"`},
+		{"key in a path", "https://h/token=abc?x=1&sig=q z", "https://h/token=[REDACTED] z"},
+		{"bearer", "got bearer abcdef12345", "got bearer [REDACTED]"},
+		{"bearer of letters", "Bearer abcdefghijklmnop", "Bearer [REDACTED]"},
+		{"basic", "Basic dXNlcjpwYXNz", "Basic [REDACTED]"},
+		{"sk", "use sk-" + a20, "use [REDACTED]"},
+		{"ghp", "ghp_" + a20, "[REDACTED]"}, {"gho", "gho_" + a20, "[REDACTED]"},
+		{"ghu", "ghu_" + a20, "[REDACTED]"}, {"ghs", "ghs_" + a20, "[REDACTED]"}, {"ghr", "ghr_" + a20, "[REDACTED]"},
+		{"github_pat", "github_pat_" + a30, "[REDACTED]"},
+		{"xoxb", "xoxb-" + a20, "[REDACTED]"}, {"xoxs", "xoxs-" + a20, "[REDACTED]"},
+		{"glpat", "glpat-" + a20, "[REDACTED]"},
+		{"npm", "npm_" + a30, "[REDACTED]"},
+		{"jwt", "x " + jwt + " y", "x [REDACTED] y"},
+		{"aws", "id AKIAIOSFODNN7EXAMPLE.", "id [REDACTED]."},
+		{"google", "AIza" + strings.Repeat("a", 35), "[REDACTED]"},
+		{"pem", "a\n" + pem + "\nb", "a\n[REDACTED]\nb"},
+		{"pem, escaped", strings.ReplaceAll(pem, "\n", `\n`), "[REDACTED]"},
+		{"pem, cut off", pem[:50], "[REDACTED]"},
+		{"two on a line", "token=a password=b", "token=[REDACTED] password=[REDACTED]"},
+		{"beside the marker", "token=[REDACTED]abc", "token=[REDACTED]"},
+		{"yaml", "  password: hunter2\n  user: bob", "  password: [REDACTED]\n  user: bob"},
+		{"subscript", `env["API_TOKEN"] = "abc"`, `env["API_TOKEN"] = "[REDACTED]"`},
+		{"makefile", "TOKEN ?= abc", "TOKEN ?= [REDACTED]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, changed := Text(tc.in)
+			if got != tc.want || !changed {
+				t.Errorf("Text(%q) = %q, %v\nwant %q", tc.in, got, changed, tc.want)
+			}
+			if again, more := Text(got); more {
+				t.Errorf("a second time: %q", again)
+			}
+		})
+	}
+}
+
+func TestTextKeeps(t *testing.T) {
+	for _, s := range []string{
+		"", "plain text", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		"123e4567-e89b-12d3-a456-426614174000", "commit 5298328 at 12:30:45",
+		"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+		"token=[REDACTED]", "Authorization: [REDACTED]\nx", `"password": "[REDACTED]"`, "(secret=[REDACTED])",
+		"token := lexer.Next()", "if token == nil {", "token = lexer.next()", "std::token::x", `password: ""`,
+		"password=$PASSWORD", "token: ${{ secrets.TOKEN }}", "--token <token>", "curl -H 'Authorization: Bearer $TOKEN' x",
+		"the token is invalid", "The password is not set.", "secret: null", "token: string",
+		"inputTokens: 12, outputTokens=34", "total_tokens: 99", "prompt_tokens=5", "PWD=/root/src",
+		"https://host:8080/path/to;v=1", "http://localhost:${PORT}/x", "see https://host/a.", "https://[::1]:80/", "git@github.com:a/b.git",
+		"// a comment about x.y", "//go:build linux", "a ? b : c", "x?.y", "what is in /etc/passwd?", "(?P<name>a)", "owner/repo#123", "/colou?r/",
+		"task-aaaaaaaaaaaaaaaaaaaaaaaa", "disk-0123456789012345678901234", "sk-short", "ghp_short", "eyJ.x", "a.b.c",
+		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "AKIA too short", "basic authentication", "a bearer of news",
+		"secretary is away", "{\"secret\": {\"name\": \"x\"}}",
+	} {
+		if got, changed := Text(s); changed || got != s {
+			t.Errorf("Text(%q) = %q, %v; want it unchanged", s, got, changed)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"keys", `{"apiKey":"a","x":{"API-Token":[1,2]},"Set-Cookie":{"a":1}}`, `{"apiKey":"[REDACTED]","x":{"API-Token":"[REDACTED]"},"Set-Cookie":"[REDACTED]"}`},
+		{"number", `{"token":5}`, `{"token":"[REDACTED]"}`},
+		{"counts", `{"inputTokens":1,"usage":{"prompt_tokens":2,"completion_tokens_details":{"reasoning_tokens":3}}}`, ""},
+		{"a count that is a string", `{"inputTokens":"abc"}`, `{"inputTokens":"[REDACTED]"}`},
+		{"no value", `{"token":null,"password":"","hasSecret":true}`, ""},
+		{"text", `{"log":"token=abc\nnext"}`, `{"log":"token=[REDACTED]\nnext"}`},
+		{"layout", "{ \"a\" : [ 1, \"x\" ] }\n", ""},
+		{"a secret as a key", `{"ghp_aaaaaaaaaaaaaaaaaaaaaaaa":1}`, `{"[REDACTED]":1}`},
+		{"variables", `[{"name":"API_KEY","value":"abc"},{"value":"def","name":"PASSWORD"},{"name":"HOME","value":"/root"}]`, `[{"name":"API_KEY","value":"[REDACTED]"},{"value":"[REDACTED]","name":"PASSWORD"},{"name":"HOME","value":"/root"}]`},
+		{"value before name, with a cut of its own", `{"value":"x token=a","name":"secret"}`, `{"value":"[REDACTED]","name":"secret"}`},
+		{"arguments", `["login","--password","abc","--user","bob"]`, `["login","--password","[REDACTED]","--user","bob"]`},
+		{"escapes", `{"p\u0061ssword":"\"x"}`, `{"p\u0061ssword":"[REDACTED]"}`},
+		{"scalar", `"Bearer abcdef12345"`, `"Bearer [REDACTED]"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, changed, err := JSON([]byte(tc.in))
+			want := tc.want
+			if want == "" {
+				want = tc.in
+			}
+			if err != nil || changed != (tc.want != "") {
+				t.Fatalf("changed %v, err %v: %s", changed, err, got)
+			}
+			if diff := cmp.Diff(want, string(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if _, _, err := JSON([]byte(`{"a":`)); err == nil {
+		t.Error("broken JSON is accepted")
+	}
+}
+
+// Linear time: texts made to provoke look-back and look-ahead. Each would take
+// minutes with a quadratic matcher.
+func TestAdversarialInput(t *testing.T) {
+	const n = 200_000
+	for _, unit := range []string{
+		"-----BEGIN PRIVATE KEY-----", "a://", "a?", "eyJ.", "eyJabc.", "token=", "--token ", "x=", "://a@", "//a.", "token is ", `token:"`, "sk-", "Authorization:", `\`, "[", `token=["a",`,
+	} {
+		s := strings.Repeat(unit, n/len(unit))
+		got, _ := Text(s)
+		if len(got) > 3*len(s)+len(Marker) {
+			t.Errorf("%q: %d bytes out of %d", unit, len(got), len(s))
+		}
+	}
+	if _, _, err := JSON([]byte(strings.Repeat(`{"value":"a","b":[`, 4000) + strings.Repeat(`],"name":"token"}`, 4000))); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, s := range []string{
+		"Authorization: Bearer x", `{"token": "a", 'b':"password=c"}`, "https://u:p@h/p?q#f", "token is abc", "--password x",
+		"eyJhbGci.eyJzdWIi.c2ln", "-----BEGIN PRIVATE KEY-----\nab", "token=[REDACTED]x", "a//u@h.b?x=1", `cookie:[\"a\"]`, "key: x",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		once, changed := Text(s)
+		if changed == (once == s) {
+			t.Fatalf("changed is %v: %q -> %q", changed, s, once)
+		}
+		if twice, more := Text(once); more {
+			t.Fatalf("%q -> %q -> %q", s, once, twice)
+		}
+		if len(once) > 3*len(s)+len(Marker) {
+			t.Fatalf("%d bytes of %d", len(once), len(s))
+		}
+	})
+}
+
+// FuzzPlanted plants a secret in arbitrary surroundings; it must not survive.
+func FuzzPlanted(f *testing.F) {
+	f.Add("a", "b", uint8(0))
+	f.Fuzz(func(t *testing.T, before, after string, form uint8) {
+		const plain, long = "Qx7hunter2Zk", "Qx7hunter2ZkQx7hunter2ZkQx7hunter2Zk"
+		forms := []string{
+			"\npassword=" + plain + "\n", "\nAuthorization: Bearer " + plain + "\n", "\n\"api_key\": \"" + plain + "\"\n",
+			"\nsk-" + long + "\n", "\nghp_" + long + "\n", "\nhttps://bob:" + plain + "@host/\n", "\nthe token is " + plain + "\n",
+			"\nhttps://host/p?x=" + plain + "\n", "\neyJhbGciOi." + long + "." + plain + "\n",
+		}
+		s := strings.ReplaceAll(before, "Qx7", "") + forms[int(form)%len(forms)] + strings.ReplaceAll(after, "Qx7", "")
+		if got, _ := Text(s); strings.Contains(got, plain) {
+			t.Fatalf("%q -> %q", s, got)
+		}
+	})
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add([]byte(`{"token":"a","x":[{"name":"password","value":"b"},"--token","c"]}`))
+	f.Add([]byte(`{"a":"https://u:p@h","inputTokens":1e3}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		once, changed, err := JSON(b)
+		if (err == nil) != json.Valid(b) {
+			t.Fatalf("err %v", err)
+		}
+		if err != nil {
+			return
+		}
+		if !json.Valid(once) || changed == (string(once) == string(b)) {
+			t.Fatalf("changed %v: %q -> %q", changed, b, once)
+		}
+		if twice, more, err := JSON(once); err != nil || more {
+			t.Fatalf("%q -> %q -> %q %v", b, once, twice, err)
+		}
+	})
+}
+
+func BenchmarkText(b *testing.B) {
+	var log strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&log, "2026-11-21T04:12:%02d.123Z INFO build: compiling pkg/storage/engine/file_%d.go (id=%d, took: 1.2s) -> ok\n", i%60, i, i)
+	}
+	s := log.String()
+	b.SetBytes(int64(len(s)))
+	for b.Loop() {
+		if _, changed := Text(s); changed {
+			b.Fatal("changed")
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "strings"
+
+// slashes returns the length of the two slashes of a URL at j, which JSON may
+// have escaped, or 0.
+func slashes(s string, j int) int {
+	switch {
+	case strings.HasPrefix(s[j:], "//"):
+		return 2
+	case strings.HasPrefix(s[j:], `\/\/`):
+		return 4
+	}
+	return 0
+}
+
+// absolute handles a URL whose colon is at i and whose authority starts at a.
+func (x *scanner) absolute(i, a int) int {
+	from := x.back(i, 32, schemeEnd)
+	if from == i {
+		return a
+	}
+	return x.url(from, a, true)
+}
+
+// slash handles a scheme-relative URL, "//host/path", that starts at i.
+func (x *scanner) slash(i int) int {
+	s := x.s
+	if i < x.urlStop || i+2 >= len(s) || s[i+1] != '/' || !is(s[i+2], alnum) ||
+		i > 0 && !is(s[i-1], urlEnd) && strings.IndexByte("(=[{,;|", s[i-1]) < 0 {
+		return 0
+	}
+	end := urlStop(s, i+2)
+	authority := s[i+2 : i+2+authorityLen(s[i+2:end])]
+	if strings.IndexByte(authority, '.') < 0 && strings.IndexByte(authority, '@') < 0 {
+		return i + 2 // a comment
+	}
+	return x.url(i, i+2, false)
+}
+
+// url drops the user info of the URL that starts at from and whose authority
+// starts at a, and notes where its query or fragment starts. What no parser
+// would accept as an authority hides a secret more often than not: such a URL
+// goes as a whole.
+func (x *scanner) url(from, a int, absolute bool) int {
+	s := x.s
+	nested := a < x.urlStop
+	if !nested {
+		x.urlStop, x.cut = urlStop(s, a), -1
+	}
+	end := a + authorityLen(s[a:x.urlStop])
+	host := a
+	if at := strings.LastIndexByte(s[a:end], '@'); at >= 0 {
+		host = a + at + 1
+	}
+	if absolute && !validPort(s[host:end]) {
+		to := x.urlStop
+		x.cut = -1
+		return x.remove(from, to)
+	}
+	x.replace(a, host, "")
+	if nested {
+		return host // the outer URL's query is noted already
+	}
+	if q := strings.IndexAny(s[end:x.urlStop], "?#"); q >= 0 {
+		x.cut = end + q
+	}
+	return host
+}
+
+// urlStop returns the end of the URL text at i. An escaped slash or ampersand
+// belongs to it.
+func urlStop(s string, i int) int {
+	for i < len(s) {
+		if is(s[i], urlEnd) {
+			if s[i] != '\\' || i+1 >= len(s) || s[i+1] != '/' && s[i+1] != 'u' {
+				break
+			}
+		}
+		i++
+	}
+	return i
+}
+
+func authorityLen(s string) int {
+	if n := strings.IndexAny(s, `/?#\`); n >= 0 {
+		return n
+	}
+	return len(s)
+}
+
+// validPort reports whether what follows the last colon of a host is a port,
+// or a placeholder for one.
+func validPort(host string) bool {
+	colon := strings.LastIndexByte(host, ':')
+	if colon < 0 || strings.IndexByte(host[colon:], ']') >= 0 {
+		return true
+	}
+	port := strings.TrimRight(host[colon+1:], ".,;:!)]}*")
+	if port == "" || strings.IndexByte("$%{[*", port[0]) >= 0 {
+		return true
+	}
+	for i := range len(port) {
+		if c := port[i]; c < '0' || c > '9' {
+			return c == ',' || c == ';' || c == ')' // the text goes on
+		}
+	}
+	return true
+}
+
+// tail drops a query or fragment whose mark is at i. Inside an absolute or
+// scheme-relative URL it always goes. After a path it must look like one,
+// because source code is full of question marks.
+func (x *scanner) tail(i int) int {
+	s := x.s
+	if i == x.cut {
+		x.cut = -1
+		return x.drop(i, x.urlStop)
+	}
+	if i < x.urlStop || i < x.plainStop || i == x.done || i+1 >= len(s) ||
+		!is(s[i+1], alnum) && s[i+1] != '_' && s[i+1] != '%' ||
+		!is(s[i-1], keyByte) && s[i-1] != '/' && s[i-1] != '~' {
+		return 0
+	}
+	end := urlStop(s, i)
+	if strings.IndexByte(s[i:end], '=') < 0 && run(s, i+1, wordByte)-i <= 20 {
+		x.plainStop = end
+		return 0
+	}
+	return x.drop(i, end)
+}
+
+// drop removes s[i:end] but for the punctuation at its end, which belongs to
+// the sentence around the URL.
+func (x *scanner) drop(i, end int) int {
+	end = i + 1 + len(strings.TrimRight(x.s[i+1:end], ".,;:!?)]}*|"))
+	if end == i+1 {
+		return 0
+	}
+	return x.replace(i, end, "")
+}

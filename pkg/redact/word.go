@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "strings"
+
+// plain matches "the api key is VALUE"; the blank before "is" is at i.
+func (x *scanner) plain(i int) int {
+	s := x.s
+	from := x.back(i, keyLimit, keyByte)
+	if from == i {
+		return 0
+	}
+	if k := x.keyKindAt(from, i); k == notSecret || k == secretCount || !namesSecret(s[from:i]) {
+		return 0
+	}
+	k := run(s, i+3, blank)
+	if k < len(s) && (s[k] == ':' || s[k] == '=') {
+		k = run(s, k+1, blank)
+	}
+	return x.spoken(i, k)
+}
+
+// namesSecret reports whether the word is the thing itself, as in "the token
+// is …", and not something about it.
+func namesSecret(word string) bool {
+	for _, w := range [...]string{"key", "token", "secret", "password", "credential", "credentials", "passwd", "pwd", "passphrase"} {
+		if len(word) >= len(w) && strings.EqualFold(word[len(word)-len(w):], w) {
+			return true
+		}
+	}
+	return false
+}
+
+// commonWords follow "the token is" in prose and are no tokens.
+var commonWords = map[string]bool{
+	"a": true, "about": true, "absent": true, "accepted": true, "already": true, "also": true, "always": true,
+	"an": true, "available": true, "bad": true, "bound": true, "correct": true, "created": true, "empty": true,
+	"expired": true, "fine": true, "for": true, "from": true, "good": true, "ignored": true, "in": true,
+	"incorrect": true, "invalid": true, "kept": true, "known": true, "malformed": true, "missing": true,
+	"never": true, "no": true, "not": true, "of": true, "ok": true, "on": true, "one": true, "only": true,
+	"optional": true, "or": true, "passed": true, "present": true, "read": true, "refused": true,
+	"rejected": true, "removed": true, "required": true, "revoked": true, "rotated": true, "sent": true,
+	"set": true, "still": true, "stored": true, "that": true, "the": true, "then": true, "to": true,
+	"too": true, "unknown": true, "unset": true, "used": true, "valid": true, "when": true, "where": true,
+	"wrong": true, "and": true, "as": true, "at": true, "be": true, "by": true, "if": true, "it": true, "with": true,
+}
+
+// spoken removes the word or quoted string at k unless it is a common word.
+func (x *scanner) spoken(i, k int) int {
+	v, ok := x.value(i, k, false)
+	if !ok {
+		return 0
+	}
+	word := x.s[v.from:v.to]
+	if v.from == k && !placeholder(word) {
+		word = strings.TrimRight(word, "!?:"+closers)
+	}
+	if word == "" || commonWords[strings.ToLower(word)] || x.exempt(secretValue, "", word, true) ||
+		strings.IndexFunc(word, func(r rune) bool { return r >= 0x80 || is(byte(r), alnum) }) < 0 {
+		return 0
+	}
+	return x.remove(v.from, v.from+len(word))
+}
+
+// flag matches "--password VALUE"; the first dash is at i.
+func (x *scanner) flag(i int) int {
+	s := x.s
+	if i > 0 && is(s[i-1], keyByte) {
+		return 0
+	}
+	end := i + 2
+	for end < len(s) && end-i <= keyLimit && is(s[end], keyByte) {
+		end++
+	}
+	if end >= len(s) || !is(s[end], blank) || keyKind(s[i+2:end]) != secretValue {
+		return 0
+	}
+	k := run(s, end, blank)
+	if k >= len(s) || s[k] == '-' {
+		return 0
+	}
+	return x.spoken(i, k)
+}
+
+// scheme matches "Bearer VALUE" and "Basic VALUE" outside a header; the blank
+// is at i.
+func (x *scanner) scheme(i int) int {
+	s := x.s
+	from := 0
+	switch {
+	case i >= 6 && (s[i-1]|0x20) == 'r' && fold(s[i-6:], "bearer"):
+		from = i - 6
+	case i >= 5 && (s[i-1]|0x20) == 'c' && fold(s[i-5:], "basic"):
+		from = i - 5
+	default:
+		return 0
+	}
+	if from < x.done || !x.boundary(from) {
+		return 0
+	}
+	k := run(s, i, blank)
+	if _, n := quoteAt(s, k); n > 0 {
+		k += n
+	}
+	to := k
+	random := false
+	for to < len(s) && (is(s[to], schemeEnd) || strings.IndexByte("_~/=", s[to]) >= 0) {
+		c := s[to]
+		random = random || c >= '0' && c <= '9' || c == '=' || to > k && c >= 'A' && c <= 'Z'
+		to++
+	}
+	for to > k && s[to-1] == '.' {
+		to--
+	}
+	if n := to - k; n < 8 || !random && (n < 16 || from == i-5) {
+		return 0
+	}
+	return x.remove(k, to)
+}
