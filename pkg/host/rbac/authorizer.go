@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+var (
+	_ authorizer.Authorizer   = (*View)(nil)
+	_ authorizer.RuleResolver = (*View)(nil)
+)
+
+// Authorize allows what a rule allows and has no opinion on the rest, with the
+// reasons Kubernetes gives.
+func (v *View) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var errs []error
+	reason, allowed := "", false
+	v.visit(a.GetUser(), a.GetNamespace(), func(s source, rule *rbacv1.PolicyRule, err error) bool {
+		if err != nil {
+			errs = append(errs, err)
+			return true
+		}
+		if allows(rule, a) {
+			reason, allowed = "RBAC: allowed by "+s.String(), true
+		}
+		return !allowed
+	})
+	switch {
+	case allowed:
+		return authorizer.DecisionAllow, reason, nil
+	case len(errs) > 0:
+		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(errs)), nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// ConditionsAwareAuthorize is Authorize: RBAC rules have no conditions.
+func (v *View) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(v.Authorize(ctx, a))
+}
+
+// EvaluateConditions refuses: RBAC rules have no conditions.
+func (*View) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
+// RulesFor lists the rules of a user in a namespace. The error tells of
+// bindings whose role does not exist; the rules are still all there are.
+func (v *View) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var errs []error
+	var resources []authorizer.ResourceRuleInfo
+	var urls []authorizer.NonResourceRuleInfo
+	v.visit(u, namespace, func(_ source, r *rbacv1.PolicyRule, err error) bool {
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case len(r.Resources) > 0:
+			resources = append(resources, &authorizer.DefaultResourceRuleInfo{
+				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+			})
+		case len(r.NonResourceURLs) > 0:
+			urls = append(urls, &authorizer.DefaultNonResourceRuleInfo{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+		}
+		return true
+	})
+	return resources, urls, false, utilerrors.NewAggregate(errs)
+}
+
+// source says where a rule comes from.
+type source struct {
+	b *binding
+	p principal
+}
+
+// visit calls f with every rule of the user's ClusterRoleBindings and, in a
+// namespace, RoleBindings, until it returns false. A binding is visited once
+// though it may name the user in several ways. The caller holds mu.
+func (v *View) visit(u user.Info, namespace string, f func(source, *rbacv1.PolicyRule, error) bool) {
+	if u == nil {
+		return
+	}
+	principals := make([]principal, 0, 1+len(u.GetGroups()))
+	principals = append(principals, principal{rbacv1.UserKind, u.GetName()})
+	for _, g := range u.GetGroups() {
+		principals = append(principals, principal{rbacv1.GroupKind, g})
+	}
+	visited := map[*binding]bool{}
+	scopes := []string{""}
+	if namespace != "" {
+		scopes = append(scopes, namespace)
+	}
+	for _, scope := range scopes {
+		for _, p := range principals {
+			for _, b := range v.bindings[scope][p] {
+				if visited[b] {
+					continue
+				}
+				visited[b] = true
+				if !v.visitBinding(source{b, p}, f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (v *View) visitBinding(s source, f func(source, *rbacv1.PolicyRule, error) bool) bool {
+	rules, err := v.resolve(s.b)
+	if err != nil {
+		return f(s, nil, err)
+	}
+	for i := range rules {
+		if !f(s, &rules[i], nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// resolve finds the rules a binding refers to.
+func (v *View) resolve(b *binding) ([]rbacv1.PolicyRule, error) {
+	key := types.NamespacedName{Name: b.role.Name}
+	switch b.role.Kind {
+	case "Role":
+		if key.Namespace = b.namespace; key.Namespace == "" {
+			return nil, fmt.Errorf("ClusterRoleBinding %q refers to a Role, which it cannot", b.name)
+		}
+	case "ClusterRole":
+	default:
+		return nil, fmt.Errorf("unsupported role reference kind: %q", b.role.Kind)
+	}
+	rules, ok := v.rules[key]
+	if !ok {
+		return nil, fmt.Errorf("%s.rbac.authorization.k8s.io %q not found", strings.ToLower(b.role.Kind), b.role.Name)
+	}
+	return rules, nil
+}
+
+// String is Kubernetes' wording, which people search for.
+func (s source) String() string {
+	subject := fmt.Sprintf("%s %q", s.p.kind, s.p.name)
+	for _, sub := range s.b.subjects {
+		if p, ok := subjectPrincipal(sub, s.b.namespace); ok && p == s.p && sub.Kind == rbacv1.ServiceAccountKind {
+			ns := sub.Namespace
+			if ns == "" {
+				ns = s.b.namespace
+			}
+			subject = fmt.Sprintf("%s %q", sub.Kind, sub.Name+"/"+ns)
+		}
+	}
+	if s.b.namespace == "" {
+		return fmt.Sprintf("ClusterRoleBinding %q of %s %q to %s", s.b.name, s.b.role.Kind, s.b.role.Name, subject)
+	}
+	return fmt.Sprintf("RoleBinding %q of %s %q to %s", s.b.name+"/"+s.b.namespace, s.b.role.Kind, s.b.role.Name, subject)
+}
