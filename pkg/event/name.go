@@ -1,0 +1,40 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// seqDigits is the least number of digits of a sequence in a name: ten, so that
+// names sort in sequence order up to ten thousand million events.
+const seqDigits = 10
+
+// ErrName is returned for what is not the name of an event.
+var ErrName = errors.New(`event: name is not "<task>.<sequence, 10 digits>"`)
+
+// Name returns the object name of the event at seq of a task's stream.
+func Name(task string, seq int64) string { return fmt.Sprintf("%s.%0*d", task, seqDigits, seq) }
+
+// ParseName returns the task and the sequence of which Name made name. Task
+// names may contain dots.
+func ParseName(name string) (task string, seq int64, err error) {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 1 {
+		return "", 0, ErrName
+	}
+	digits := name[dot+1:]
+	if len(digits) < seqDigits || len(digits) > seqDigits && digits[0] == '0' {
+		return "", 0, ErrName
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return "", 0, ErrName
+	}
+	return name[:dot], int64(n), nil
+}

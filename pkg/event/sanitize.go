@@ -1,0 +1,192 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
+)
+
+// Limits of the payloads, after redaction (D1 §6.5).
+const (
+	MaxSummaryChars     = 4096
+	MaxContentTextChars = 32768
+	MaxContentBytes     = 64 << 10
+	// previewChars is how much of an oversized content its replacement shows.
+	previewChars = 2048
+)
+
+// Report tells what Sanitize did.
+type Report struct {
+	Redacted  bool // a secret was removed
+	Truncated bool // a payload was cut
+}
+
+// Sanitize makes e, which Validate accepts, fit to be stored and shown: the
+// severity is normalised, every text is valid UTF-8 and without secrets, summary
+// is one line, the fields of model events are lifted out of content, and payloads
+// over their limit are cut. Metadata and the fields that the server sets are left
+// alone.
+func Sanitize(e *v1alpha1.ExecutionEvent) Report {
+	var r Report
+	e.Severity = NormalizeSeverity(e.Severity)
+	for _, l := range labels(e) {
+		*l.value = r.text(*l.value)
+		if len(*l.value) > MaxLabelBytes {
+			*l.value = redact.Marker
+		}
+	}
+	e.Summary = r.text(oneLine(e.Summary))
+	e.ContentText = r.text(e.ContentText)
+	r.content(e)
+	r.dedupKey(e)
+	lift(e)
+	r.cut(e)
+	return r
+}
+
+func (r *Report) text(s string) string {
+	s, changed := redact.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
+	r.Redacted = r.Redacted || changed
+	return s
+}
+
+// oneLine turns line ends and other control characters into spaces. It runs
+// before redaction: joined lines can read as one header.
+func oneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, s))
+}
+
+// content redacts the structured payload and makes it compact.
+func (r *Report) content(e *v1alpha1.ExecutionEvent) {
+	if e.Content == nil {
+		return
+	}
+	clean, changed, err := redact.JSON(bytes.ToValidUTF8(e.Content.Raw, []byte(string(utf8.RuneError))))
+	var out bytes.Buffer
+	if err != nil || json.Compact(&out, clean) != nil || out.String() == "null" {
+		e.Content = nil // Validate refuses what is not JSON
+		return
+	}
+	r.Redacted = r.Redacted || changed
+	e.Content = &apiextensionsv1.JSON{Raw: out.Bytes()}
+}
+
+// dedupKey replaces a key that holds a secret by its digest: redacted, two
+// different keys could become one.
+func (r *Report) dedupKey(e *v1alpha1.ExecutionEvent) {
+	if _, secret := redact.Text(e.DedupKey); secret {
+		sum := sha256.Sum256([]byte(e.DedupKey))
+		e.DedupKey = "sha256-" + hex.EncodeToString(sum[:])
+		r.Redacted = true
+	}
+}
+
+// cut shortens the payloads that are over their limit and notes their sizes.
+// What a producer noted of a cut of its own is kept.
+func (r *Report) cut(e *v1alpha1.ExecutionEvent) {
+	t := v1alpha1.EventTruncation{}
+	if e.Truncation != nil {
+		t = *e.Truncation
+	}
+	if n := chars(e.Summary, MaxSummaryChars); n > 0 {
+		e.Summary = shorten(e.Summary, MaxSummaryChars)
+		t.SummaryTruncated, t.SummaryOriginalChars = true, max(n, t.SummaryOriginalChars)
+		r.Truncated = true
+	}
+	if n := chars(e.ContentText, MaxContentTextChars); n > 0 {
+		e.ContentText = shorten(e.ContentText, MaxContentTextChars)
+		t.ContentTextTruncated, t.ContentTextOriginalChars = true, max(n, t.ContentTextOriginalChars)
+		r.Truncated = true
+	}
+	if e.Content != nil && len(e.Content.Raw) > MaxContentBytes {
+		n := int64(len(e.Content.Raw))
+		e.Content = preview(e.Content.Raw)
+		t.ContentJSONTruncated, t.ContentJSONOriginalBytes = true, max(n, t.ContentJSONOriginalBytes)
+		r.Truncated = true
+	}
+	t.SummaryOriginalChars = max(t.SummaryOriginalChars, 0)
+	t.ContentTextOriginalChars = max(t.ContentTextOriginalChars, 0)
+	t.ContentJSONOriginalBytes = max(t.ContentJSONOriginalBytes, 0)
+	e.Truncation = nil
+	if t != (v1alpha1.EventTruncation{}) {
+		e.Truncation = &t
+	}
+}
+
+// chars returns the number of characters of s if it is over limit, else 0.
+func chars(s string, limit int) int64 {
+	if len(s) <= limit {
+		return 0
+	}
+	if n := utf8.RuneCountInString(s); n > limit {
+		return int64(n)
+	}
+	return 0
+}
+
+const ellipsis = "…"
+
+// shorten cuts s, which is over limit characters, to at most limit characters
+// with an ellipsis at the end. A cut can make a new match for redaction, such as
+// half a URL; the result is one that redaction leaves as it is.
+func shorten(s string, limit int) string {
+	keep := limit - 1
+	for range 4 {
+		s = prefix(s, keep) + ellipsis
+		clean, changed := redact.Text(s)
+		if !changed {
+			return s
+		}
+		s = strings.TrimSuffix(clean, ellipsis)
+		if utf8.RuneCountInString(s) <= keep {
+			if again, changed := redact.Text(s + ellipsis); !changed {
+				return again
+			}
+		}
+		keep = max(keep-len(redact.Marker)-1, 0)
+	}
+	return redact.Marker + ellipsis
+}
+
+// prefix returns the first n characters of s, or s if it has fewer.
+func prefix(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// preview is what stands in place of content that is too large. Its text can
+// hold half of a member, so it is redacted as text once more.
+func preview(raw []byte) *apiextensionsv1.JSON {
+	text, _ := redact.Text(prefix(string(raw[:min(len(raw), 4*previewChars)]), previewChars))
+	text = shorten(strings.ToValidUTF8(text, ""), min(previewChars, utf8.RuneCountInString(text)))
+	out, err := json.Marshal(struct {
+		Truncated     bool   `json:"truncated"`
+		Preview       string `json:"preview"`
+		OriginalBytes int    `json:"originalBytes"`
+	}{true, text, len(raw)})
+	if err != nil { // three scalars always marshal
+		return nil
+	}
+	return &apiextensionsv1.JSON{Raw: out}
+}
