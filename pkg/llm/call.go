@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package llm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Candidate is a model that may answer a request.
+type Candidate struct {
+	// Provider is the name for events, for example the Provider object's.
+	Provider string
+	// Name is the vendor's name of the model; it becomes Request.Model.
+	Name  string
+	Model Model
+}
+
+// Attempt is one try at one candidate.
+type Attempt struct {
+	// Number counts all attempts of one Call from 1, over all candidates.
+	Number   int
+	Provider string
+	Model    string
+	Started  time.Time
+	// Duration, Response and Err are set when the attempt has ended. Response
+	// is whole when Err is nil.
+	Duration time.Duration
+	Response Response
+	Err      error
+	// RetryIn is the pause until the next attempt at the same candidate; 0
+	// when there is none.
+	RetryIn time.Duration
+}
+
+// Observer is told of every attempt, so that usage and failures are recorded
+// before and after each one. Funcs may be nil.
+type Observer struct {
+	Started func(Attempt)
+	Ended   func(Attempt)
+	// Part is told of each piece of an answer. After a failed attempt the next
+	// attempt's parts start the answer anew.
+	Part func(Part)
+}
+
+// Options are the parts of a Call that do not change between requests.
+type Options struct {
+	// Candidates are asked in order; at least one.
+	Candidates []Candidate
+	Policy     Policy
+	Clock      clock.Clock
+	Observer   Observer
+}
+
+// ErrNoCandidate is returned by Call when there is no model to ask.
+var ErrNoCandidate = errors.New("llm: no model to ask")
+
+// Call gets an answer: it tries the first candidate as often as the policy
+// says, then the next one. An ended context and a conversation that is too
+// long end it at once: no other attempt can mend those.
+// The error is that of the last attempt.
+func Call(ctx context.Context, o Options, req Request) (Response, error) {
+	if len(o.Candidates) == 0 {
+		return Response{}, ErrNoCandidate
+	}
+	c := call{o: o, req: req}
+	var (
+		resp Response
+		err  error
+	)
+	for _, candidate := range o.Candidates {
+		resp, err = c.try(ctx, candidate)
+		switch ClassOf(err) {
+		case "", ClassCanceled, ClassContextTooLong:
+			return resp, err
+		}
+	}
+	return resp, err
+}
+
+// call is the state of one Call.
+type call struct {
+	o        Options
+	req      Request
+	attempts int
+}
+
+// try makes attempts at one candidate until one is whole or the policy ends it.
+func (c *call) try(ctx context.Context, m Candidate) (Response, error) {
+	for n := 1; ; n++ {
+		a := c.attempt(ctx, m)
+		again := false
+		if a.Err != nil {
+			a.RetryIn, again = c.o.Policy.Next(n, a.Err)
+			if !again {
+				a.RetryIn = 0
+			}
+		}
+		if f := c.o.Observer.Ended; f != nil {
+			f(a)
+		}
+		if !again {
+			return a.Response, a.Err
+		}
+		if err := pause(ctx, c.o.Clock, a.RetryIn); err != nil {
+			return a.Response, err
+		}
+	}
+}
+
+func (c *call) attempt(ctx context.Context, m Candidate) Attempt {
+	c.attempts++
+	a := Attempt{Number: c.attempts, Provider: m.Provider, Model: m.Name, Started: c.o.Clock.Now()}
+	if f := c.o.Observer.Started; f != nil {
+		f(a)
+	}
+	req := c.req
+	req.Model = m.Name
+	a.Response, a.Err = m.Model.Generate(ctx, req, c.o.Observer.Part)
+	if a.Err != nil && ctx.Err() != nil {
+		a.Err = canceled(ctx)
+	}
+	a.Duration = c.o.Clock.Since(a.Started)
+	return a
+}
+
+func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil
+	case <-ctx.Done():
+		return canceled(ctx)
+	}
+}
+
+func canceled(ctx context.Context) error {
+	return &Error{Class: ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+}

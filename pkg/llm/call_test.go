@@ -1,0 +1,179 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// stepClock is a fake clock that moves on by itself whenever somebody waits,
+// and notes for how long.
+type stepClock struct {
+	*clocktesting.FakeClock
+	waits []time.Duration
+}
+
+func (c *stepClock) NewTimer(d time.Duration) clock.Timer {
+	c.waits = append(c.waits, d)
+	t := c.FakeClock.NewTimer(d)
+	c.Step(d)
+	return t
+}
+
+func candidate(t *testing.T, name, text string) llm.Candidate {
+	t.Helper()
+	s, err := script.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(script.New(s, t.Output()))
+	t.Cleanup(srv.Close)
+	model, err := openai.New(openai.Config{APIKey: "k", BaseURL: srv.URL + "/v1", Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return llm.Candidate{Provider: name, Name: name + "-model", Model: model}
+}
+
+// TestCall runs each rule against a real server: which failures are tried
+// again, after what pause, and when the next candidate is asked.
+func TestCall(t *testing.T) {
+	const ok = "- {reply: {text: fine}}"
+	tests := map[string]struct {
+		scripts []string
+		want    []string
+		waits   []time.Duration
+	}{
+		"first time": {
+			[]string{ok}, []string{"p0: fine"}, nil,
+		},
+		"server error is tried again with growing pauses": {
+			[]string{"- {times: 3, fault: {status: 500}}\n" + ok},
+			[]string{"p0: server_error", "p0: server_error", "p0: server_error", "p0: fine"},
+			[]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second},
+		},
+		"no more than four attempts": {
+			[]string{"- {fault: {status: 503}}"},
+			[]string{"p0: server_error", "p0: server_error", "p0: server_error", "p0: server_error"},
+			[]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second},
+		},
+		"Retry-After is honoured exactly": {
+			[]string{"- {times: 1, fault: {status: 429, retryAfter: '17'}}\n" + ok},
+			[]string{"p0: rate_limited", "p0: fine"},
+			[]time.Duration{17 * time.Second},
+		},
+		"Retry-After beyond the bound ends it": {
+			[]string{"- {fault: {status: 429, retryAfter: '3600'}}"},
+			[]string{"p0: rate_limited"}, nil,
+		},
+		"cut stream is tried again": {
+			[]string{"- {times: 1, reply: {text: half of it}, fault: {cutAfterBytes: 300}}\n" + ok},
+			[]string{"p0: cut_stream", "p0: fine"},
+			[]time.Duration{500 * time.Millisecond},
+		},
+		"malformed answer is tried again": {
+			[]string{"- {times: 1, fault: {notAStream: true}}\n" + ok},
+			[]string{"p0: malformed_response", "p0: fine"},
+			[]time.Duration{500 * time.Millisecond},
+		},
+		"bad key is not tried again": {
+			[]string{"- {fault: {status: 401}}"}, []string{"p0: auth"}, nil,
+		},
+		"no credit is not tried again": {
+			[]string{"- {fault: {status: 429, code: insufficient_quota}}"}, []string{"p0: quota_exhausted"}, nil,
+		},
+		"bad request is not tried again": {
+			[]string{"- {fault: {status: 400}}"}, []string{"p0: invalid_request"}, nil,
+		},
+		"fallback after a bad key": {
+			[]string{"- {fault: {status: 401}}", ok}, []string{"p0: auth", "p1: fine"}, nil,
+		},
+		"fallback after all attempts": {
+			[]string{"- {fault: {status: 429, retryAfter: '600'}}", "- {fault: {status: 400}}", ok},
+			[]string{"p0: rate_limited", "p1: invalid_request", "p2: fine"}, nil,
+		},
+		"no fallback for a conversation that is too long": {
+			[]string{"- {fault: {status: 400, code: context_length_exceeded}}", ok}, []string{"p0: context_too_long"}, nil,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &stepClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
+			var got []string
+			started := 0
+			o := llm.Options{Clock: c, Policy: llm.Policy{Jitter: func() float64 { return 0 }}, Observer: llm.Observer{
+				Started: func(a llm.Attempt) { started = a.Number },
+				Ended: func(a llm.Attempt) {
+					word := a.Response.Text
+					if a.Err != nil {
+						word = string(llm.ClassOf(a.Err))
+					}
+					got = append(got, a.Provider+": "+word)
+					if a.Number != started || a.Number != len(got) || a.Model != a.Provider+"-model" {
+						t.Errorf("attempt %+v after the start of %d", a, started)
+					}
+				},
+			}}
+			for i, s := range tt.scripts {
+				o.Candidates = append(o.Candidates, candidate(t, fmt.Sprintf("p%d", i), "turns:\n"+s))
+			}
+			resp, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.waits, c.waits); diff != "" {
+				t.Error(diff)
+			}
+			if (err == nil) != (resp.Text == "fine") {
+				t.Errorf("%q, %v", resp.Text, err)
+			}
+		})
+	}
+}
+
+func TestCallWithoutCandidate(t *testing.T) {
+	if _, err := llm.Call(t.Context(), llm.Options{}, llm.Request{}); !errors.Is(err, llm.ErrNoCandidate) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCancelEndsThePause stops a run between two attempts.
+func TestCancelEndsThePause(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := llm.Options{
+		Candidates: []llm.Candidate{candidate(t, "p0", "turns: [{fault: {status: 429, retryAfter: '90'}}]"), candidate(t, "p1", "turns: [{reply: {text: no}}]")},
+		Clock:      clock.RealClock{},
+		Observer:   llm.Observer{Ended: func(llm.Attempt) { cancel() }},
+	}
+	_, err := llm.Call(ctx, o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}})
+	if llm.ClassOf(err) != llm.ClassCanceled || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPolicyBounds(t *testing.T) {
+	p := llm.Policy{MaxAttempts: 100, Jitter: func() float64 { return 0.999 }}
+	for n := 1; n < 100; n++ {
+		pause, again := p.Next(n, &llm.Error{Class: llm.ClassServer})
+		if !again || pause <= 0 || pause > 30*time.Second {
+			t.Fatalf("attempt %d: %v, %v", n, pause, again)
+		}
+	}
+	if _, again := p.Next(1, context.Canceled); again {
+		t.Error("a stopped run is tried again")
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class sorts failed attempts by what can be done about them.
+type Class string
+
+// Classes of failed attempts.
+const (
+	// ClassAuth: the key was refused (401, 403).
+	ClassAuth Class = "auth"
+	// ClassRateLimited: too many requests or tokens for now (429).
+	ClassRateLimited Class = "rate_limited"
+	// ClassQuota: the account has nothing left to spend; waiting does not help.
+	ClassQuota Class = "quota_exhausted"
+	// ClassContextTooLong: the conversation does not fit the model.
+	ClassContextTooLong Class = "context_too_long"
+	// ClassInvalidRequest: the vendor refused the request (other 4xx).
+	ClassInvalidRequest Class = "invalid_request"
+	// ClassServer: the vendor failed (5xx, or an error inside the stream).
+	ClassServer Class = "server_error"
+	// ClassUnreachable: no connection, or no answer in time.
+	ClassUnreachable Class = "unreachable"
+	// ClassCutStream: the stream ended before the model said that it was done.
+	ClassCutStream Class = "cut_stream"
+	// ClassMalformed: the answer breaks the vendor's own protocol.
+	ClassMalformed Class = "malformed_response"
+	// ClassCanceled: our own context ended.
+	ClassCanceled Class = "canceled"
+)
+
+// Error is a failed attempt. Its text never holds a key, a request header or a
+// URL: it goes into events, logs and conditions.
+type Error struct {
+	Class Class
+	// Status is the HTTP status, 0 when there was none.
+	Status int
+	// Code is the vendor's own error code, may be empty.
+	Code string
+	// Message is what the vendor or the connection said, scrubbed and short.
+	Message string
+	// RetryAfter is the pause the vendor asked for, 0 when it named none.
+	RetryAfter time.Duration
+	// Err is the cause, may be nil. It is not part of the text.
+	Err error
+}
+
+// Error returns class, status and message.
+func (e *Error) Error() string {
+	s := "llm: " + string(e.Class)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable reports whether the same request may succeed later.
+func (c Class) Retryable() bool {
+	switch c {
+	case ClassRateLimited, ClassServer, ClassUnreachable, ClassCutStream, ClassMalformed:
+		return true
+	case ClassAuth, ClassQuota, ClassContextTooLong, ClassInvalidRequest, ClassCanceled:
+		return false
+	default:
+		return false
+	}
+}
+
+// ClassOf returns the class of err: ClassCanceled for an ended context,
+// ClassServer for an error that no vendor package classified, "" for nil.
+func ClassOf(err error) Class {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return ClassCanceled
+	}
+	return ClassServer
+}

@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package llm is the one way to a language model: a conversation and tool
+// definitions go in, a stream of parts and one final response with its usage
+// come out. Vendors stand behind the Model interface, one package each, and
+// make exactly one HTTP attempt a call. Retrying, waiting and falling back to
+// another model happen in Call and nowhere else, so that every attempt is seen
+// and accounted for.
+package llm
+
+import "context"
+
+// Role says who speaks in a Message.
+type Role string
+
+// Roles of a conversation.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role Role
+	// Text is what was said; for RoleTool, the result of the call.
+	Text string
+	// ToolCalls are the calls an assistant asked for. Each must be answered by
+	// one RoleTool message before the next assistant turn.
+	ToolCalls []ToolCall
+	// ToolCallID is the call that a RoleTool message answers.
+	ToolCallID string
+}
+
+// ToolCall is a model's wish to call a tool.
+type ToolCall struct {
+	// ID correlates the call with its result. It is never empty in a Response.
+	ID   string
+	Name string
+	// Arguments is JSON text as the model wrote it. It may be malformed: the
+	// caller checks it and tells the model.
+	Arguments string
+}
+
+// ToolDef tells a model of a tool that it may call.
+type ToolDef struct {
+	Name        string
+	Description string
+	// Parameters is a JSON Schema of root type object.
+	Parameters []byte
+}
+
+// Request is one question to a model.
+type Request struct {
+	// Model is the vendor's name of the model.
+	Model    string
+	Messages []Message
+	Tools    []ToolDef
+	// Temperature is left to the vendor when nil.
+	Temperature *float64
+	// MaxTokens bounds the answer; 0 leaves it to the vendor.
+	MaxTokens int64
+}
+
+// StopReason is why a model ended its answer, in one vocabulary for all vendors.
+type StopReason string
+
+// Stop reasons. A vendor's value outside of these is passed through as it is.
+const (
+	StopEnd       StopReason = "stop"
+	StopToolCalls StopReason = "tool_calls"
+	StopLength    StopReason = "length"
+	StopFiltered  StopReason = "content_filter"
+)
+
+// Part is one piece of an answer as it arrives.
+type Part struct {
+	// Text continues the answer.
+	Text string
+	// ToolCall is set when the stream reached a new tool call. Its arguments
+	// are complete only in the Response.
+	ToolCall *ToolCall
+}
+
+// Response is a whole answer.
+type Response struct {
+	// ID is the vendor's id of the answer, empty when it gave none.
+	ID string
+	// Model is the model that the vendor says has answered.
+	Model      string
+	Text       string
+	ToolCalls  []ToolCall
+	StopReason StopReason
+	Usage      Usage
+}
+
+// Usage is what a vendor reported for one attempt. A nil figure was not
+// reported and is unknown; it is never taken for zero.
+type Usage struct {
+	InputTokens  *int64
+	OutputTokens *int64
+	// CachedInputTokens is the part of InputTokens that came from a cache.
+	CachedInputTokens *int64
+}
+
+// Known reports whether both the input and the output figure were reported.
+func (u Usage) Known() bool { return u.InputTokens != nil && u.OutputTokens != nil }
+
+// Model is one vendor's endpoint.
+type Model interface {
+	// Generate makes one attempt. It hands each piece of the answer to parts
+	// (which may be nil) on its own goroutine, in order, and returns when the
+	// answer is whole.
+	//
+	// A non-nil error is an *Error. The Response beside it holds what had
+	// arrived, and the usage if the vendor reported any; it is never a
+	// whole answer.
+	Generate(ctx context.Context, req Request, parts func(Part)) (Response, error)
+}

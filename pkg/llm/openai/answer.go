@@ -1,0 +1,146 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"crypto/rand"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// maxAnswer bounds one answer in bytes of text and arguments. The largest
+// output of a model is some 128k tokens, about half a megabyte.
+const maxAnswer = 8 << 20
+
+// maxToolCalls bounds the calls of one answer.
+const maxToolCalls = 128
+
+// answer puts the chunks of one stream together.
+type answer struct {
+	id, model string
+	text      strings.Builder
+	calls     []*callBuilder
+	size      int
+	stop      llm.StopReason
+	usage     llm.Usage
+	chunks    int
+}
+
+type callBuilder struct {
+	index     int64
+	id, name  string
+	arguments strings.Builder
+}
+
+// add takes one chunk. A choice other than the first is ignored: we ask for one.
+func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
+	a.chunks++
+	if a.id == "" {
+		a.id = c.ID
+	}
+	if a.model == "" {
+		a.model = c.Model
+	}
+	if c.JSON.Usage.Valid() {
+		a.usage = usageOf(c.Usage)
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		if err := a.delta(choice.Delta, parts); err != nil {
+			return err
+		}
+		if choice.FinishReason != "" {
+			a.stop = llm.StopReason(choice.FinishReason)
+		}
+	}
+	return nil
+}
+
+func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part)) error {
+	// A refusal is the model's answer in words, on another field.
+	for _, text := range []string{d.Content, d.Refusal} {
+		if text == "" {
+			continue
+		}
+		a.size += len(text)
+		a.text.WriteString(text)
+		if parts != nil {
+			parts(llm.Part{Text: text})
+		}
+	}
+	for _, t := range d.ToolCalls {
+		b, fresh := a.call(t)
+		if b == nil {
+			return malformed("the answer has more than 128 tool calls")
+		}
+		b.name += t.Function.Name
+		b.arguments.WriteString(t.Function.Arguments)
+		a.size += len(t.Function.Name) + len(t.Function.Arguments)
+		if fresh && parts != nil {
+			parts(llm.Part{ToolCall: &llm.ToolCall{ID: b.id, Name: b.name}})
+		}
+	}
+	if a.size > maxAnswer {
+		return malformed("the answer is larger than 8 MiB")
+	}
+	return nil
+}
+
+// call finds the call that a delta continues, or begins one. Calls are told
+// apart by index; a new id at a known index is a new call too, since some
+// compatible servers send index 0 for every call.
+func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuilder, fresh bool) {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		b := a.calls[i]
+		if b.index == t.Index && (t.ID == "" || b.id == t.ID) {
+			return b, false
+		}
+	}
+	if len(a.calls) == maxToolCalls {
+		return nil, false
+	}
+	b = &callBuilder{index: t.Index, id: t.ID}
+	if b.id == "" {
+		// The result must refer to the call by something.
+		b.id = "call_" + rand.Text()
+	}
+	a.calls = append(a.calls, b)
+	return b, true
+}
+
+func (a *answer) response() llm.Response {
+	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.usage}
+	for _, b := range a.calls {
+		r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: b.arguments.String()})
+	}
+	// Some servers say "stop" although they call tools.
+	if len(r.ToolCalls) > 0 && r.StopReason == llm.StopEnd {
+		r.StopReason = llm.StopToolCalls
+	}
+	return r
+}
+
+// usageOf keeps the difference between zero and not reported.
+func usageOf(u sdk.CompletionUsage) llm.Usage {
+	var out llm.Usage
+	if u.JSON.PromptTokens.Valid() {
+		out.InputTokens = &u.PromptTokens
+	}
+	if u.JSON.CompletionTokens.Valid() {
+		out.OutputTokens = &u.CompletionTokens
+	}
+	if u.PromptTokensDetails.JSON.CachedTokens.Valid() {
+		out.CachedInputTokens = &u.PromptTokensDetails.CachedTokens
+	}
+	return out
+}
+
+func malformed(message string) *llm.Error {
+	return &llm.Error{Class: llm.ClassMalformed, Message: message}
+}

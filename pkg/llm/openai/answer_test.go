@@ -1,0 +1,131 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// chunksOf decodes stream payloads the way the SDK does.
+func chunksOf(t *testing.T, payloads ...string) []sdk.ChatCompletionChunk {
+	t.Helper()
+	out := make([]sdk.ChatCompletionChunk, len(payloads))
+	for i, p := range payloads {
+		if err := out[i].UnmarshalJSON([]byte(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestToolCallsOfCompatibleServers(t *testing.T) {
+	call := func(index int, id, name, args string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`, index, id, name, args)
+	}
+	tests := map[string]struct {
+		chunks []string
+		want   []llm.ToolCall
+	}{
+		"interleaved": {
+			[]string{call(0, "a", "f", ""), call(1, "b", "g", "{"), call(0, "", "", "{}"), call(1, "", "", "}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "g", Arguments: "{}"}},
+		},
+		"index always zero": {
+			[]string{call(0, "a", "f", "{}"), call(0, "b", "g", "{}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "g", Arguments: "{}"}},
+		},
+		"id on each delta": {
+			[]string{call(0, "a", "f", "{"), call(0, "a", "", "}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var a answer
+			for _, c := range chunksOf(t, tt.chunks...) {
+				if err := a.add(c, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tt.want, a.response().ToolCalls); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCallWithoutIDGetsOne(t *testing.T) {
+	var a answer
+	for _, c := range chunksOf(t, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}]}`) {
+		if err := a.add(c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := a.response()
+	if len(r.ToolCalls) != 1 || r.ToolCalls[0].ID == "" || r.StopReason != llm.StopToolCalls {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]time.Duration{
+		"":                              0,
+		"12":                            12 * time.Second,
+		"0.25":                          250 * time.Millisecond,
+		"-3":                            0,
+		"NaN":                           0,
+		"1e300":                         24 * time.Hour,
+		"soon":                          0,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute,
+		"Fri, 02 Jan 2026 03:00:05 GMT": 0,
+	}
+	for value, want := range tests {
+		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("%q: got %v, want %v", value, got, want)
+		}
+	}
+	if got := retryAfter(http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, now); got != 1500*time.Millisecond {
+		t.Errorf("got %v", got)
+	}
+}
+
+// FuzzStream feeds arbitrary bytes as a stream: whatever comes, the answer is
+// whole only with a stop reason, calls always have ids, and nothing panics.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(cutStream))
+	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1}]}}]}\n\n"))
+	f.Add([]byte("event: error\ndata: {\"error\":{\"message\":\"x\"}}\n\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		stream := ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(&http.Response{Body: io.NopCloser(bytes.NewReader(body))}), nil)
+		c := &Client{}
+		var a answer
+		for stream.Next() {
+			if a.add(stream.Current(), nil) != nil {
+				return
+			}
+		}
+		err := c.ended(t.Context(), &a, stream.Err())
+		r := a.response()
+		if err == nil && r.StopReason == "" {
+			t.Errorf("whole without a stop reason: %+v", r)
+		}
+		for _, call := range r.ToolCalls {
+			if call.ID == "" {
+				t.Errorf("a call without id: %+v", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,233 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// maxMessage bounds the vendor's words in an error, in bytes.
+const maxMessage = 512
+
+// ended says what the end of a stream means. A stream is whole when the model
+// said why it stopped; one that ends before, for whatever reason, is cut.
+func (c *Client) ended(ctx context.Context, a *answer, err error) error {
+	var inBand *ssestream.StreamError
+	switch {
+	case errors.As(err, &inBand):
+		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, 0)
+	case a.stop != "":
+		// Whatever failed after the stop reason can only have cost us the usage.
+		return nil
+	case errors.Is(context.Cause(ctx), errIdle):
+		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: errIdle}
+	case ctx.Err() != nil:
+		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+	case isSyntax(err):
+		return &llm.Error{Class: llm.ClassMalformed, Message: "a chunk of the stream is not valid JSON", Err: err}
+	case err != nil:
+		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.transportText(err), Err: err}
+	case a.chunks == 0:
+		return malformed("the stream was empty")
+	default:
+		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream ended before the model was done"}
+	}
+}
+
+func isSyntax(err error) bool {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &kind)
+}
+
+// refused classifies a request that brought no stream.
+func (c *Client) refused(ctx context.Context, res *http.Response, err error) error {
+	if ctx.Err() != nil {
+		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+	}
+	if res == nil {
+		return &llm.Error{Class: llm.ClassUnreachable, Message: c.transportText(err), Err: err}
+	}
+	if res.StatusCode < http.StatusBadRequest {
+		return &llm.Error{
+			Class: llm.ClassInvalidRequest, Status: res.StatusCode,
+			Message: "the server answered with a redirect or an empty success; check baseURL",
+		}
+	}
+	// The SDK has read the body and put it back; its own error drops the
+	// status when the body is not the vendor's JSON.
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	return c.classify(vendorErrorOf(body), res.StatusCode, retryAfter(res.Header, c.clock.Now()))
+}
+
+// vendorError is what a server says about a failure, in the shapes that
+// OpenAI-compatible servers use.
+type vendorError struct {
+	Message, Type, Code, Param string
+}
+
+func vendorErrorOf(body []byte) vendorError {
+	var envelope struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  any             `json:"detail"`
+	}
+	if json.Unmarshal(body, &envelope) != nil {
+		return vendorError{}
+	}
+	var text string
+	if json.Unmarshal(envelope.Error, &text) == nil && text != "" {
+		return vendorError{Message: text}
+	}
+	var object struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Code    any    `json:"code"`
+		Param   string `json:"param"`
+	}
+	if json.Unmarshal(envelope.Error, &object) != nil || object.Message == "" && object.Code == nil && object.Type == "" {
+		detail, _ := envelope.Detail.(string)
+		return vendorError{Message: envelope.Message + detail}
+	}
+	code, _ := object.Code.(string)
+	return vendorError{Message: object.Message, Type: object.Type, Code: code, Param: object.Param}
+}
+
+func (c *Client) classify(v vendorError, status int, after time.Duration) *llm.Error {
+	e := &llm.Error{Class: classOf(v, status), Status: status, Code: c.scrub(v.Code), RetryAfter: after}
+	switch {
+	case e.Class == llm.ClassAuth:
+		// The vendor's text repeats parts of the key.
+		e.Message = "the provider refused the API key"
+	case v.Message != "":
+		e.Message = c.scrub(v.Message)
+	default:
+		e.Message = http.StatusText(status)
+	}
+	return e
+}
+
+func classOf(v vendorError, status int) llm.Class {
+	switch v.Code + " " + v.Type {
+	case "context_length_exceeded " + v.Type, v.Code + " exceed_context_size_error":
+		return llm.ClassContextTooLong
+	case "insufficient_quota " + v.Type, v.Code + " insufficient_quota":
+		return llm.ClassQuota
+	case "rate_limit_exceeded " + v.Type:
+		return llm.ClassRateLimited
+	case "invalid_api_key " + v.Type:
+		return llm.ClassAuth
+	}
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return llm.ClassAuth
+	case status == http.StatusTooManyRequests:
+		return llm.ClassRateLimited
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
+		status >= http.StatusInternalServerError:
+		return llm.ClassServer
+	case status == http.StatusRequestEntityTooLarge, saysContextTooLong(v.Message):
+		return llm.ClassContextTooLong
+	default:
+		return llm.ClassInvalidRequest
+	}
+}
+
+// saysContextTooLong reads the words of servers that give no code: vLLM,
+// llama.cpp, LM Studio and gateways in front of them.
+func saysContextTooLong(message string) bool {
+	m := strings.ToLower(message)
+	for _, phrase := range []string{"context length", "context window", "context size", "prompt is too long", "too many tokens"} {
+		if strings.Contains(m, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// learn notes an optional parameter that the server does not take, and
+// reports whether sending the request again is worth it.
+func (c *Client) learn(err error) bool {
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || e.Status != http.StatusBadRequest {
+		return false
+	}
+	switch {
+	case strings.Contains(e.Message, "max_completion_tokens") && strings.Contains(e.Message, "max_tokens"):
+		// "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
+		return !c.quirks.newMaxTokens.Swap(true)
+	case strings.Contains(e.Message, "stream_options"):
+		return !c.quirks.noUsageOption.Swap(true)
+	default:
+		return false
+	}
+}
+
+// retryAfter reads both spellings of the header; an HTTP date counts from now.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e12 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if s <= 0 || s != s {
+			return 0
+		}
+		// A day is more than any policy waits, and far from overflow.
+		return time.Duration(min(s, 86400) * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// scrub makes a vendor's words safe and short.
+func (c *Client) scrub(s string) string {
+	if len(c.key) >= 4 {
+		s = strings.ReplaceAll(s, c.key, "[REDACTED]")
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= maxMessage {
+		return s
+	}
+	cut := maxMessage
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// transportText describes a failed connection without its URL.
+func (c *Client) transportText(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return "no answer"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "cannot connect: " + c.scrub(op.Err.Error())
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "connection closed by the server"
+	default:
+		return c.scrub(err.Error())
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"encoding/json"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// params turns a request into the SDK's.
+func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
+	p := sdk.ChatCompletionNewParams{Model: req.Model}
+	for _, m := range req.Messages {
+		p.Messages = append(p.Messages, message(m))
+	}
+	for _, t := range req.Tools {
+		p.Tools = append(p.Tools, toolParam(t))
+	}
+	if req.Temperature != nil {
+		p.Temperature = sdk.Float(*req.Temperature)
+	}
+	if req.MaxTokens > 0 {
+		if c.quirks.newMaxTokens.Load() {
+			p.MaxCompletionTokens = sdk.Int(req.MaxTokens)
+		} else {
+			p.MaxTokens = sdk.Int(req.MaxTokens)
+		}
+	}
+	if !c.quirks.noUsageOption.Load() {
+		p.StreamOptions.IncludeUsage = sdk.Bool(true)
+	}
+	return p
+}
+
+func message(m llm.Message) sdk.ChatCompletionMessageParamUnion {
+	switch m.Role {
+	case llm.RoleSystem:
+		return sdk.SystemMessage(m.Text)
+	case llm.RoleTool:
+		return sdk.ToolMessage(m.Text, m.ToolCallID)
+	case llm.RoleAssistant:
+		return assistant(m)
+	case llm.RoleUser:
+		return sdk.UserMessage(m.Text)
+	default:
+		return sdk.UserMessage(m.Text)
+	}
+}
+
+func assistant(m llm.Message) sdk.ChatCompletionMessageParamUnion {
+	var out sdk.ChatCompletionAssistantMessageParam
+	if m.Text != "" || len(m.ToolCalls) == 0 {
+		out.Content.OfString = sdk.String(m.Text)
+	}
+	for _, call := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+				ID: call.ID,
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+					Name: call.Name, Arguments: arguments(call.Arguments),
+				},
+			},
+		})
+	}
+	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &out}
+}
+
+// arguments repeats what the model wrote, unless it is not JSON: many servers
+// refuse a whole conversation for that, and the tool result already tells the
+// model what was wrong with it.
+func arguments(s string) string {
+	if json.Valid([]byte(s)) {
+		return s
+	}
+	return "{}"
+}
+
+func toolParam(t llm.ToolDef) sdk.ChatCompletionToolUnionParam {
+	f := shared.FunctionDefinitionParam{Name: t.Name}
+	if t.Description != "" {
+		f.Description = sdk.String(t.Description)
+	}
+	var schema map[string]any
+	// A schema was checked when its tool was made; an absent one is left out.
+	if json.Unmarshal(t.Parameters, &schema) == nil {
+		f.Parameters = schema
+	}
+	return sdk.ChatCompletionFunctionTool(f)
+}

@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import "encoding/json"
+
+// object is a JSON object of the vendor's protocol.
+type object = map[string]any
+
+const (
+	answerID = "chatcmpl-scripted"
+	created  = 1700000000
+)
+
+// whole is the answer of a request that did not ask for a stream.
+func (o *rendered) whole(model string) object {
+	message := object{"role": "assistant", "content": o.text}
+	if len(o.calls) > 0 {
+		calls := make([]object, 0, len(o.calls))
+		for _, c := range o.calls {
+			calls = append(calls, object{"id": c.id, "type": "function", "function": object{"name": c.name, "arguments": c.arguments}})
+		}
+		message["tool_calls"] = calls
+	}
+	answer := object{
+		"id": answerID, "object": "chat.completion", "created": created, "model": model,
+		"choices": []object{{"index": 0, "message": message, "finish_reason": o.stop}},
+	}
+	if o.usage != nil {
+		answer["usage"] = o.usage.wire()
+	}
+	return answer
+}
+
+// chunks is the answer as the payloads of a stream's events.
+func (o *rendered) chunks(model string, includeUsage bool) [][]byte {
+	var out [][]byte
+	emit := func(choices []object, usage any) {
+		c := object{"id": answerID, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices}
+		if includeUsage && o.usage != nil {
+			// Null on every chunk but the last, as the vendor does.
+			c["usage"] = usage
+		}
+		raw, _ := json.Marshal(c)
+		out = append(out, raw)
+	}
+	delta := func(d object) { emit([]object{{"index": 0, "delta": d, "finish_reason": nil}}, nil) }
+
+	delta(object{"role": "assistant", "content": ""})
+	for _, piece := range pieces(o.text) {
+		delta(object{"content": piece})
+	}
+	for i, c := range o.calls {
+		delta(object{"tool_calls": []object{{
+			"index": i, "id": c.id, "type": "function", "function": object{"name": c.name, "arguments": ""},
+		}}})
+		for _, piece := range pieces(c.arguments) {
+			delta(object{"tool_calls": []object{{"index": i, "function": object{"arguments": piece}}}})
+		}
+	}
+	emit([]object{{"index": 0, "delta": object{}, "finish_reason": o.stop}}, nil)
+	if includeUsage && o.usage != nil {
+		emit([]object{}, o.usage.wire())
+	}
+	return out
+}
+
+func (u *Usage) wire() object {
+	w := object{"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output}
+	if u.Cached != nil {
+		w["prompt_tokens_details"] = object{"cached_tokens": *u.Cached}
+	}
+	return w
+}
+
+// pieces cuts s into chunks at rune boundaries.
+func pieces(s string) []string {
+	var out []string
+	start := 0
+	for i := range s {
+		if i-start >= pieceSize {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	if start < len(s) {
+		out = append(out, s[start:])
+	}
+	return out
+}
