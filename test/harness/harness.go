@@ -179,6 +179,16 @@ func (s *Server) Shell(t testing.TB, line string) Result {
 	return Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
+// MustShell is Shell for a line that must succeed; it returns the output.
+func (s *Server) MustShell(t testing.TB, line string) string {
+	t.Helper()
+	r := s.Shell(t, line)
+	if r.Code != 0 {
+		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
+	}
+	return r.Output
+}
+
 // Env is the environment of a client of the server.
 func (s *Server) Env(t testing.TB) []string {
 	t.Helper()

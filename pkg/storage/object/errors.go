@@ -1,0 +1,120 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+)
+
+// storage.Interface returns API errors by contract: a 410 carries the token to go
+// on with, and a list of unreadable objects its causes. They are made here only.
+
+// CorruptObjectError marks stored data that cannot be transformed or decoded.
+type CorruptObjectError struct{ Err error }
+
+func (e *CorruptObjectError) Error() string {
+	return "object: stored data is corrupt: " + e.Err.Error()
+}
+
+// Unwrap returns what the transformer or the codec said.
+func (e *CorruptObjectError) Unwrap() error { return e.Err }
+
+func unsafeDeletionAllowed() bool {
+	return utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+}
+
+// expiredList is the 410 of a list. For a later page it offers a token that goes
+// on with newer data.
+func expiredList(paging bool, start, prefix string) error {
+	if !paging {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	}
+	const text = "The provided continue parameter is too old to display a consistent list result."
+	token, err := storage.EncodeContinue(start, prefix, -1)
+	if err != nil {
+		return apierrors.NewResourceExpired(text)
+	}
+	st := apierrors.NewResourceExpired(text + " You can start a new list without the continue parameter, " +
+		"or use the continue token in this response to go on with newer, inconsistent data.")
+	st.ErrStatus.ListMeta.Continue = token
+	return st
+}
+
+// watchError is the ERROR event of a watch that ends with err. at is the revision
+// that it delivered up to.
+func watchError(err error, at, compacted uint64) watch.Event {
+	if errors.Is(err, ErrCompacted) {
+		err = apierrors.NewResourceExpired(fmt.Sprintf(
+			"The resourceVersion for the provided watch is too old: %d, history starts at %d. List again and watch from there.", at, compacted))
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		status = apierrors.NewInternalError(err)
+	}
+	st := status.Status()
+	return watch.Event{Type: watch.Error, Object: &st}
+}
+
+// maxUnreadable ends a list of many unreadable objects.
+const maxUnreadable = 100
+
+// unreadable collects the objects of a list that cannot be read, where the API
+// lets an administrator delete them unread.
+type unreadable struct {
+	resource schema.GroupResource
+	causes   []metav1.StatusCause
+	first    error
+	more     int
+}
+
+// add returns the error that ends the list, or nil to go on.
+func (u *unreadable) add(key string, err error) error {
+	corrupt, ok := errors.AsType[*CorruptObjectError](err)
+	if !ok || !unsafeDeletionAllowed() {
+		if u.first == nil {
+			return err
+		}
+		u.causes = append(u.causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()})
+		return u.err()
+	}
+	wrapped := storage.NewCorruptObjError(key, corrupt)
+	if u.first == nil {
+		u.first = wrapped
+	} else {
+		u.more++
+	}
+	u.causes = append(u.causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Field: key, Message: wrapped.Error()})
+	if len(u.causes) < maxUnreadable {
+		return nil
+	}
+	u.causes = append(u.causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"})
+	return u.err()
+}
+
+func (u *unreadable) err() error {
+	if u.first == nil {
+		return nil
+	}
+	message := fmt.Sprintf("failed to read one or more %s from the storage: %v", u.resource, u.first)
+	if u.more > 0 {
+		message = fmt.Sprintf("%s (and %d more)", message, u.more)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusInternalServerError,
+		Reason:  metav1.StatusReasonStoreReadError,
+		Details: &metav1.StatusDetails{Group: u.resource.Group, Kind: u.resource.Resource, Name: "list", Causes: u.causes},
+		Message: message,
+	}}
+}

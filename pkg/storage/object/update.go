@@ -1,0 +1,271 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// Create writes a new object.
+func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	k, err := s.key(key, false)
+	if err != nil {
+		return err
+	}
+	if rv, err := s.versioner.ObjectResourceVersion(obj); err == nil && rv != 0 {
+		return storage.ErrResourceVersionSetOnCreate
+	}
+	if err := s.versioner.PrepareObjectForStorage(obj); err != nil {
+		return err
+	}
+	plain, err := runtime.Encode(s.codec, obj)
+	if err != nil {
+		return err
+	}
+	stored, err := s.transform(ctx, k, plain)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl)}
+	if err := w.commit(); errors.Is(err, errConflict) {
+		return storage.NewKeyExistsError(k, 0)
+	} else if err != nil {
+		return err
+	}
+	if out == nil {
+		return nil
+	}
+	return s.decodeInto(plain, out, w.rev)
+}
+
+// state is what a conditional write starts from.
+type state struct {
+	obj     runtime.Object
+	plain   []byte
+	rev     uint64
+	stale   bool // the transformer wants the data written again
+	current bool // read from the store, not suggested by the caller
+}
+
+// reader reads the state of a key for a conditional write.
+type reader struct {
+	s              *Store
+	key            string
+	like           reflect.Value // of the object's type
+	ignoreNotFound bool
+	unreadable     bool // insist that the object cannot be read, and return a state without one
+}
+
+func (r *reader) read(ctx context.Context) (*state, error) {
+	st := &state{current: true, obj: r.empty()}
+	en, stored, err := r.s.load(r.key)
+	if err != nil {
+		return nil, err
+	}
+	if en == nil {
+		if !r.ignoreNotFound {
+			return nil, storage.NewKeyNotFoundError(r.key, 0)
+		}
+		return st, runtime.SetZeroValue(st.obj)
+	}
+	st.rev = en.rev
+	if st.plain, st.stale, err = r.s.untransform(ctx, r.key, stored); err != nil {
+		err = storage.NewInternalError(err)
+	} else if d := en.obj.Load(); d == nil || r.unreadable || !copyObject(d.obj, st.obj) {
+		err = r.s.decodeInto(st.plain, st.obj, en.rev)
+	}
+	switch {
+	case err == nil && r.unreadable:
+		return nil, storage.NewInvalidObjError(r.key, "unsafe deletion is not allowed because the object is decodable from storage")
+	case err != nil && r.unreadable:
+		st.obj = nil
+		return st, nil
+	}
+	return st, err
+}
+
+func (r *reader) empty() runtime.Object {
+	if u, ok := r.like.Addr().Interface().(runtime.Unstructured); ok {
+		return u.NewEmptyInstance()
+	}
+	obj, _ := reflect.New(r.like.Type()).Interface().(runtime.Object)
+	return obj
+}
+
+// suggested is the state that the caller believes to be current.
+func (s *Store) suggested(obj runtime.Object) (*state, error) {
+	rv, err := s.versioner.ObjectResourceVersion(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.versioner.PrepareObjectForStorage(obj); err != nil {
+		return nil, err
+	}
+	plain, err := runtime.Encode(s.codec, obj)
+	if err != nil {
+		return nil, err
+	}
+	return &state{obj: obj, plain: plain, rev: rv}, s.versioner.UpdateObject(obj, rv)
+}
+
+// begin reads the state to start from, or takes the suggestion.
+func (r *reader) begin(ctx context.Context, suggestion runtime.Object) (*state, error) {
+	if suggestion != nil && !r.unreadable {
+		return r.s.suggested(suggestion)
+	}
+	return r.read(ctx)
+}
+
+// again is asked after a check of st failed. It returns the state to try with
+// instead, or reason if there is none: with a suggestion a failure is final only
+// when the stored revision is the suggested one.
+func (r *reader) again(ctx context.Context, st *state, reason error) (*state, error) {
+	if st.current {
+		return nil, reason
+	}
+	next, err := r.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if next.rev == st.rev {
+		return nil, reason
+	}
+	return next, nil
+}
+
+// GuaranteedUpdate updates or creates the object at key, trying again as long as
+// other writers are faster. Unchanged data is not written.
+func (s *Store) GuaranteedUpdate(ctx context.Context, key string, dest runtime.Object, ignoreNotFound bool, pre *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object) error {
+	k, err := s.key(key, false)
+	if err != nil {
+		return err
+	}
+	like, err := conversion.EnforcePtr(dest)
+	if err != nil {
+		return err
+	}
+	r := &reader{s: s, key: k, like: like, ignoreNotFound: ignoreNotFound}
+	st, err := r.begin(ctx, cached)
+	for err == nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var done bool
+		if st, done, err = s.tryUpdate(ctx, r, st, dest, pre, try); done {
+			return err
+		}
+	}
+	return err
+}
+
+// tryUpdate makes one attempt. If it is not done, the state to go on with is returned.
+func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtime.Object, pre *storage.Preconditions, try storage.UpdateFunc) (next *state, done bool, err error) {
+	updated, ttl, err := s.apply(r.key, st, pre, try)
+	if err != nil {
+		next, err = r.again(ctx, st, err)
+		return next, false, err
+	}
+	plain, err := runtime.Encode(s.codec, updated)
+	if err != nil {
+		return nil, true, err
+	}
+	if !st.stale && bytes.Equal(plain, st.plain) {
+		if !st.current { // judge on what is stored, not on the suggestion
+			if st, err = r.read(ctx); err != nil {
+				return nil, true, err
+			}
+			if !bytes.Equal(plain, st.plain) {
+				return st, false, nil
+			}
+		}
+		if !st.stale {
+			return nil, true, s.decodeInto(st.plain, dest, st.rev)
+		}
+	}
+	stored, err := s.transform(ctx, r.key, plain)
+	if err != nil {
+		return nil, true, err
+	}
+	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl)}
+	switch err := w.commit(); {
+	case errors.Is(err, errConflict):
+		next, err = r.read(ctx)
+		return next, false, err
+	case err != nil:
+		return nil, true, err
+	}
+	return nil, true, s.decodeInto(plain, dest, w.rev)
+}
+
+// apply checks and changes the object. A time to live of nil means none.
+func (s *Store) apply(key string, st *state, pre *storage.Preconditions, try storage.UpdateFunc) (runtime.Object, uint64, error) {
+	if err := pre.Check(key, st.obj); err != nil {
+		return nil, 0, err
+	}
+	out, ttl, err := try(st.obj, storage.ResponseMeta{ResourceVersion: st.rev})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := s.versioner.PrepareObjectForStorage(out); err != nil {
+		return nil, 0, err
+	}
+	if ttl == nil {
+		return out, 0, nil
+	}
+	return out, *ttl, nil
+}
+
+// Delete removes the object at key. out gets its last state under the revision of
+// the delete.
+func (s *Store) Delete(ctx context.Context, key string, out runtime.Object, pre *storage.Preconditions, validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions) error {
+	k, err := s.key(key, false)
+	if err != nil {
+		return err
+	}
+	like, err := conversion.EnforcePtr(out)
+	if err != nil {
+		return err
+	}
+	r := &reader{s: s, key: k, like: like, unreadable: opts.ExpectTransformOrDecodeError && unsafeDeletionAllowed()}
+	st, err := r.begin(ctx, cached)
+	for err == nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if reason := checkDelete(ctx, k, st, pre, validate); reason != nil {
+			st, err = r.again(ctx, st, reason)
+			continue
+		}
+		w := &write{topic: s.topic, key: k, expect: st.rev}
+		err = w.commit()
+		if errors.Is(err, errConflict) {
+			st, err = r.read(ctx)
+			continue
+		}
+		if err != nil || r.unreadable {
+			return err
+		}
+		return s.decodeInto(st.plain, out, w.rev)
+	}
+	return err
+}
+
+func checkDelete(ctx context.Context, key string, st *state, pre *storage.Preconditions, validate storage.ValidateObjectFunc) error {
+	if pre != nil {
+		if err := pre.Check(key, st.obj); err != nil {
+			return err
+		}
+	}
+	return validate(ctx, st.obj)
+}

@@ -1,0 +1,403 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/btree"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// watchBuffer is how many events a watch holds ready for its reader.
+	watchBuffer = 100
+	// deadlineBookmark is how long before a watch's deadline it gets a bookmark, so
+	// that the next one can begin there.
+	deadlineBookmark = 2 * time.Second
+)
+
+// watcher is a cursor over a topic's events. Its goroutine ends when the caller
+// stops it, its context or its store ends, or it met an error.
+type watcher struct {
+	s         *Store
+	t         *topic
+	key       string
+	recursive bool
+	pred      storage.SelectionPredicate
+	all       bool // no selector
+	bookmarks bool // of a client
+	progress  bool // of a watch cache: more often, and the objects are its own
+	rev       uint64
+	ctx       context.Context //nolint:containedctx // a watch is a request that goes on after its call
+	cancel    context.CancelFunc
+	result    chan watch.Event
+}
+
+var _ watch.Interface = (*watcher)(nil)
+
+// Stop ends the watch; its channel is closed soon after.
+func (w *watcher) Stop() { w.cancel() }
+
+// ResultChan delivers events until the watch ends.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
+
+// start is how a watch begins.
+type start struct {
+	initial  bool   // deliver the current state first
+	bookmark bool   // and mark its end
+	minimum  uint64 // fail if the state is older
+}
+
+// Watch delivers the changes of the object at key, or below it, after a revision.
+func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	k, err := s.key(key, opts.Recursive)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := s.versioner.ParseResourceVersion(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{
+		s: s, t: s.topic, key: k, recursive: opts.Recursive, pred: opts.Predicate, all: opts.Predicate.Empty(),
+		bookmarks: opts.Predicate.AllowWatchBookmarks, progress: opts.ProgressNotify,
+		rev: rev, result: make(chan watch.Event, watchBuffer),
+	}
+	var from start
+	if send := opts.SendInitialEvents; send != nil {
+		from = start{initial: *send, bookmark: *send && opts.Predicate.AllowWatchBookmarks, minimum: rev}
+	} else {
+		from.initial = rev == 0
+	}
+	if !from.initial && rev == 0 {
+		w.rev = s.db.Revision()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	unlink := context.AfterFunc(s.ctx, w.cancel)
+	s.watches.Add(1)
+	s.topic.metrics.watches.Inc()
+	go func() {
+		defer s.watches.Done()
+		defer s.topic.metrics.watches.Dec()
+		defer unlink()
+		w.run(from)
+	}()
+	utilflowcontrol.WatchInitialized(ctx)
+	return w, nil
+}
+
+func (w *watcher) run(from start) {
+	defer close(w.result)
+	defer w.cancel()
+	err := w.deliver(from)
+	if err == nil || w.ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, ErrCompacted) {
+		w.t.metrics.cut.Inc()
+	}
+	select {
+	case w.result <- watchError(err, w.rev, w.s.db.CompactRevision()):
+	case <-w.ctx.Done():
+	}
+}
+
+func (w *watcher) deliver(from start) error {
+	if from.initial {
+		snap, rev := w.t.current()
+		if from.minimum > rev {
+			return storage.NewTooLargeResourceVersionError(from.minimum, rev, 1)
+		}
+		w.rev = rev
+		if err := w.initial(snap.tree); err != nil {
+			return err
+		}
+	} else if w.rev < w.s.db.CompactRevision() {
+		return ErrCompacted
+	}
+	if from.bookmark {
+		if err := w.bookmark(true); err != nil {
+			return err
+		}
+	}
+	for {
+		pos, inRing := w.t.seek(w.rev)
+		var err error
+		if inRing {
+			err = w.follow(pos)
+		} else {
+			err = w.catchUp()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp delivers a piece of history from disk.
+func (w *watcher) catchUp() error {
+	events, upTo, err := w.t.replay(w.rev)
+	if err != nil {
+		return err
+	}
+	if err := w.send(events); err != nil {
+		return err
+	}
+	w.rev = max(w.rev, upTo)
+	return w.ctx.Err()
+}
+
+// follow delivers events from the ring. It returns nil when it fell behind it.
+func (w *watcher) follow(pos uint64) error {
+	n := &w.t.wakeups
+	timer := newBookmarkTimer(w)
+	defer timer.stop()
+	asked := n.progress.Load()
+	var events []*event
+	for {
+		changed := n.changed()
+		upTo := w.s.db.Revision() // before reading the ring: all up to here is in it
+		var inRing bool
+		if events, pos, inRing = w.t.readRing(pos, events[:0]); !inRing {
+			return nil
+		}
+		if len(events) > 0 {
+			if err := w.send(events); err != nil {
+				return err
+			}
+			clear(events)
+		} else {
+			w.rev = max(w.rev, upTo)
+		}
+		due := timer.poll()
+		if now := n.progress.Load(); w.progress && now != asked && len(events) == 0 {
+			asked, due = now, true
+		}
+		if due {
+			timer.reset()
+			if err := w.bookmark(false); err != nil {
+				return err
+			}
+		}
+		if len(events) > 0 {
+			continue
+		}
+		n.waiting.Add(1)
+		select {
+		case <-changed:
+		case <-timer.c():
+			timer.due = true
+		case <-w.ctx.Done():
+		}
+		n.waiting.Add(-1)
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// initial delivers the state of a tree.
+func (w *watcher) initial(tree *btree.BTreeG[*entry]) (err error) {
+	r := valueReader{t: w.t}
+	defer func() { err = errors.Join(err, r.close()) }()
+	tree.AscendGreaterOrEqual(&entry{key: w.key}, func(en *entry) bool {
+		if !w.matches(en.key) {
+			return false
+		}
+		var (
+			obj    runtime.Object
+			shared bool
+		)
+		if obj, shared, err = w.s.object(w.ctx, en, &r); err != nil {
+			return false
+		}
+		if ok, matchErr := w.pred.Matches(obj); !w.all && (matchErr != nil || !ok) {
+			return true
+		}
+		if shared {
+			err = w.emit(w.event(watch.Added, &sharedObject{obj: obj}))
+		} else {
+			err = w.emit(watch.Event{Type: watch.Added, Object: obj})
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (w *watcher) matches(key string) bool {
+	if w.recursive {
+		return strings.HasPrefix(key, w.key)
+	}
+	return key == w.key
+}
+
+func (w *watcher) bookmark(endOfInitial bool) error {
+	obj := w.s.newFunc()
+	if err := w.s.versioner.UpdateObject(obj, w.rev); err != nil {
+		return err
+	}
+	if endOfInitial {
+		if err := storage.AnnotateInitialEventsEndBookmark(obj); err != nil {
+			return err
+		}
+	}
+	return w.emit(watch.Event{Type: watch.Bookmark, Object: obj})
+}
+
+// emit waits for the reader. Nothing is held meanwhile.
+func (w *watcher) emit(ev watch.Event) error {
+	select {
+	case w.result <- ev:
+		return nil
+	default:
+	}
+	select {
+	case w.result <- ev:
+		return nil
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+}
+
+// send delivers the events that concern this watch, as its selector sees them.
+func (w *watcher) send(events []*event) error {
+	for _, ev := range events {
+		if ev.rev <= w.rev {
+			continue // the watch asked for a revision that was yet to come
+		}
+		if w.matches(ev.cur.key) {
+			out, err := w.convert(ev)
+			if err != nil {
+				return err
+			}
+			if out.Type != "" {
+				if err := w.emit(out); err != nil {
+					return err
+				}
+			}
+		}
+		w.rev = ev.rev
+	}
+	return nil
+}
+
+// convert turns a change into the watch's event: what enters its selection is
+// added, what leaves it is deleted, with the object as it last matched.
+func (w *watcher) convert(ev *event) (watch.Event, error) {
+	var (
+		was, is  bool
+		cur, old *sharedObject
+		err      error
+	)
+	if ev.op != opDelete {
+		if cur, err = ev.current(w.t); err != nil {
+			return watch.Event{}, err
+		}
+		is = w.all || cur.matches(&w.pred)
+	}
+	switch {
+	case ev.op == opDelete || ev.op == opUpdate && !w.all:
+		if old, err = ev.previous(w.t); err != nil {
+			return watch.Event{}, err
+		}
+		was = w.all || old.matches(&w.pred)
+	case ev.op == opUpdate:
+		was = true
+	}
+	switch {
+	case is && was:
+		return w.event(watch.Modified, cur), nil
+	case is:
+		return w.event(watch.Added, cur), nil
+	case was:
+		return w.event(watch.Deleted, old), nil
+	}
+	return watch.Event{}, nil
+}
+
+func (w *watcher) event(typ watch.EventType, obj *sharedObject) watch.Event {
+	if w.progress { // a watch cache asserts the type
+		return watch.Event{Type: typ, Object: obj.GetObject()}
+	}
+	return watch.Event{Type: typ, Object: obj}
+}
+
+// bookmarkTimer says when a watch is due for a bookmark.
+type bookmarkTimer struct {
+	w     *watcher
+	timer clock.Timer // nil for a watch without bookmarks
+	due   bool
+}
+
+func newBookmarkTimer(w *watcher) *bookmarkTimer {
+	b := &bookmarkTimer{w: w}
+	if w.bookmarks || w.progress {
+		b.timer = w.s.db.opts.Clock.NewTimer(b.next())
+	}
+	return b
+}
+
+func (b *bookmarkTimer) next() time.Duration {
+	o := &b.w.s.db.opts
+	wait := o.BookmarkInterval
+	if b.w.progress {
+		wait = o.ProgressInterval
+	}
+	if deadline, ok := b.w.ctx.Deadline(); ok {
+		if left := deadline.Sub(o.Clock.Now()) - deadlineBookmark; left > 0 {
+			wait = min(wait, left)
+		}
+	}
+	return wait
+}
+
+func (b *bookmarkTimer) c() <-chan time.Time {
+	if b.timer == nil {
+		return nil
+	}
+	return b.timer.C()
+}
+
+// poll reports whether a bookmark is due.
+func (b *bookmarkTimer) poll() bool {
+	select {
+	case <-b.c():
+		b.due = true
+	default:
+	}
+	return b.due
+}
+
+func (b *bookmarkTimer) reset() {
+	b.due = false
+	if b.timer == nil {
+		return
+	}
+	if !b.timer.Stop() {
+		select {
+		case <-b.timer.C():
+		default:
+		}
+	}
+	b.timer.Reset(b.next())
+}
+
+func (b *bookmarkTimer) stop() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}

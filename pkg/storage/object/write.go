@@ -1,0 +1,95 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"encoding/binary"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// write is one conditional change of a key.
+type write struct {
+	topic  *topic
+	key    string
+	expect uint64 // revision that the key must have; 0: it must not exist
+	data   []byte // stored bytes, not to be changed any more; nil deletes
+	expiry int64  // unix seconds, 0 for none
+
+	rev uint64 // assigned by Sequence
+	op  byte
+}
+
+var _ engine.Txn = (*write)(nil)
+
+// commit makes w durable and visible, or returns errConflict.
+func (w *write) commit() error { return w.topic.db.engine.Commit(w) }
+
+// Sequence checks w against the newest sequenced state and writes its records.
+func (w *write) Sequence(b *engine.Batch) error {
+	current := w.topic.sequenced(w.key)
+	if current != w.expect {
+		w.topic.metrics.conflicts.Inc()
+		return errConflict
+	}
+	w.rev = b.Next()
+	switch {
+	case w.data == nil:
+		w.op = opDelete
+	case current == 0:
+		w.op = opCreate
+	default:
+		w.op = opUpdate
+	}
+	if err := w.records(b, current); err != nil {
+		return err
+	}
+	h := head{change: w.rev, live: w.rev}
+	if w.op == opDelete {
+		h.live = 0
+	}
+	w.topic.setHead(w.key, h)
+	return nil
+}
+
+func (w *write) records(b *engine.Batch, previous uint64) error {
+	k, v, finish := b.SetDeferred(1+revisionLen, changeHeaderLen+len(w.key))
+	k[0] = spaceChange
+	binary.BigEndian.PutUint64(k[1:], w.rev)
+	v[0] = w.op
+	binary.BigEndian.PutUint64(v[1:], previous)
+	copy(v[changeHeaderLen:], w.key)
+	if err := finish(); err != nil {
+		return err
+	}
+	if w.op == opDelete {
+		return b.Delete(liveKey(nil, w.key))
+	}
+	k, v, finish = b.SetDeferred(1+len(w.key), liveRecordLen)
+	k[0] = spaceLive
+	copy(k[1:], w.key)
+	binary.BigEndian.PutUint64(v, w.rev)
+	binary.BigEndian.PutUint32(v[revisionLen:], uint32(len(w.data)))
+	if err := finish(); err != nil {
+		return err
+	}
+	k, v, finish = b.SetDeferred(1+len(w.key)+1+revisionLen, len(w.data))
+	versionKey(k[:0], w.key, w.rev)
+	copy(v, w.data)
+	if err := finish(); err != nil {
+		return err
+	}
+	if w.expiry != 0 {
+		return b.Set(expiryKey(w.expiry, w.rev), []byte(w.key))
+	}
+	return nil
+}
+
+// Publish puts w into the index and wakes watches.
+func (w *write) Publish() {
+	w.topic.apply(w)
+	w.topic.forgetHead(w.key, w.rev)
+	w.topic.db.wrote(w)
+	w.topic.wakeups.wake()
+}
