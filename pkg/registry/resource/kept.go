@@ -6,6 +6,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,8 @@ type Kept[T Object] struct {
 	NoStatus bool
 	// UnconditionalUpdate accepts a PUT without resourceVersion, as the older kinds of core Kubernetes do.
 	UnconditionalUpdate bool
+	// TTL, in whole seconds, is how long after its last write an object is removed; zero keeps it.
+	TTL time.Duration
 	// Deleting changes an object whose deletion begins but waits for finalizers (for example its phase).
 	Deleting func(obj T)
 	// AfterDelete runs after the object left the store, once, also when its last finalizer was removed. It is not
@@ -91,6 +94,9 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
 		TableConvertor:            k.table,
+	}
+	if s.TTL > 0 {
+		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return uint64(s.TTL / time.Second), nil }
 	}
 	if s.AfterDelete != nil {
 		store.AfterDelete = func(obj runtime.Object, opts *metav1.DeleteOptions) {
