@@ -1,0 +1,59 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// tokenSeconds is how long a requested token lives by default.
+const tokenSeconds = 3600
+
+// addDefaults sets what is applied when an object is decoded, also after a
+// patch or a server-side apply and before anyone owns a field.
+func addDefaults(s *runtime.Scheme) {
+	s.AddTypeDefaultingFunc(&corev1.Secret{}, func(o any) { defaultSecret(o.(*corev1.Secret)) })
+	s.AddTypeDefaultingFunc(&authenticationv1.TokenRequest{}, func(o any) {
+		if r := o.(*authenticationv1.TokenRequest); r.Spec.ExpirationSeconds == nil {
+			seconds := int64(tokenSeconds)
+			r.Spec.ExpirationSeconds = &seconds
+		}
+	})
+	s.AddTypeDefaultingFunc(&rbacv1.RoleBinding{}, func(o any) {
+		b := o.(*rbacv1.RoleBinding)
+		defaultBinding(&b.RoleRef, b.Subjects)
+	})
+	s.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBinding{}, func(o any) {
+		b := o.(*rbacv1.ClusterRoleBinding)
+		defaultBinding(&b.RoleRef, b.Subjects)
+	})
+}
+
+// defaultSecret moves stringData, which is only for writing, into data.
+func defaultSecret(s *corev1.Secret) {
+	if s.Type == "" {
+		s.Type = corev1.SecretTypeOpaque
+	}
+	if len(s.StringData) > 0 && s.Data == nil {
+		s.Data = make(map[string][]byte, len(s.StringData))
+	}
+	for k, v := range s.StringData {
+		s.Data[k] = []byte(v)
+	}
+	s.StringData = nil
+}
+
+func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	if ref.APIGroup == "" {
+		ref.APIGroup = rbacv1.GroupName
+	}
+	for i := range subjects {
+		if s := &subjects[i]; s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install puts the kinds of the standalone host into a scheme: the few
+// of Kubernetes' own kinds that the platform needs, with Kubernetes' defaults.
+package install
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Install registers each kind as its version and as the internal one, of the
+// same Go type.
+func Install(s *runtime.Scheme) error {
+	for gv, kinds := range map[schema.GroupVersion][]runtime.Object{
+		corev1.SchemeGroupVersion: {
+			&corev1.Namespace{}, &corev1.NamespaceList{},
+			&corev1.Secret{}, &corev1.SecretList{},
+			&corev1.ConfigMap{}, &corev1.ConfigMapList{},
+			&corev1.ServiceAccount{}, &corev1.ServiceAccountList{},
+			&corev1.Event{}, &corev1.EventList{},
+		},
+		rbacv1.SchemeGroupVersion: {
+			&rbacv1.Role{}, &rbacv1.RoleList{},
+			&rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{},
+			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleList{},
+			&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{},
+		},
+		coordinationv1.SchemeGroupVersion: {&coordinationv1.Lease{}, &coordinationv1.LeaseList{}},
+		authenticationv1.SchemeGroupVersion: {
+			&authenticationv1.TokenRequest{}, &authenticationv1.TokenReview{}, &authenticationv1.SelfSubjectReview{},
+		},
+		authorizationv1.SchemeGroupVersion: {
+			&authorizationv1.SubjectAccessReview{}, &authorizationv1.LocalSubjectAccessReview{},
+			&authorizationv1.SelfSubjectAccessReview{}, &authorizationv1.SelfSubjectRulesReview{},
+		},
+	} {
+		s.AddKnownTypes(gv, kinds...)
+		s.AddKnownTypes(schema.GroupVersion{Group: gv.Group, Version: runtime.APIVersionInternal}, kinds...)
+		metav1.AddToGroupVersion(s, gv)
+		if err := s.SetVersionPriority(gv); err != nil {
+			return err
+		}
+	}
+	addDefaults(s)
+	return nil
+}

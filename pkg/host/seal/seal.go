@@ -1,0 +1,125 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package seal encrypts Secrets before they reach the disk of a standalone
+// host, with k8s.io/apiserver's own transformer: AES-256-GCM under a key that
+// is derived anew for every value from the seed in the key file.
+//
+// The key file has one line "ID SEED" per key, the seed in base64. The first
+// key encrypts, all of them decrypt. To rotate, put a new line on top
+// (see NewLine) and restart; each Secret takes the new key when it is next
+// written. An old line may go when no Secret uses it any more.
+package seal
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
+)
+
+// ErrNoKeys means that there is no key file though there should be one.
+var ErrNoKeys = errors.New("seal: the encryption key file is missing")
+
+const (
+	// prefix stands before each encrypted value, with the key's ID behind it.
+	prefix = "platform:enc:aesgcm:v1:"
+	idSize = 4
+)
+
+// Open reads the key file. With create it makes one, mode 0600, if there is
+// none; without, that is ErrNoKeys, because a new key would not open what an
+// old one has closed.
+func Open(path string, create bool) (value.Transformer, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // the path is below the operator's own data folder
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && create:
+		if b, err = makeFile(path); err != nil {
+			return nil, fmt.Errorf("encryption key file: %w", err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: restore %s; without it the stored Secrets cannot be read", ErrNoKeys, path)
+	case err != nil:
+		return nil, fmt.Errorf("encryption key file: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, fmt.Errorf("encryption key file: %w", err)
+	}
+	t, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("encryption key file %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// NewLine makes a key and its line of the key file.
+func NewLine() ([]byte, error) {
+	random := make([]byte, idSize+aes.MinSeedSizeExtendedNonceGCM)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	id, seed := random[:idSize], random[idSize:]
+	return fmt.Appendf(nil, "%s %s\n", hex.EncodeToString(id), base64.StdEncoding.EncodeToString(seed)), nil
+}
+
+// makeFile writes the first key durably. A crash on the way leaves an unusable
+// file of a store that has no Secrets yet.
+func makeFile(path string) (line []byte, err error) {
+	if line, err = NewLine(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // see Open
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(line)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	return line, os.Rename(f.Name(), path)
+}
+
+func parse(file []byte) (value.Transformer, error) {
+	validID := regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+	var keys []value.PrefixTransformer
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(file))
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		id, encoded, _ := strings.Cut(text, " ")
+		if !validID.MatchString(id) || seen[id] {
+			return nil, fmt.Errorf("line %d: it must begin with an ID of its own", n)
+		}
+		seen[id] = true
+		// An error of the decoder would quote the seed.
+		seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil || len(seed) < aes.MinSeedSizeExtendedNonceGCM {
+			return nil, fmt.Errorf("line %d: the seed must be at least %d bytes in base64", n, aes.MinSeedSizeExtendedNonceGCM)
+		}
+		t, err := aes.NewHKDFExtendedNonceGCMTransformer(seed)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		keys = append(keys, value.PrefixTransformer{Prefix: []byte(prefix + id + ":"), Transformer: t})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("no key in it")
+	}
+	return value.NewPrefixTransformers(errors.New("seal: encrypted with a key that is not in the key file"), keys...), nil
+}
