@@ -127,7 +127,7 @@ func adaptedHelpers() []helper {
 				storagetesting.RunTestCompactRevision(ctx, t, h, h.increaseRV, h.compact)
 			},
 			cached: func(ctx context.Context, t *testing.T, c *cached) {
-				storagetesting.RunTestCompactRevision(ctx, t, c, c.increaseRV, c.compact)
+				storagetesting.RunTestCompactRevision(ctx, t, c, c.increaseRV, c.compactCached)
 			},
 		},
 		{

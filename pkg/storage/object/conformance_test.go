@@ -122,6 +122,9 @@ func (r helper) runIn(t *testing.T, m mode) {
 	with := []func(*setup){func(s *setup) {
 		s.db.ValueCacheBytes, s.db.ObjectCacheBytes, s.db.ProgressInterval = m.values, m.objects, time.Second
 	}}
+	if m.cacher { // the helpers expect each test's own prefix in errors and in recorded lists
+		with = append(with, func(s *setup) { s.config.Prefix = "/registry" })
+	}
 	if r.with != nil {
 		with = append(with, r.with(t))
 	}

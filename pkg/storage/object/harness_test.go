@@ -91,7 +91,7 @@ func open(t testing.TB, with ...func(*setup)) harness {
 		db:     Options{ObjectCacheBytes: -1},
 		config: Config{
 			Codec: newCodec(t), Transformer: storagetesting.NewPrefixTransformer([]byte(testPrefix), false),
-			NewFunc: newPod, Prefix: "/registry", ResourcePrefix: "/pods/", GroupResource: pods,
+			NewFunc: newPod, ResourcePrefix: "/pods/", GroupResource: pods,
 		},
 	}
 	for _, f := range with {

@@ -66,7 +66,11 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err := l.open(uint64(want)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.values.close()) }()
+	defer func() {
+		if closed := l.values.close(); err == nil {
+			err = closed
+		}
+	}()
 	if err := l.read(ctx); err != nil {
 		if errors.Is(err, ErrCompacted) {
 			return expiredList(l.paging, l.start, l.prefix)

@@ -213,7 +213,11 @@ func (w *watcher) follow(pos uint64) error {
 // initial delivers the state of a tree.
 func (w *watcher) initial(tree *btree.BTreeG[*entry]) (err error) {
 	r := valueReader{t: w.t}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() {
+		if closed := r.close(); err == nil {
+			err = closed
+		}
+	}()
 	tree.AscendGreaterOrEqual(&entry{key: w.key}, func(en *entry) bool {
 		if !w.matches(en.key) {
 			return false
