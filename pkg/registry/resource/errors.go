@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	storeerr "k8s.io/apiserver/pkg/storage/errors"
+
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // StatusError turns an error of the layers below into the API error a client sees. It leaves API errors as they are.
@@ -43,6 +46,10 @@ type mapping struct {
 // mapped is the table of all sentinels; the first match counts.
 func mapped() []mapping {
 	return []mapping{
+		{event.ErrInvalid, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{event.ErrName, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{engine.ErrClosed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
+		{engine.ErrFailed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 		{context.Canceled, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 	}
