@@ -59,6 +59,8 @@ type Config struct {
 	Immortal []string
 	// Healthy is asked by /readyz and /livez under the name "store".
 	Healthy func() error
+	// GarbageCollector tells that a collector follows owner references; see resource.Config.
+	GarbageCollector bool
 	// Clock tells ages in tables.
 	Clock clock.PassiveClock
 }
@@ -132,7 +134,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
 func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGroupInfo, error) {
-	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock}
+	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
 	for _, r := range c.Resources {
 		if err := r.Register(c.Scheme); err != nil {
 			return nil, err

@@ -256,6 +256,19 @@ func TestDryRunChangesNothing(t *testing.T) {
 	must[*unstructured.Unstructured](t)(c.Get(ctx, "a", metav1.GetOptions{}))
 }
 
+func TestDeletionDoesNotWaitForACollectorThatIsNotThere(t *testing.T) {
+	ctx, c := t.Context(), client(t, serve(t, widgetDefinition()), widgetsGVR)
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		must[*unstructured.Unstructured](t)(c.Create(ctx, newObject("Widget", "a", nil), metav1.CreateOptions{}))
+		if err := c.Delete(ctx, "a", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("after a deletion with policy %s: %v", policy, err)
+		}
+	}
+}
+
 func TestAfterDeleteRunsOnceWhenTheObjectIsGone(t *testing.T) {
 	gone := make(chan string, 10)
 	d := widgetDefinition()

@@ -58,6 +58,9 @@ type Config struct {
 	RESTOptions generic.RESTOptionsGetter
 	// Clock tells ages in tables.
 	Clock clock.PassiveClock
+	// GarbageCollector tells that a collector follows owner references, as in a cluster. Without one, a deletion that
+	// asks to wait for it (foreground, orphan) would wait forever, so it is then an ordinary deletion.
+	GarbageCollector bool
 }
 
 // Resource is any Definition, whatever its type.

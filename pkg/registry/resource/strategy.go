@@ -30,6 +30,7 @@ type strategy[T Object] struct {
 var (
 	_ rest.RESTCreateUpdateStrategy        = &strategy[Object]{}
 	_ rest.RESTGracefulDeleteStrategy      = &strategy[Object]{}
+	_ rest.GarbageCollectionDeleteStrategy = &strategy[Object]{}
 	_ rest.DeclarativeValidationStrategy   = &strategy[Object]{}
 	_ rest.CreateUpdateResetFieldsStrategy = &strategy[Object]{}
 )
@@ -162,4 +163,12 @@ func (s *strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object,
 		s.s.Deleting(obj.(T))
 	}
 	return false
+}
+
+// DefaultGarbageCollectionPolicy deletes dependents in the background where there is a collector to do it.
+func (s *strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
+	if s.k.GarbageCollector {
+		return rest.DeleteDependents
+	}
+	return rest.Unsupported
 }
