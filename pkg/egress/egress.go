@@ -1,0 +1,151 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package egress decides which addresses the platform may dial on somebody
+// else's behalf. The decision is made on the address that is about to be
+// connected, after name resolution and again for each redirect, so a name that
+// resolves to a private address, or changes its mind, gains nothing.
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrRefused is in the chain of every error of a dial that the guard refused.
+var ErrRefused = errors.New("egress: address not allowed")
+
+// Guard says what may be dialled.
+type Guard struct {
+	// Private permits loopback, private and shared address space: for targets
+	// that an operator has configured, as opposed to a model or a page. Link-local
+	// addresses, where clouds keep their metadata, stay refused.
+	Private bool
+	// Allow lists destinations as written in the URL, host:port, that are
+	// dialled whatever they resolve to.
+	Allow []string
+}
+
+// ParseAllow reads a comma-separated list of host:port.
+func ParseAllow(s string) ([]string, error) {
+	var out []string
+	for item := range strings.SplitSeq(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(item)
+		if err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("egress: %q is not host:port", item)
+		}
+		out = append(out, strings.ToLower(item))
+	}
+	return out, nil
+}
+
+// Transport returns an HTTP transport that dials through the guard: no proxy,
+// no connection kept beyond a minute.
+func (g Guard) Transport() *http.Transport {
+	return &http.Transport{
+		DialContext:           g.dial,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          16,
+		IdleConnTimeout:       time.Minute,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+	}
+}
+
+func (g Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 10 * time.Second}
+	if !g.allowed(address) {
+		// Control runs with the resolved address, once for each one tried.
+		d.Control = func(_, resolved string, _ syscall.RawConn) error { return g.check(resolved) }
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+func (g Guard) allowed(address string) bool {
+	for _, a := range g.Allow {
+		if strings.EqualFold(a, address) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g Guard) check(resolved string) error {
+	ap, err := netip.ParseAddrPort(resolved)
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrRefused, err)
+	}
+	if kind := classify(ap.Addr()); kind == kindForbidden || kind == kindPrivate && !g.Private {
+		return fmt.Errorf("%w: it is private, local or reserved", ErrRefused)
+	}
+	return nil
+}
+
+type kind int
+
+const (
+	kindPublic kind = iota
+	// kindPrivate is the inside of some network, this machine included.
+	kindPrivate
+	// kindForbidden is never a destination: metadata services, multicast, reserved.
+	kindForbidden
+)
+
+// classify sorts an address by the special-purpose registries of IANA. IPv6
+// forms that carry an IPv4 address are judged by that one.
+func classify(a netip.Addr) kind {
+	a = a.Unmap().WithZone("")
+	if inner, ok := embedded(a); ok {
+		return classify(inner)
+	}
+	switch {
+	case !a.IsValid(), a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.IsInterfaceLocalMulticast(),
+		a == netip.AddrFrom4([4]byte{168, 63, 129, 16}), // Azure's platform address
+		a == netip.MustParseAddr("fd00:ec2::254"):       // EC2 metadata over IPv6
+		return kindForbidden
+	case a.IsLoopback(), a.IsPrivate():
+		return kindPrivate
+	}
+	for _, s := range []string{"100.64.0.0/10", "fec0::/10"} {
+		if netip.MustParsePrefix(s).Contains(a) {
+			return kindPrivate
+		}
+	}
+	for _, s := range []string{
+		"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"100::/64", "2001:db8::/32", "2001::/23", "5f00::/16",
+	} {
+		if netip.MustParsePrefix(s).Contains(a) {
+			return kindForbidden
+		}
+	}
+	return kindPublic
+}
+
+// embedded returns the IPv4 address inside a NAT64, 6to4 or IPv4-compatible address.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	if !a.Is6() {
+		return netip.Addr{}, false
+	}
+	b := a.As16()
+	switch {
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("64:ff9b:1::/48").Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case netip.MustParsePrefix("2002::/16").Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	case netip.MustParsePrefix("::/96").Contains(a) && !a.IsLoopback() && !a.IsUnspecified():
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	}
+	return netip.Addr{}, false
+}

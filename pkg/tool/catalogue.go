@@ -1,0 +1,119 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+
+	"k8s.io/klog/v2"
+)
+
+// namePattern is what every vendor accepts as a function name.
+var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// Catalogue is the set of tools of one run, in the order they were given.
+type Catalogue struct {
+	tools   map[string]entry
+	ordered []Definition
+}
+
+type entry struct {
+	tool   Tool
+	schema *schema
+}
+
+// NewCatalogue checks the tools' names and schemas.
+func NewCatalogue(tools ...Tool) (*Catalogue, error) {
+	c := &Catalogue{tools: map[string]entry{}}
+	for _, t := range tools {
+		d := t.Definition()
+		if !namePattern.MatchString(d.Name) {
+			return nil, fmt.Errorf("tool: name %q is not usable: 1 to 64 letters, digits, - and _", d.Name)
+		}
+		if _, ok := c.tools[d.Name]; ok {
+			return nil, fmt.Errorf("tool: %s is there twice", d.Name)
+		}
+		s, err := compile(d.Parameters)
+		if err != nil {
+			return nil, fmt.Errorf("tool: parameters of %s: %w", d.Name, err)
+		}
+		if len(d.Parameters) == 0 {
+			d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		c.tools[d.Name] = entry{t, s}
+		c.ordered = append(c.ordered, d)
+	}
+	return c, nil
+}
+
+// Definitions returns the tools for a model.
+func (c *Catalogue) Definitions() []Definition { return slices.Clone(c.ordered) }
+
+// Len returns the number of tools.
+func (c *Catalogue) Len() int { return len(c.ordered) }
+
+// Call checks the arguments, as a model wrote them, and runs the tool. It
+// always has a result: whatever goes wrong is told to the model.
+func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {
+	e, ok := c.tools[name]
+	if !ok {
+		return Failure(c.unknown(name))
+	}
+	raw, err := parseArguments(arguments)
+	if err != nil {
+		return Failure(err)
+	}
+	if err := e.schema.check(raw); err != nil {
+		return Failure(err)
+	}
+	data, err := e.tool.Call(ctx, raw)
+	switch {
+	case err == nil:
+		return success(data)
+	case ctx.Err() != nil:
+		return Failure(Errorf(TypeCancelled, "the run was stopped"))
+	}
+	if typed := (*Error)(nil); !errors.As(err, &typed) {
+		klog.FromContext(ctx).Error(err, "Tool failed unexpectedly", "tool", name)
+	}
+	return Failure(err)
+}
+
+func (c *Catalogue) unknown(name string) *Error {
+	names := make([]string, 0, len(c.ordered))
+	for _, d := range c.ordered {
+		names = append(names, d.Name)
+	}
+	return Errorf(TypeUnknownTool, "there is no tool %.64q", name).Suggest("available tools: %v", names)
+}
+
+// parseArguments accepts one JSON object. Models write nothing at all when a
+// tool has no parameters.
+func parseArguments(s string) (json.RawMessage, error) {
+	raw := bytes.TrimSpace([]byte(s))
+	if len(raw) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	advice := "send the arguments as one complete JSON object"
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	var object map[string]json.RawMessage
+	err := dec.Decode(&object)
+	switch {
+	case err != nil:
+		return nil, InvalidArguments("the arguments are not a JSON object: %v", err).Suggest("%s", advice)
+	case object == nil:
+		return nil, InvalidArguments("the arguments are null").Suggest("%s", advice)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, InvalidArguments("there is text after the arguments").Suggest("%s", advice)
+	}
+	return raw, nil
+}

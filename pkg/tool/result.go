@@ -1,0 +1,104 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ErrorType is the category of a failed call, for the model and for events.
+type ErrorType string
+
+// Error types (D1 §2.4, and three for what goes wrong outside of the platform).
+const (
+	TypeInvalidArguments ErrorType = "invalid_arguments"
+	TypeNotFound         ErrorType = "not_found"
+	TypeAlreadyExists    ErrorType = "already_exists"
+	TypePermissionDenied ErrorType = "permission_denied"
+	TypeInternal         ErrorType = "internal_error"
+	TypeLimitReached     ErrorType = "limit_reached"
+	TypeUnauthorizedTool ErrorType = "unauthorized_tool"
+	TypeUnknownTool      ErrorType = "unknown_tool"
+	// TypeUnavailable: the service behind the tool is not configured, not
+	// reachable or answered with a failure.
+	TypeUnavailable ErrorType = "unavailable"
+	// TypeTimeout: the call took longer than it may.
+	TypeTimeout ErrorType = "timeout"
+	// TypeCancelled: the run was stopped during the call.
+	TypeCancelled ErrorType = "cancelled"
+)
+
+// Error is a failed call, written for the model: what went wrong and what to
+// do about it. It must not hold credentials.
+type Error struct {
+	Type       ErrorType
+	Message    string
+	Suggestion string
+}
+
+// Error returns type and message.
+func (e *Error) Error() string { return "tool: " + string(e.Type) + ": " + e.Message }
+
+// Errorf makes an Error without a suggestion.
+func Errorf(t ErrorType, format string, args ...any) *Error {
+	return &Error{Type: t, Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidArguments makes an Error for arguments that the schema cannot judge.
+func InvalidArguments(format string, args ...any) *Error {
+	return Errorf(TypeInvalidArguments, format, args...)
+}
+
+// Suggest adds advice for the model.
+func (e *Error) Suggest(format string, args ...any) *Error {
+	e.Suggestion = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Result is a finished call.
+type Result struct {
+	// Text is the JSON text that the model reads: {"success":true,"data":…} or
+	// {"success":false,"error":…,"errorType":…,"suggestion":…}.
+	Text string
+	// ErrorType is empty on success.
+	ErrorType ErrorType
+}
+
+// Failed reports whether the call failed.
+func (r Result) Failed() bool { return r.ErrorType != "" }
+
+// Failure is the result of a call that failed.
+func Failure(err error) Result {
+	var e *Error
+	if !errors.As(err, &e) {
+		// The text of an unforeseen error is for people, not for a model.
+		e = Errorf(TypeInternal, "the tool failed unexpectedly").Suggest("try another way")
+	}
+	body := struct {
+		Success    bool      `json:"success"`
+		Error      string    `json:"error"`
+		ErrorType  ErrorType `json:"errorType"`
+		Suggestion string    `json:"suggestion,omitempty"`
+	}{Error: e.Message, ErrorType: e.Type, Suggestion: e.Suggestion}
+	text, err := json.Marshal(body)
+	if err != nil {
+		// A struct of strings is always encodable.
+		return Result{ErrorType: TypeInternal, Text: `{"success":false,"errorType":"internal_error"}`}
+	}
+	return Result{Text: string(text), ErrorType: e.Type}
+}
+
+// success is the result of a call that returned data.
+func success(data any) Result {
+	text, err := json.Marshal(struct {
+		Success bool `json:"success"`
+		Data    any  `json:"data"`
+	}{true, data})
+	if err != nil {
+		return Failure(fmt.Errorf("encode result: %w", err))
+	}
+	return Result{Text: string(text)}
+}

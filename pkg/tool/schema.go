@@ -1,0 +1,189 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// schema is a compiled JSON Schema; nil accepts every object.
+type schema struct{ compiled *jsonschema.Schema }
+
+// errRemoteRef: a schema may refer only to itself. Fetching would let a Tool
+// object make the worker read files or dial hosts.
+var errRemoteRef = errors.New("references to other documents are not allowed")
+
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
+
+// CheckSchema reports whether raw can describe a tool's parameters.
+func CheckSchema(raw json.RawMessage) error {
+	_, err := compile(raw)
+	return err
+}
+
+func compile(raw json.RawMessage) (*schema, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	root, ok := doc.(map[string]any)
+	if !ok {
+		return nil, errors.New("the schema must be an object")
+	}
+	if root["type"] != "object" {
+		return nil, errors.New(`the schema's root must have "type": "object"`)
+	}
+	const location = "schema.json"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	if err := c.AddResource(location, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(location)
+	if err != nil {
+		return nil, err
+	}
+	return &schema{compiled}, nil
+}
+
+// check returns an *Error that names each offending argument and its rule.
+func (s *schema) check(arguments json.RawMessage) error {
+	if s == nil {
+		return nil
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
+	if err != nil {
+		return InvalidArguments("the arguments are not JSON")
+	}
+	err = s.compiled.Validate(v)
+	var invalid *jsonschema.ValidationError
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &invalid) {
+		return InvalidArguments("%v", err)
+	}
+	return InvalidArguments("%s", strings.Join(violations(invalid, message.NewPrinter(language.English)), "; ")).
+		Suggest("correct the arguments to fit the tool's parameters and call it again")
+}
+
+// violations flattens a validation error into one line for each broken rule.
+func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
+	if len(e.Causes) == 0 {
+		where := strings.Join(e.InstanceLocation, ".")
+		if where != "" {
+			where += ": "
+		}
+		return []string{where + e.ErrorKind.LocalizedString(p)}
+	}
+	var out []string
+	for _, c := range e.Causes {
+		out = append(out, violations(c, p)...)
+	}
+	return out
+}
+
+// SchemaOf makes the JSON Schema of an argument struct. Field tags:
+//
+//	json     the name; with ",omitempty" the argument is optional
+//	desc     the description
+//	enum     allowed values, separated by commas (strings)
+//	default  the default, told to the model in the schema
+//	minimum, maximum, minLength   bounds
+//
+// It panics on a field that has no place in a schema: that is a mistake in the
+// program, found by the first test that makes the tool.
+func SchemaOf[A any]() json.RawMessage {
+	raw, err := json.Marshal(structSchema(reflect.TypeFor[A]()))
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func structSchema(t reflect.Type) map[string]any {
+	properties := map[string]any{}
+	required := []string{}
+	for f := range fields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			panic(fmt.Sprintf("tool: field %s of %s needs a json name", f.Name, t))
+		}
+		property := typeSchema(f.Type)
+		if d := f.Tag.Get("desc"); d != "" {
+			property["description"] = d
+		}
+		if e := f.Tag.Get("enum"); e != "" {
+			property["enum"] = strings.Split(e, ",")
+		}
+		for _, key := range []string{"default", "minimum", "maximum", "minLength"} {
+			if v, ok := f.Tag.Lookup(key); ok {
+				property[key] = literal(property, v)
+			}
+		}
+		properties[name] = property
+		if !strings.Contains(options, "omitempty") {
+			required = append(required, name)
+		}
+	}
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// fields yields the struct's fields in order.
+func fields(t reflect.Type) func(func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			if !yield(t.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// literal is a tag's value: as it is for a string property, as JSON otherwise.
+func literal(property map[string]any, v string) any {
+	if property["type"] == "string" && !json.Valid([]byte(v)) {
+		return v
+	}
+	return json.RawMessage(v)
+}
+
+func typeSchema(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeSchema(t.Elem())
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return map[string]any{"type": "integer"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": typeSchema(t.Elem())}
+	case reflect.Struct:
+		return structSchema(t)
+	default:
+		panic(fmt.Sprintf("tool: %s has no place in a schema", t))
+	}
+}

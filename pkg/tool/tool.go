@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tool is what a model can call: the Tool interface, the Catalogue
+// that checks arguments against a tool's JSON Schema before it runs, and the
+// one structured result that the model reads. Tools return values and errors;
+// only this package turns them into the text of a result.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Definition describes a tool to a model.
+type Definition struct {
+	Name        string
+	Description string
+	// Parameters is a JSON Schema of root type object. Empty means no parameters.
+	Parameters json.RawMessage
+}
+
+// Tool is one thing that a model can do.
+type Tool interface {
+	// Definition returns the same value on every call.
+	Definition() Definition
+	// Call runs the tool. The arguments satisfy the tool's schema. The value
+	// becomes the result's data and must be encodable as JSON. An *Error is
+	// shown to the model as it is; any other error as an internal one.
+	Call(ctx context.Context, arguments json.RawMessage) (any, error)
+}
+
+// New makes a tool from a func. The schema comes from the argument struct; see SchemaOf.
+func New[A any](name, description string, call func(ctx context.Context, arguments A) (any, error)) Tool {
+	return &funcTool[A]{
+		definition: Definition{Name: name, Description: description, Parameters: SchemaOf[A]()},
+		call:       call,
+	}
+}
+
+type funcTool[A any] struct {
+	definition Definition
+	call       func(context.Context, A) (any, error)
+}
+
+func (t *funcTool[A]) Definition() Definition { return t.definition }
+
+func (t *funcTool[A]) Call(ctx context.Context, arguments json.RawMessage) (any, error) {
+	var a A
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return nil, InvalidArguments("%v", err)
+	}
+	return t.call(ctx, a)
+}
