@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report collects the figures of a benchmark run, prints each as it
+// arrives, as a line of a table, and writes all of them as JSON.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Better says which direction of a figure is good.
+type Better string
+
+// Directions.
+const (
+	Higher Better = "higher"
+	Lower  Better = "lower"
+)
+
+// Row is one figure beside the alternative measured in the same run.
+type Row struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit"`
+	Better Better  `json:"better"`
+	Ours   float64 `json:"ours"`
+	// Other is the alternative's figure, or an aim where OtherName says so.
+	Other     float64 `json:"other"`
+	OtherName string  `json:"otherName"`
+	// Ratio above 1 means that ours is better; it is worked out by Add.
+	Ratio float64 `json:"ratio"`
+}
+
+// Report is a table of rows. It is not safe for concurrent use.
+type Report struct {
+	out   io.Writer
+	rows  []Row
+	title bool
+}
+
+// New returns a report that prints to out.
+func New(out io.Writer) *Report { return &Report{out: out} }
+
+const line = "%-46s %14s %-12s %14s %-16s %8s\n"
+
+// Add works out the ratio, prints the row and keeps it.
+func (r *Report) Add(row Row) error {
+	switch {
+	case row.Other == 0 || row.Ours == 0:
+	case row.Better == Lower:
+		row.Ratio = row.Other / row.Ours
+	default:
+		row.Ratio = row.Ours / row.Other
+	}
+	r.rows = append(r.rows, row)
+	if !r.title {
+		r.title = true
+		if _, err := fmt.Fprintf(r.out, line, "", "ours", "", "other", "", "ratio"); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(r.out, line, row.Name, number(row.Ours), row.Unit, number(row.Other), row.OtherName, number(row.Ratio)+"x")
+	return err
+}
+
+// number prints three significant digits or whole units, as people quote figures.
+func number(f float64) string {
+	switch {
+	case f >= 1e6:
+		return fmt.Sprintf("%.2fM", f/1e6)
+	case f >= 1e4:
+		return fmt.Sprintf("%.1fk", f/1e3)
+	case f >= 100:
+		return fmt.Sprintf("%.0f", f)
+	default:
+		return fmt.Sprintf("%.3g", f)
+	}
+}
+
+// Write stores the rows as a JSON list, making the folder where needed.
+func (r *Report) Write(path string) error {
+	data, err := json.MarshalIndent(r.rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}
