@@ -226,12 +226,16 @@ func (e *Engine) Close() error {
 	if e.opts.Registerer != nil {
 		e.opts.Registerer.Unregister(e.metrics)
 	}
-	if f := e.failure.Load(); f != nil {
-		// Pebble may have been left with its locks held. The lock on the directory
-		// ends with the process.
+	f := e.failure.Load()
+	switch {
+	case f == nil:
+		return errors.Join(e.db.Close(), e.lock.Close())
+	case f.stuck:
+		// Pebble was left with its locks held. The lock on the directory ends with the process.
 		return f.err()
+	default:
+		return errors.Join(f.err(), guard(e.db.Close), e.lock.Close())
 	}
-	return errors.Join(e.db.Close(), e.lock.Close())
 }
 
 // acquire keeps the database open until release.

@@ -20,7 +20,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Pebble leaves its compaction scheduler behind when opening fails.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+}
 
 // put is a Txn that writes a key, n revisions long, and notes its publication.
 type put struct {

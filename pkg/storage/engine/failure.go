@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,14 +12,17 @@ import (
 )
 
 // failure is why the store stopped for good.
-type failure struct{ cause error }
+type failure struct {
+	cause error
+	stuck bool // Pebble panicked, and cannot be closed
+}
 
 func (f *failure) err() error { return fmt.Errorf("%w: %w", ErrFailed, f.cause) }
 
 // fail stops the store: a write that may or may not be on disk can be answered
 // neither way, and after a failed fsync the kernel may have dropped the data.
 func (e *Engine) fail(cause error) {
-	if e.failure.CompareAndSwap(nil, &failure{cause}) {
+	if e.failure.CompareAndSwap(nil, &failure{cause: cause, stuck: errors.Is(cause, errPebble)}) {
 		e.opts.OnFatal(e.failure.Load().err())
 	}
 }
@@ -52,15 +56,16 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 // events keeps the outcome of background work for Healthy.
 func (e *Engine) events() *pebble.EventListener {
 	done := func(err error) {
-		if err == nil {
-			e.degraded.Store(nil)
+		if err == nil && e.degraded.Swap(nil) != nil {
+			e.log.Info("Background work of the store succeeds again")
 		}
 	}
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			e.metrics.backgroundErrors.Inc()
-			e.degraded.Store(&err)
-			e.log.Error(err, "Background work of the store failed, will retry")
+			if e.degraded.Swap(&err) == nil { // it is retried at once, again and again
+				e.log.Error(err, "Background work of the store failed, retrying")
+			}
 		},
 		FlushEnd:      func(i pebble.FlushInfo) { done(i.Err) },
 		CompactionEnd: func(i pebble.CompactionInfo) { done(i.Err) },
