@@ -1,0 +1,70 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// De-duplication keys: each fact of a task is one event, however often its
+// reconcile is repeated. Workers' keys begin otherwise.
+const (
+	keyCreated  = "controller/created"
+	keyTerminal = "controller/terminal"
+)
+
+// event is an event of the controller. Content is a struct or map of plain values.
+func event(t *v1alpha1.Task, typ v1alpha1.EventType, key, summary string, content map[string]any) v1alpha1.ExecutionEvent {
+	e := v1alpha1.ExecutionEvent{
+		StreamType: v1alpha1.StreamTask, StreamID: t.Name, TaskName: t.Name, AgentName: t.Status.AgentName,
+		Type: typ, Severity: v1alpha1.SeverityInfo, DedupKey: key, Summary: summary,
+	}
+	if len(content) > 0 {
+		if b, err := json.Marshal(content); err == nil {
+			e.Content = &apiextensionsv1.JSON{Raw: b}
+		}
+	}
+	return e
+}
+
+// phaseChanged tells of the step from the task's phase to another, in the current attempt.
+func phaseChanged(t *v1alpha1.Task, from, to v1alpha1.TaskPhase, message string) v1alpha1.ExecutionEvent {
+	key := fmt.Sprintf("controller/phase/%d/%s", t.Status.Attempts, to)
+	if to.Terminal() {
+		key = "controller/phase/terminal"
+	}
+	content := map[string]any{"from": string(from), "to": string(to), "attempt": t.Status.Attempts}
+	if message != "" {
+		content["message"] = message
+	}
+	return event(t, v1alpha1.EventTaskPhaseChanged, key, fmt.Sprintf("%s → %s", from, to), content)
+}
+
+// eventOfPhase and phaseOfEvent join terminal phases and the events that close a stream.
+func eventOfPhase(p v1alpha1.TaskPhase) v1alpha1.EventType {
+	switch p {
+	case v1alpha1.TaskSucceeded:
+		return v1alpha1.EventTaskSucceeded
+	case v1alpha1.TaskCancelled:
+		return v1alpha1.EventTaskCancelled
+	default:
+		return v1alpha1.EventTaskFailed
+	}
+}
+
+func phaseOfEvent(e v1alpha1.EventType) v1alpha1.TaskPhase {
+	switch e {
+	case v1alpha1.EventTaskSucceeded:
+		return v1alpha1.TaskSucceeded
+	case v1alpha1.EventTaskCancelled:
+		return v1alpha1.TaskCancelled
+	default:
+		return v1alpha1.TaskFailed
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Reasons of a failure or a retry, one CamelCase word each, in the content of events.
+const (
+	reasonWorkerLost      = "WorkerLost"
+	reasonWorkerFailed    = "WorkerFailed"
+	reasonWorkerKilled    = "WorkerKilled"
+	reasonTimedOut        = "TimedOut"
+	reasonStartFailed     = "StartFailed"
+	reasonRefused         = "Refused"
+	reasonInvalidSchedule = "InvalidSchedule"
+	reasonCancelled       = "Cancelled"
+	reasonDeleted         = "Deleted"
+)
+
+// outcome is how a task shall end.
+type outcome struct {
+	phase v1alpha1.TaskPhase
+	// reason is one CamelCase word; empty on success.
+	reason  string
+	message string
+}
+
+// finisher brings tasks to their end.
+type finisher struct {
+	now       func() time.Time
+	fresh     func(context.Context, *v1alpha1.Task) error
+	terminal  func(ctx context.Context, t *v1alpha1.Task, changed, terminal v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
+	usage     func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
+	hasResult func(context.Context, *v1alpha1.Task) (bool, error)
+	release   func(context.Context, *v1alpha1.Task) error
+	// touchAgent notes that the task's Agent was used.
+	touchAgent func(context.Context, *v1alpha1.Task, metav1.Time) error
+}
+
+// end writes the terminal event and, in memory, the terminal status. It may be
+// repeated until that status is stored.
+func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
+	if err := f.fresh(ctx, t); err != nil {
+		return err
+	}
+	usage, err := f.usage(ctx, t)
+	if err != nil {
+		return err
+	}
+	available, err := f.hasResult(ctx, t)
+	if err != nil {
+		return err
+	}
+	stands, err := f.terminal(ctx, t, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
+	if err != nil {
+		return err
+	}
+	if phase := phaseOfEvent(stands.Type); phase != o.phase {
+		// The stream was closed before this reconcile, and says otherwise.
+		o = outcome{phase: phase, message: stands.Summary}
+	}
+	at := metav1.NewTime(f.now())
+	if !stands.CreatedAt.IsZero() {
+		at = metav1.NewTime(stands.CreatedAt.Time)
+	}
+	if err := f.release(ctx, t); err != nil {
+		return err
+	}
+	if t.Status.Attempts > 0 {
+		if err := f.touchAgent(ctx, t, at); err != nil {
+			return err
+		}
+	}
+	setTerminal(&t.Status, t.Generation, o, at)
+	t.Status.Usage = usage
+	if available {
+		t.Status.ResultRef = &v1alpha1.TaskResultReference{Available: true}
+	}
+	return nil
+}
+
+func terminalEvent(t *v1alpha1.Task, o outcome) v1alpha1.ExecutionEvent {
+	content := map[string]any{"attempts": t.Status.Attempts}
+	if o.reason != "" {
+		content["reason"] = o.reason
+	}
+	e := event(t, eventOfPhase(o.phase), keyTerminal, o.message, content)
+	switch o.phase {
+	case v1alpha1.TaskFailed:
+		e.Severity = v1alpha1.SeverityError
+	case v1alpha1.TaskCancelled:
+		e.Severity = v1alpha1.SeverityWarning
+	default:
+	}
+	return e
+}
+
+func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.Time) {
+	s.Phase = o.phase
+	s.Message = o.message
+	s.ObservedGeneration = generation
+	s.NextAttemptTime = nil
+	s.NextScheduleTime = nil
+	if s.CompletionTime == nil {
+		s.CompletionTime = &at
+	}
+	reason := map[v1alpha1.TaskPhase]string{
+		v1alpha1.TaskSucceeded: v1alpha1.ReasonTaskSucceeded,
+		v1alpha1.TaskFailed:    v1alpha1.ReasonTaskFailed,
+		v1alpha1.TaskCancelled: v1alpha1.ReasonTaskCancelled,
+	}[o.phase]
+	setCondition(s, generation, v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, o.message)
+	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionJobCreated) != nil {
+		setCondition(s, generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, jobEnded, "the run is over")
+	}
+}
+
+// conditionMessageLimit is what the API takes, in bytes.
+const conditionMessageLimit = 32768
+
+func setCondition(s *v1alpha1.TaskStatus, generation int64, typ string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > conditionMessageLimit {
+		message = message[:conditionMessageLimit/2]
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: typ, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
+	})
+}
+
+func messagef(format string, args ...any) string { return fmt.Sprintf(format, args...) }

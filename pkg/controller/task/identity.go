@@ -1,0 +1,89 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Life of a worker's token. The token is bound to the task and worthless when
+// that is gone, so it may outlive a slow end.
+const (
+	tokenSlack = 15 * time.Minute
+	// unlimitedTokenLife is for tasks without a timeout.
+	unlimitedTokenLife = 7 * 24 * time.Hour
+)
+
+// identity gives workers a ServiceAccount of their task's namespace, and a
+// token that is bound to their task.
+type identity struct {
+	client client.Client
+}
+
+// accountOf is the ServiceAccount of a type of tasks: one per level of trust.
+func accountOf(t v1alpha1.TaskType) string {
+	switch t {
+	case v1alpha1.TaskTypeContainer:
+		return v1alpha1.ServiceAccountContainerWorker
+	case v1alpha1.TaskTypeAgent:
+		return v1alpha1.ServiceAccountAgentWorker
+	default:
+		return v1alpha1.ServiceAccountAIWorker
+	}
+}
+
+// token makes sure that the account exists and is bound to the worker's role, and asks for a token.
+func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: accountOf(t.Spec.Type)}}
+	if err := i.ensure(ctx, account); err != nil {
+		return "", fmt.Errorf("worker's account: %w", err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: account.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: v1alpha1.ClusterRoleWorker},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: t.Namespace, Name: account.Name}},
+	}
+	if err := i.ensure(ctx, binding); err != nil {
+		return "", fmt.Errorf("worker's role: %w", err)
+	}
+	life := unlimitedTokenLife
+	if timeout > 0 {
+		life = timeout + tokenSlack
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(life / time.Second)),
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: t.Name, UID: t.UID,
+		},
+	}}
+	if err := i.client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("worker's token: %w", err)
+	}
+	return request.Status.Token, nil
+}
+
+// ensure creates the object where there is none of its name.
+func (i *identity) ensure(ctx context.Context, o client.Object) error {
+	err := i.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	err = i.client.Create(ctx, o)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,359 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// refusal is why a task cannot run as it is written.
+type refusal struct {
+	reason  string
+	message string
+	// missing is set where the cause is an object that may still come.
+	missing bool
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func missing(reason, format string, args ...any) error {
+	return &refusal{reason: reason, message: messagef(format, args...), missing: true}
+}
+
+func refuse(reason, format string, args ...any) error {
+	return &refusal{reason: reason, message: messagef(format, args...)}
+}
+
+// resolved is what a task refers to.
+type resolved struct {
+	agentName    string
+	providerName string
+	model        string
+	resources    *corev1.ResourceRequirements
+	credentials  runspec.Credentials
+}
+
+// liveReader reads through a cache where there is one, and from the server on demand.
+type liveReader interface {
+	client.Reader
+	// GetLive reads from the server.
+	GetLive(ctx context.Context, key types.NamespacedName, o client.Object) error
+}
+
+// GetLive reads from the server.
+func (w *wire) GetLive(ctx context.Context, key types.NamespacedName, o client.Object) error {
+	return w.live.Get(ctx, key, o)
+}
+
+// resolver finds what a task refers to, and collects the credentials of its run.
+type resolver struct {
+	reader           liveReader
+	crossNamespace   bool
+	containerRefusal string
+}
+
+// resolve gives a refusal when the task cannot run, and another error when that is not known.
+func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
+	if s := t.Spec.SecretRef; s != nil {
+		key, err := r.key(t.Namespace, s, "Secret")
+		if err != nil {
+			return nil, err
+		}
+		if err := r.get(ctx, key, &corev1.Secret{}, "Secret"); err != nil {
+			return nil, err
+		}
+	}
+	switch t.Spec.Type {
+	case v1alpha1.TaskTypeContainer:
+		return r.container(t)
+	case v1alpha1.TaskTypeAI:
+		return r.ai(ctx, t)
+	case v1alpha1.TaskTypeAgent:
+		return nil, refuse("RuntimeNotAvailable", "tasks of type agent need an agent runtime, and this server has none")
+	default:
+		return nil, refuse("UnknownType", "tasks of type %q are not known", t.Spec.Type)
+	}
+}
+
+func (r *resolver) container(t *v1alpha1.Task) (*resolved, error) {
+	if r.containerRefusal != "" {
+		return nil, refuse(reasonRefused, "%s", r.containerRefusal)
+	}
+	return &resolved{}, nil
+}
+
+func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
+	res := &resolved{}
+	agent, err := r.agent(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	ai := t.Spec.AI
+	if ai == nil {
+		ai = &v1alpha1.TaskAI{}
+	}
+	var spec v1alpha1.AgentSpec
+	agentNamespace := t.Namespace
+	if agent != nil {
+		spec, agentNamespace = agent.Spec, agent.Namespace
+		res.agentName, res.resources = agent.Name, spec.Resources
+		if spec.Runtime != nil {
+			return nil, refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
+		}
+	}
+	if t.Spec.Prompt == "" && ai.Prompt == "" {
+		return nil, refuse("NoPrompt", "the task has no prompt")
+	}
+	if err := r.provider(ctx, t, ai, spec, agentNamespace, res); err != nil {
+		return nil, err
+	}
+	if err := r.texts(ctx, t.Namespace, ai, agentNamespace, spec); err != nil {
+		return nil, err
+	}
+	return res, r.tools(ctx, t.Namespace, ai, agentNamespace, spec, res)
+}
+
+func (r *resolver) agent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
+	if t.Spec.AgentRef == nil {
+		return nil, nil //nolint:nilnil // a task needs no agent
+	}
+	key, err := r.key(t.Namespace, t.Spec.AgentRef, "Agent")
+	if err != nil {
+		return nil, err
+	}
+	a := &v1alpha1.Agent{}
+	if err := r.get(ctx, key, a, "Agent"); err != nil {
+		return nil, err
+	}
+	if a.Spec.SecretRef != nil {
+		if err := r.get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.SecretRef.Name}, &corev1.Secret{}, "Secret"); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// provider finds the model and the keys of all providers that the run may use.
+func (r *resolver) provider(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.TaskAI, agent v1alpha1.AgentSpec, agentNamespace string, res *resolved) error {
+	model := agent.Model
+	if model == nil {
+		model = &v1alpha1.AgentModel{}
+	}
+	var p *v1alpha1.Provider
+	var err error
+	switch {
+	case ai.ProviderRef != nil:
+		p, err = r.namedProvider(ctx, t.Namespace, ai.ProviderRef)
+	case ai.Provider == "" && agent.ProviderRef != nil:
+		p, err = r.namedProvider(ctx, agentNamespace, agent.ProviderRef)
+	case ai.Provider != "":
+		p, err = r.onlyProvider(ctx, t.Namespace, ai.Provider)
+	case model.Provider != "":
+		p, err = r.onlyProvider(ctx, agentNamespace, model.Provider)
+	default:
+		err = refuse("NoProvider", "neither the task nor its agent names a provider")
+	}
+	if err != nil {
+		return err
+	}
+	res.providerName = p.Name
+	if res.model = firstOf(ai.Model, model.Name, p.Spec.DefaultModel); res.model == "" && p.Spec.Azure != nil {
+		res.model = p.Spec.Azure.DeploymentName
+	}
+	if res.model == "" {
+		return refuse("NoModel", "no model is named: not by the task, its agent or provider %q", p.Name)
+	}
+	if err := r.providerKey(ctx, p, res); err != nil {
+		return err
+	}
+	for _, f := range model.Fallbacks {
+		if f.ProviderRef == nil {
+			continue
+		}
+		fp, err := r.namedProvider(ctx, agentNamespace, f.ProviderRef)
+		if err != nil {
+			return err
+		}
+		if err := r.providerKey(ctx, fp, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (r *resolver) namedProvider(ctx context.Context, namespace string, ref *v1alpha1.NamespacedReference) (*v1alpha1.Provider, error) {
+	key, err := r.key(namespace, ref, "Provider")
+	if err != nil {
+		return nil, err
+	}
+	p := &v1alpha1.Provider{}
+	return p, r.get(ctx, key, p, "Provider")
+}
+
+// onlyProvider is the one Provider of a vendor's protocol in a namespace.
+func (r *resolver) onlyProvider(ctx context.Context, namespace string, typ v1alpha1.ProviderType) (*v1alpha1.Provider, error) {
+	var list v1alpha1.ProviderList
+	if err := r.reader.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("providers: %w", err)
+	}
+	var found *v1alpha1.Provider
+	for i := range list.Items {
+		if list.Items[i].Spec.Type != typ {
+			continue
+		}
+		if found != nil {
+			return nil, refuse("AmbiguousProvider", "more than one Provider has type %q; name one with providerRef", typ)
+		}
+		found = &list.Items[i]
+	}
+	if found == nil {
+		return nil, missing("ProviderNotFound", "no Provider of type %q exists in namespace %q", typ, namespace)
+	}
+	return found, nil
+}
+
+func (r *resolver) providerKey(ctx context.Context, p *v1alpha1.Provider, res *resolved) error {
+	name := firstOf(p.Spec.SecretRef.Key, "api-key")
+	key, err := r.secret(ctx, p.Namespace, v1alpha1.KeyReference{Name: p.Spec.SecretRef.Name, Key: name})
+	if err != nil {
+		return err
+	}
+	if res.credentials.ProviderKeys == nil {
+		res.credentials.ProviderKeys = map[string]string{}
+	}
+	res.credentials.ProviderKeys[p.Name] = key
+	return nil
+}
+
+// texts checks that skills and prompts are there. The worker reads them itself.
+func (r *resolver) texts(ctx context.Context, namespace string, ai *v1alpha1.TaskAI, agentNamespace string, agent v1alpha1.AgentSpec) error {
+	if p := agent.SystemPrompt; p != nil && p.ConfigMapRef != nil && ai.SystemPrompt == "" {
+		if err := r.configMap(ctx, agentNamespace, p.ConfigMapRef); err != nil {
+			return err
+		}
+	}
+	for _, of := range []struct {
+		namespace string
+		skills    []v1alpha1.SkillReference
+	}{{agentNamespace, agent.Skills}, {namespace, ai.Skills}} {
+		for _, s := range of.skills {
+			var err error
+			if s.ConfigMapRef != nil {
+				err = r.configMap(ctx, of.namespace, s.ConfigMapRef)
+			} else {
+				err = r.get(ctx, types.NamespacedName{Namespace: of.namespace, Name: s.Name}, &v1alpha1.Skill{}, "Skill")
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tools collects the credentials of custom tools. Names that are no Tool are
+// built in, or unknown to everybody, which is tolerated.
+func (r *resolver) tools(ctx context.Context, namespace string, ai *v1alpha1.TaskAI, agentNamespace string, agent v1alpha1.AgentSpec, res *resolved) error {
+	for _, name := range ai.Tools {
+		if err := r.toolKey(ctx, namespace, name, res); err != nil {
+			return err
+		}
+	}
+	for _, tool := range agent.Tools {
+		if tool.Enabled != nil && !*tool.Enabled {
+			continue
+		}
+		if err := r.toolKey(ctx, agentNamespace, tool.Name, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *resolver) toolKey(ctx context.Context, namespace, name string, res *resolved) error {
+	tool := &v1alpha1.Tool{}
+	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, tool)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tool: %w", err)
+	}
+	if tool.Spec.HTTP == nil || tool.Spec.HTTP.AuthSecretRef == nil {
+		return nil
+	}
+	key, err := r.secret(ctx, namespace, *tool.Spec.HTTP.AuthSecretRef)
+	if err != nil {
+		return err
+	}
+	if res.credentials.ToolKeys == nil {
+		res.credentials.ToolKeys = map[string]string{}
+	}
+	res.credentials.ToolKeys[name] = key
+	return nil
+}
+
+func (r *resolver) secret(ctx context.Context, namespace string, ref v1alpha1.KeyReference) (string, error) {
+	s := &corev1.Secret{}
+	if err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, s, "Secret"); err != nil {
+		return "", err
+	}
+	if len(s.Data[ref.Key]) == 0 {
+		return "", missing("SecretKeyNotFound", "Secret %q has no key %q", ref.Name, ref.Key)
+	}
+	return string(s.Data[ref.Key]), nil
+}
+
+func (r *resolver) configMap(ctx context.Context, namespace string, ref *v1alpha1.KeyReference) error {
+	m := &corev1.ConfigMap{}
+	if err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, m, "ConfigMap"); err != nil {
+		return err
+	}
+	if _, ok := m.Data[ref.Key]; !ok {
+		return missing("ConfigMapKeyNotFound", "ConfigMap %q has no key %q", ref.Name, ref.Key)
+	}
+	return nil
+}
+
+// key is the object that a reference names; a refusal where it may not name it.
+func (r *resolver) key(namespace string, ref *v1alpha1.NamespacedReference, kind string) (types.NamespacedName, error) {
+	key := refKey(namespace, ref)
+	if key.Namespace != namespace && !r.crossNamespace {
+		return key, refuse("NamespaceIsolationViolation", "%s %q of namespace %q may not be used from namespace %q", kind, key.Name, key.Namespace, namespace)
+	}
+	return key, nil
+}
+
+// get reads an object. What a cache does not know, the server may.
+func (r *resolver) get(ctx context.Context, key types.NamespacedName, o client.Object, kind string) error {
+	err := r.reader.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) {
+		err = r.reader.GetLive(ctx, key, o)
+	}
+	if apierrors.IsNotFound(err) {
+		return missing(kind+"NotFound", "%s %q does not exist in namespace %q", kind, key.Name, key.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/executor"
+)
+
+// startPatience is how long the start of an attempt is tried.
+const startPatience = 2 * time.Minute
+
+// run starts the attempt that is written down, and settles it when it is over.
+type run struct {
+	now      func() time.Time
+	executor executor.Executor
+	resolve  func(context.Context, *v1alpha1.Task) (*resolved, error)
+	// token makes the worker's token, for a run of at most this time.
+	token  func(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error)
+	append appendFunc
+	end    endFunc
+}
+
+func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
+	if t.Status.Phase != v1alpha1.TaskRunning {
+		return nil
+	}
+	created := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated)
+	state, err := s.executor.State(ctx, runRef(t))
+	switch {
+	case errors.Is(err, executor.ErrNotFound) && !created:
+		return s.start(ctx, t)
+	case errors.Is(err, executor.ErrNotFound):
+		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run is gone, and nothing is known of its end"})
+	case err != nil:
+		return fmt.Errorf("run: %w", err)
+	case state.ID != string(t.Status.JobUID):
+		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run that was found is not the one that was started"})
+	case state.Phase != executor.Running:
+		return s.settle(ctx, t, state)
+	case !created: // started by a reconcile that got no further
+		return s.started(ctx, t)
+	}
+	return step.ErrDone // its end will wake the task
+}
+
+// start starts the attempt. It is repeated until it succeeds or patience ends;
+// the executor starts it once.
+func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
+	err := s.tryStart(ctx, t)
+	if err == nil {
+		return s.started(ctx, t)
+	}
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
+	}
+	if errors.Is(err, executor.ErrConflict) {
+		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the attempt was started by somebody else"})
+	}
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionJobCreated)
+	if c != nil && s.now().Sub(c.LastTransitionTime.Time) < startPatience {
+		t.Status.Message = messagef("attempt %d cannot be started yet: %v", t.Status.Attempts, err)
+		return err
+	}
+	return s.fail(ctx, t, outcome{reason: reasonStartFailed, message: messagef("the worker could not be started: %v", err)})
+}
+
+func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) error {
+	res, err := s.resolve(ctx, t)
+	if err != nil {
+		return err
+	}
+	var timeout time.Duration
+	if t.Spec.Timeout != nil {
+		timeout = t.Spec.Timeout.Duration
+	}
+	creds := res.credentials
+	if creds.Token, err = s.token(ctx, t, timeout); err != nil {
+		return err
+	}
+	if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, "")); err != nil {
+		return err
+	}
+	_, err = s.executor.Start(ctx, executor.Run{
+		Ref: runRef(t), ID: string(t.Status.JobUID), Credentials: creds,
+		Timeout: timeout, MemoryBytes: memoryLimit(t, res),
+	})
+	return err
+}
+
+// memoryLimit is that of the task, or of its Agent; 0 without one.
+func memoryLimit(t *v1alpha1.Task, res *resolved) int64 {
+	for _, r := range []*corev1.ResourceRequirements{t.Spec.Resources, res.resources} {
+		if r == nil {
+			continue
+		}
+		if q, ok := r.Limits[corev1.ResourceMemory]; ok {
+			return q.Value()
+		}
+	}
+	return 0
+}
+
+// started tells of an attempt that runs.
+func (s run) started(ctx context.Context, t *v1alpha1.Task) error {
+	n := t.Status.Attempts
+	content := map[string]any{"attempt": n, "jobName": t.Status.JobName, "jobUID": string(t.Status.JobUID)}
+	err := s.append(ctx, t,
+		event(t, v1alpha1.EventTaskJobCreated, fmt.Sprintf("controller/job/%d", n), messagef("run %s was created", t.Status.JobName), content),
+		event(t, v1alpha1.EventTaskStarted, fmt.Sprintf("controller/started/%d", n), messagef("attempt %d was started", n), content))
+	if err != nil {
+		return err
+	}
+	t.Status.Message = ""
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, jobCreated, messagef("attempt %d runs as %s", n, t.Status.JobName))
+	return step.ErrDone
+}
+
+// settle draws the conclusion from a run that is over.
+func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
+	switch {
+	case state.Succeeded():
+		return s.finish(ctx, t, succeeded(state))
+	case state.Cause == executor.CauseDeadline:
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut, message: "task timed out"})
+	default:
+		return s.fail(ctx, t, diagnose(state))
+	}
+}
+
+// fail retries by policy, or ends the task as failed.
+func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
+	o.phase = v1alpha1.TaskFailed
+	p := t.Spec.RetryPolicy
+	if p == nil || t.Status.Attempts > p.MaxRetries {
+		return s.finish(ctx, t, o)
+	}
+	var initial time.Duration
+	var multiplier float64
+	if p.InitialDelay != nil {
+		initial = p.InitialDelay.Duration
+	}
+	if p.BackoffMultiplier != nil {
+		multiplier = *p.BackoffMultiplier
+	}
+	delay := retryDelay(initial, multiplier, t.Status.Attempts)
+	message := messagef("attempt %d failed: %s", t.Status.Attempts, o.message)
+	e := phaseChanged(t, v1alpha1.TaskRunning, v1alpha1.TaskPending, message)
+	e.Severity = v1alpha1.SeverityWarning
+	if err := s.append(ctx, t, e); err != nil {
+		return err
+	}
+	st := &t.Status
+	st.Phase = v1alpha1.TaskPending
+	st.Message = messagef("%s; the next attempt starts in %s", message, delay)
+	st.JobName, st.JobUID = "", ""
+	// Whole seconds are stored; rounding up keeps the delay from being shorter.
+	st.NextAttemptTime = &metav1.Time{Time: s.now().Add(delay + time.Second - 1).Truncate(time.Second)}
+	setCondition(st, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, jobRetrying, message)
+	return step.ErrDone
+}
+
+func (s run) finish(ctx context.Context, t *v1alpha1.Task, o outcome) error {
+	if err := s.end(ctx, t, o); err != nil {
+		return err
+	}
+	return step.ErrDone
+}
+
+func succeeded(state executor.State) outcome {
+	o := outcome{phase: v1alpha1.TaskSucceeded, message: "the task is complete"}
+	if state.Termination != nil && state.Termination.Message != "" {
+		o.message = state.Termination.Message
+	}
+	return o
+}
+
+// diagnose says what is known about a run that did not succeed.
+func diagnose(state executor.State) outcome {
+	if state.Phase == executor.Lost {
+		return outcome{reason: reasonWorkerLost, message: state.Message}
+	}
+	o := outcome{reason: reasonWorkerFailed}
+	said := ""
+	if t := state.Termination; t != nil {
+		if t.Reason != "" {
+			o.reason = t.Reason
+		}
+		said = t.Message
+	}
+	switch {
+	case said != "":
+		o.message = said
+	case state.Cause == executor.CauseStopped:
+		o.message = "the worker was stopped"
+	case state.Signal != "":
+		o.reason = reasonWorkerKilled
+		o.message = messagef("the worker was ended by a signal (%s) and left no report", state.Signal)
+	default:
+		o.message = messagef("the worker ended with exit code %d and left no report", state.ExitCode)
+	}
+	return o
+}

@@ -1,0 +1,175 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+const (
+	// suspendedCheck is how often a suspended schedule is looked at.
+	suspendedCheck = time.Minute
+	// defaultStartingDeadline is used where the server set no default.
+	defaultStartingDeadline = 100 * time.Second
+	defaultSucceededHistory = 3
+	defaultFailedHistory    = 1
+)
+
+// scheduler makes a task with a schedule a template, and runs a copy of it at each tick.
+type scheduler struct {
+	now      func() time.Time
+	fresh    func(context.Context, *v1alpha1.Task) error
+	append   appendFunc
+	end      endFunc
+	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
+	create   func(ctx context.Context, t, child *v1alpha1.Task) error
+	remove   func(context.Context, *v1alpha1.Task) error
+}
+
+func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
+	if t.Spec.Schedule == "" || t.Status.Phase != v1alpha1.TaskPending && t.Status.Phase != v1alpha1.TaskScheduled {
+		return nil
+	}
+	sched, err := parseSchedule(t.Spec.Schedule, t.Spec.TimeZone)
+	if err != nil {
+		if err := s.end(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonInvalidSchedule, message: err.Error()}); err != nil {
+			return err
+		}
+		return step.ErrDone
+	}
+	if t.Status.Phase == v1alpha1.TaskPending {
+		if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskScheduled, "")); err != nil {
+			return err
+		}
+		t.Status.Phase = v1alpha1.TaskScheduled
+	}
+	runs, err := s.children(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := s.prune(ctx, t, runs); err != nil {
+		return err
+	}
+	if t.Spec.Suspend {
+		t.Status.NextScheduleTime = nil
+		t.Status.Message = "the schedule is suspended"
+		return step.Wait{After: suspendedCheck, Reason: t.Status.Message}
+	}
+	return s.tick(ctx, t, sched, runs)
+}
+
+// tick runs what is due. lastScheduleTime moves over each tick that was dealt
+// with, run or not, so none is dealt with twice.
+func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, runs []v1alpha1.Task) error {
+	last := t.CreationTimestamp.Time
+	if t.Status.LastScheduleTime != nil {
+		last = t.Status.LastScheduleTime.Time
+	}
+	deadline := defaultStartingDeadline
+	if d := t.Spec.StartingDeadlineSeconds; d != nil {
+		deadline = time.Duration(*d) * time.Second
+	}
+	d := sched.at(last, s.now(), deadline)
+	switch {
+	case !d.tick.IsZero():
+		if err := s.runTick(ctx, t, d.tick, runs); err != nil {
+			return err
+		}
+	case !d.missed.IsZero():
+		t.Status.LastScheduleTime = &metav1.Time{Time: d.missed}
+		t.Status.Message = messagef("the run of %s was missed: it is later than its starting deadline", d.missed.UTC().Format(time.RFC3339))
+	}
+	if d.next.IsZero() {
+		t.Status.NextScheduleTime = nil
+		t.Status.Message = "the schedule has no further runs"
+		return step.ErrDone
+	}
+	t.Status.NextScheduleTime = &metav1.Time{Time: d.next}
+	return step.Wait{After: max(time.Millisecond, d.next.Sub(s.now())), Reason: "the next run is not due yet"}
+}
+
+func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, runs []v1alpha1.Task) error {
+	name := runName(t.Name, at)
+	busy := slices.ContainsFunc(runs, func(r v1alpha1.Task) bool { return r.Name != name && !r.Status.Phase.Terminal() })
+	if busy && t.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
+		t.Status.LastScheduleTime = &metav1.Time{Time: at}
+		t.Status.Message = messagef("the run of %s was skipped: an earlier one is active", at.UTC().Format(time.RFC3339))
+		return nil
+	}
+	// A cache that lags could make a run again that was made and is gone.
+	if err := s.fresh(ctx, t); err != nil {
+		return err
+	}
+	if err := s.create(ctx, t, scheduledRun(t, at)); err != nil {
+		return err
+	}
+	t.Status.LastScheduleTime = &metav1.Time{Time: at}
+	t.Status.Message = messagef("run %s was created", name)
+	return nil
+}
+
+func runName(parent string, at time.Time) string {
+	return shorten(parent, "-"+strconv.FormatInt(at.Unix(), 10), validation.DNS1123SubdomainMaxLength)
+}
+
+// scheduledRun is a copy of the template, without its schedule and without what only the server may set.
+func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
+	spec := t.Spec.DeepCopy()
+	spec.Schedule, spec.TimeZone, spec.ConcurrencyPolicy = "", "", ""
+	spec.StartingDeadlineSeconds, spec.SuccessfulRunsHistoryLimit, spec.FailedRunsHistoryLimit = nil, nil, nil
+	spec.Suspend = false
+	spec.RequestedBy, spec.Transaction = nil, nil
+	return &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   t.Namespace,
+			Name:        runName(t.Name, at),
+			Labels:      map[string]string{v1alpha1.LabelParentTask: labelValue(t.Name), v1alpha1.LabelScheduledRun: "true"},
+			Annotations: map[string]string{v1alpha1.AnnotationParentTaskName: t.Name},
+		},
+		Spec: *spec,
+	}
+}
+
+// prune removes finished runs beyond the history that is kept, oldest first.
+func (s scheduler) prune(ctx context.Context, t *v1alpha1.Task, runs []v1alpha1.Task) error {
+	keep := func(p *int32, def int) int {
+		if p == nil {
+			return def
+		}
+		return int(*p)
+	}
+	succeeded := keep(t.Spec.SuccessfulRunsHistoryLimit, defaultSucceededHistory)
+	failed := keep(t.Spec.FailedRunsHistoryLimit, defaultFailedHistory)
+	sorted := slices.Clone(runs)
+	slices.SortFunc(sorted, func(a, b v1alpha1.Task) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	for i := range sorted {
+		r := &sorted[i]
+		left := &failed
+		if r.Status.Phase == v1alpha1.TaskSucceeded {
+			left = &succeeded
+		}
+		if !r.Status.Phase.Terminal() || !r.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if *left--; *left >= 0 {
+			continue
+		}
+		if r.Spec.WebhookURL != "" && !r.Status.WebhookDelivered {
+			continue // its callback comes first
+		}
+		if err := s.remove(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

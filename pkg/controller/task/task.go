@@ -1,0 +1,172 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package task drives tasks through their phases.
+//
+// A reconcile runs the steps of Steps, in this order: deletion, finalizer,
+// begin, completed, cancel, schedule, admit, run. What they decide is written
+// as status by one patch at the end, which fails when the task moved meanwhile.
+//
+// Three rules keep a crash at any point from making a lie:
+//
+//   - An attempt is written down (attempts, jobName, jobUID, phase Running)
+//     before it is started, and started by a later reconcile. The executor starts
+//     a jobUID at most once.
+//   - The terminal event is appended before the terminal status. The event log
+//     takes only one; what it holds decides the phase, whatever this reconcile
+//     would have said.
+//   - Everything before the terminal status may be done again.
+package task
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/executor"
+)
+
+// Options configure the controller of tasks.
+type Options struct {
+	// Executor runs the workers. Required.
+	Executor executor.Executor
+	// ContainerRefusal, when not empty, fails container tasks with this message.
+	ContainerRefusal string
+	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
+	CrossNamespaceRefs bool
+	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
+	MaxRunning int
+	// MaxRunningPerNamespace limits running tasks of one namespace. 0 is no limit.
+	MaxRunningPerNamespace int
+	// ReferenceGrace is how long after its creation a task waits for objects it
+	// refers to, as when a folder of manifests is applied in the wrong order. Default 5 s.
+	ReferenceGrace time.Duration
+	// WebhookAllowed are address ranges that callbacks may reach although they are not public.
+	WebhookAllowed []netip.Prefix
+	// Workers is the number of tasks reconciled at once. Default 8.
+	Workers int
+	// Clock defaults to the real clock.
+	Clock clock.PassiveClock
+	// NewID makes run ids. Default: random UUIDs.
+	NewID func() types.UID
+}
+
+func (o *Options) complete() {
+	if o.ReferenceGrace == 0 {
+		o.ReferenceGrace = 5 * time.Second
+	}
+	if o.Workers == 0 {
+		o.Workers = 8
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewUUID
+	}
+}
+
+// Add registers the controller with a manager. The manager's client must read
+// Secrets, ConfigMaps, Sessions and ExecutionEvents from the server, not from a cache.
+func Add(mgr manager.Manager, o Options) error {
+	o.complete()
+	w, err := newWire(mgr.GetConfig(), mgr.GetClient(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	r := &step.Reconciler[*v1alpha1.Task]{
+		Client: mgr.GetClient(),
+		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
+		Steps:  steps(o, w),
+	}
+	err = builder.ControllerManagedBy(mgr).Named("task").
+		For(&v1alpha1.Task{}).
+		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
+		WatchesRawSource(exits(o.Executor)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("task controller: %w", err)
+	}
+	return mgr.Add(sweeper{executor: o.Executor, tasks: mgr.GetAPIReader()})
+}
+
+// exits wakes a task when its run ends.
+func exits(e executor.Executor) source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		e.OnExit(func(r executor.Ref) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}})
+		})
+		return nil
+	})
+}
+
+// steps are the concerns of a reconcile in calling order, joined with what they need.
+func steps(o Options, w *wire) []step.Step[*v1alpha1.Task] {
+	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal}
+	ids := &identity{client: w.Client}
+	sess := &sessions{client: w.Client}
+	end := &finisher{
+		now: o.Clock.Now, fresh: w.fresh, terminal: w.terminalEvent,
+		usage: w.usage, hasResult: w.hasResult, release: sess.release, touchAgent: w.touchAgent,
+	}
+	hook := newWebhook(o.WebhookAllowed)
+	appendEvents := untilClosed(w.append)
+	list := []step.Step[*v1alpha1.Task]{
+		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: w.dropFinalizer}.do},
+		{Name: "finalizer", Do: finalizer{add: w.addFinalizer}.do},
+		{Name: "begin", Do: begin{append: appendEvents}.do},
+		{Name: "completed", Do: completed{end: end.end, post: hook.post}.do},
+		{Name: "cancel", Do: cancel{executor: o.Executor, end: end.end}.do},
+		{Name: "schedule", Do: scheduler{
+			now: o.Clock.Now, fresh: w.fresh, append: appendEvents, end: end.end,
+			children: w.children, create: w.createChild, remove: w.remove,
+		}.do},
+		{Name: "admit", Do: admit{
+			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
+			lockSession: sess.lock, running: w.running,
+			limit: o.MaxRunning, namespaceLimit: o.MaxRunningPerNamespace,
+		}.do},
+		{Name: "run", Do: run{
+			now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, token: ids.token,
+			append: appendEvents, end: end.end,
+		}.do},
+	}
+	for i := range list {
+		list[i] = closed(o.Executor, end.end, list[i])
+	}
+	return list
+}
+
+// runRef names the current or last attempt of a task.
+func runRef(t *v1alpha1.Task) executor.Ref {
+	return executor.Ref{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Attempt: t.Status.Attempts}
+}
+
+// endFunc brings a task to a terminal phase.
+type endFunc func(ctx context.Context, t *v1alpha1.Task, o outcome) error
+
+// appendFunc appends events of a task in one commit.
+type appendFunc func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error
+
+// newWireConfig is a copy of a client configuration for our own group.
+func newWireConfig(cfg *rest.Config) *rest.Config {
+	c := rest.CopyConfig(cfg)
+	c.GroupVersion = &v1alpha1.SchemeGroupVersion
+	c.APIPath = "/apis"
+	return c
+}
