@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Copyright The Platform Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Writes all generated code anew: zz_generated.* next to the API types, and
+# pkg/generated. Tools are pinned in hack/tools/go.mod. With a folder as
+# argument it does so in that copy of the repository.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+
+(cd "$root/hack/tools" && GOBIN="$tools" CGO_ENABLED=0 go install \
+	k8s.io/code-generator/cmd/{deepcopy-gen,defaulter-gen,validation-gen,client-gen,lister-gen,informer-gen,applyconfiguration-gen} \
+	k8s.io/kube-openapi/cmd/openapi-gen)
+PATH="$tools:$PATH"
+
+cd "${1:-$root}"
+module=$(go list -m)
+types="$module/pkg/apis/core/v1alpha1"
+out="$module/pkg/generated"
+header=(--go-header-file hack/boilerplate.go.txt)
+libraries=(k8s.io/apimachinery/pkg/{apis/meta/v1,api/resource,runtime,util/intstr,version}
+	k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1)
+kubernetes=(k8s.io/api/{core,rbac,authentication,authorization,coordination}/v1)
+
+rm -f pkg/apis/core/v1alpha1/zz_generated.*.go
+rm -rf pkg/generated
+mkdir -p pkg/generated/openapi
+
+deepcopy-gen "${header[@]}" --output-file zz_generated.deepcopy.go "$types"
+defaulter-gen "${header[@]}" --output-file zz_generated.defaults.go "$types"
+
+# Validation of metav1 types is generated into another package than the types
+# are in. The generator learns that only from its inputs, and it writes beside
+# every input, so it gets a copy of apimachinery to write to.
+cp -R "$(go list -m -f '{{.Dir}}' k8s.io/apimachinery)" "$tools/apimachinery"
+chmod -R u+w "$tools/apimachinery"
+export GOWORK="$tools/go.work"
+go work init . "$tools/apimachinery"
+validation-gen "${header[@]}" --output-file zz_generated.validations.go \
+	"${libraries[@]/#/--readonly-pkg=}" --readonly-pkg=k8s.io/apimachinery/pkg/types --readonly-pkg=time \
+	"$types" k8s.io/apimachinery/pkg/apis/meta/v1/validation
+unset GOWORK
+
+# The standalone host serves some kinds of Kubernetes itself, so their
+# definitions are here beside ours.
+violations=$(mktemp -p "$tools")
+openapi-gen "${header[@]}" --output-dir pkg/generated/openapi --output-pkg "$out/openapi" \
+	--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+	--report-filename "$violations" "${libraries[@]/#/--readonly-pkg=}" "${kubernetes[@]/#/--readonly-pkg=}" \
+	"$types" "${libraries[@]}" "${kubernetes[@]}"
+# names_match is left out: the contract spells some JSON names differently from Go's initialisms.
+if grep "$module" "$violations" | grep -v names_match; then
+	echo "these types break a rule of API conventions" >&2
+	exit 1
+fi
+
+applyconfiguration-gen "${header[@]}" --output-dir pkg/generated/applyconfiguration --output-pkg "$out/applyconfiguration" \
+	--external-applyconfigurations "k8s.io/api/core/v1.EnvVar:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.ResourceRequirements:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Toleration:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Affinity:k8s.io/client-go/applyconfigurations/core/v1" \
+	"$types"
+client-gen "${header[@]}" --output-dir pkg/generated/clientset --output-pkg "$out/clientset" \
+	--clientset-name versioned --fake-clientset=false --apply-configuration-package "$out/applyconfiguration" \
+	--input-base "" --input "$types"
+lister-gen "${header[@]}" --output-dir pkg/generated/listers --output-pkg "$out/listers" "$types"
+informer-gen "${header[@]}" --output-dir pkg/generated/informers --output-pkg "$out/informers" \
+	--versioned-clientset-package "$out/clientset/versioned" --listers-package "$out/listers" "$types"

@@ -1,0 +1,123 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:supportsSubresource="/status"
+
+// Provider is an account at a model vendor, or at any server that speaks the vendor's protocol.
+type Provider struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is what is wanted.
+	// +required
+	Spec ProviderSpec `json:"spec"`
+	// status is what is observed, written by the server and its controllers.
+	// +optional
+	Status ProviderStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ProviderList is a list of providers.
+type ProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the providers.
+	Items []Provider `json:"items"`
+}
+
+// ProviderSpec is how a vendor is reached.
+type ProviderSpec struct {
+	// type is the wire protocol: anthropic, openai or azure-openai.
+	// +required
+	// +k8s:required
+	Type ProviderType `json:"type"`
+	// secretRef is the Secret key with the API key.
+	// +required
+	SecretRef ProviderSecretReference `json:"secretRef"`
+	// baseURL is the address of the server; empty means the vendor's own. azure-openai needs it.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=2048
+	BaseURL string `json:"baseURL,omitempty"`
+	// defaultModel is the model where neither task nor agent names one.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=256
+	DefaultModel string `json:"defaultModel,omitempty"`
+	// rateLimit declares limits of use.
+	// +optional
+	// +k8s:optional
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+	// azure is needed by type azure-openai and refused for the others.
+	// +optional
+	// +k8s:optional
+	Azure *AzureProvider `json:"azure,omitempty"`
+}
+
+// ProviderSecretReference names the Secret key with a provider's API key.
+// +structType=atomic
+type ProviderSecretReference struct {
+	// name is the name of a Secret of the same namespace.
+	// +required
+	// +k8s:required
+	// +k8s:format=k8s-long-name
+	Name string `json:"name"`
+	// key is the key in the Secret's data.
+	// +optional
+	// +default="api-key"
+	// +k8s:optional
+	// +k8s:maxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// AzureProvider is what only type azure-openai needs.
+type AzureProvider struct {
+	// deploymentName is the name of the deployment.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=256
+	DeploymentName string `json:"deploymentName"`
+	// apiVersion is the version of the service's API.
+	// +optional
+	// +default="2024-02-15-preview"
+	// +k8s:optional
+	// +k8s:maxLength=64
+	APIVersion string `json:"apiVersion,omitempty"`
+}
+
+// ProviderStatus is what is observed of a provider. No request is made to the
+// vendor to find it out.
+type ProviderStatus struct {
+	// observedGeneration is the generation of the spec that this status tells of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ready is set when the Secret and its key exist.
+	// +optional
+	Ready bool `json:"ready,omitempty"`
+	// lastValidated is when that was last checked.
+	// +optional
+	LastValidated *metav1.Time `json:"lastValidated,omitempty"`
+	// message explains ready to people.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// conditions are the conditions of the object: Ready.
+	// +optional
+	// +k8s:optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}

@@ -1,0 +1,50 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of all kinds.
+const GroupName = "core.platform.ai"
+
+// SchemeGroupVersion is the group and version of this package.
+var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
+
+var (
+	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes, RegisterDefaults)
+	// localSchemeBuilder is where generated code adds validation.
+	localSchemeBuilder = &schemeBuilder
+	// AddToScheme adds the types of this package, with their defaults and
+	// declarative validation, to a scheme.
+	AddToScheme = schemeBuilder.AddToScheme
+)
+
+// Resource qualifies a resource name with the group.
+func Resource(resource string) schema.GroupResource {
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
+}
+
+// KnownTypes lists one empty object of each kind of this package.
+func KnownTypes() []runtime.Object {
+	return []runtime.Object{
+		&Task{}, &TaskList{},
+		&Agent{}, &AgentList{},
+		&Provider{}, &ProviderList{},
+		&Tool{}, &ToolList{},
+		&Skill{}, &SkillList{},
+		&Session{}, &SessionList{},
+		&ExecutionEvent{}, &ExecutionEventList{},
+		&TaskCancellation{}, &TaskResult{}, &TaskArtifactList{},
+	}
+}
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(SchemeGroupVersion, KnownTypes()...)
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
+	return nil
+}

@@ -1,0 +1,118 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// LabelPrefix starts every label and annotation that the platform owns.
+const LabelPrefix = "platform.ai/"
+
+// FinalizerCleanup keeps a Task until the controller has stopped its work.
+const FinalizerCleanup = LabelPrefix + "cleanup"
+
+// Labels of tasks.
+const (
+	LabelTask           = LabelPrefix + "task"
+	LabelTaskType       = LabelPrefix + "task-type"
+	LabelParentTask     = LabelPrefix + "parent-task"
+	LabelScheduledRun   = LabelPrefix + "scheduled-run"
+	LabelCreatedBy      = LabelPrefix + "created-by"
+	LabelAgentRole      = LabelPrefix + "agent-role"
+	LabelCoordinator    = LabelPrefix + "coordinator"
+	LabelDelegatedAgent = LabelPrefix + "delegated-agent"
+	LabelIteration      = LabelPrefix + "iteration"
+	LabelIterationGroup = LabelPrefix + "iteration-group"
+	LabelPurpose        = LabelPrefix + "purpose"
+	LabelManaged        = LabelPrefix + "managed"
+	LabelChatSession    = LabelPrefix + "chat-session"
+	LabelTransactionID  = LabelPrefix + "transaction-id"
+	LabelAuthProfile    = LabelPrefix + "auth-profile"
+)
+
+// Annotations of tasks.
+const (
+	AnnotationCoordinationDepth = LabelPrefix + "coordination-depth"
+	// AnnotationParentTaskName is the exact name of the parent; the label may be shortened.
+	AnnotationParentTaskName = LabelPrefix + "parent-task-name"
+	AnnotationAutoRetry      = LabelPrefix + "auto-retry"
+	AnnotationMaxRetries     = LabelPrefix + "max-retries"
+	AnnotationRetryCount     = LabelPrefix + "retry-count"
+	AnnotationOriginalPrompt = LabelPrefix + "original-prompt"
+	// AnnotationDisableCoordination turns off the coordination tools of a task.
+	AnnotationDisableCoordination = LabelPrefix + "disable-coordination-tool-injection"
+
+	AnnotationForkSourceTask       = LabelPrefix + "fork-source-task"
+	AnnotationForkSourceSeq        = LabelPrefix + "fork-source-seq"
+	AnnotationForkContextTruncated = LabelPrefix + "fork-context-truncated"
+
+	AnnotationTraceparent = LabelPrefix + "traceparent"
+	AnnotationTracestate  = LabelPrefix + "tracestate"
+	AnnotationBaggage     = LabelPrefix + "baggage"
+)
+
+// Annotations that only the controller and the server write.
+const (
+	AnnotationRequestedBySource = LabelPrefix + "requested-by-source"
+	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
+)
+
+// Condition types.
+const (
+	// ConditionComplete is True on a task in a terminal phase.
+	ConditionComplete = "Complete"
+	// ConditionJobCreated is True while an attempt of a task has its Job or process.
+	ConditionJobCreated = "JobCreated"
+	// ConditionWaitingForApproval is True while a task is parked on an approval.
+	ConditionWaitingForApproval = "WaitingForApproval"
+	// ConditionCancelRequested is True once tasks/cancel was called.
+	ConditionCancelRequested = "CancelRequested"
+	// ConditionReady is True on an Agent, Provider or Skill that can be used.
+	ConditionReady = "Ready"
+	// ConditionAvailable is True on a Tool whose endpoint answers.
+	ConditionAvailable = "Available"
+	// ConditionContentSizeWarning is True on a Skill with very long content.
+	ConditionContentSizeWarning = "ContentSizeWarning"
+)
+
+// Condition reasons.
+const (
+	// Of ConditionComplete.
+	ReasonTaskSucceeded = "TaskSucceeded"
+	ReasonTaskFailed    = "TaskFailed"
+	ReasonTaskCancelled = "TaskCancelled"
+	// Of ConditionCancelRequested, where the caller gave none.
+	ReasonCancelRequested = "CancelRequested"
+	// Of ConditionReady of an Agent, Provider or Skill.
+	ReasonReady               = "Ready"
+	ReasonValidationSucceeded = "ValidationSucceeded"
+	ReasonValidationFailed    = "ValidationFailed"
+	ReasonContentValid        = "ContentValid"
+	// Of ConditionContentSizeWarning.
+	ReasonContentTooLarge = "ContentTooLarge"
+	// Of ConditionAvailable.
+	ReasonEndpointReachable   = "EndpointReachable"
+	ReasonEndpointUnreachable = "EndpointUnreachable"
+)
+
+// Service accounts of workers, one per level of trust, in the task's namespace.
+const (
+	// ServiceAccountAIWorker runs tasks of type ai.
+	ServiceAccountAIWorker = "platform-ai-worker"
+	// ServiceAccountAgentWorker runs tasks of type agent.
+	ServiceAccountAgentWorker = "platform-agent-worker"
+	// ServiceAccountContainerWorker runs tasks of type container.
+	ServiceAccountContainerWorker = "platform-container-worker"
+	// ClusterRoleWorker is the role that the three accounts are bound to.
+	ClusterRoleWorker = "platform-worker"
+)
+
+// Keys of a worker's user extras. Where they are present, the user may act on
+// exactly that task and no other.
+const (
+	ExtraTaskName      = GroupName + "/task-name"
+	ExtraTaskUID       = GroupName + "/task-uid"
+	ExtraTaskNamespace = GroupName + "/task-namespace"
+)
+
+// ResourceExecutionEventsControlled is the virtual subresource whose create
+// permission allows appending terminal task events and approval decisions.
+const ResourceExecutionEventsControlled = "controlled"
