@@ -21,7 +21,6 @@ package task
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -55,8 +54,8 @@ type Options struct {
 	// ReferenceGrace is how long after its creation a task waits for objects it
 	// refers to, as when a folder of manifests is applied in the wrong order. Default 5 s.
 	ReferenceGrace time.Duration
-	// WebhookAllowed are address ranges that callbacks may reach although they are not public.
-	WebhookAllowed []netip.Prefix
+	// WebhookAllow lists destinations, as host:port, that callbacks may reach although they are not public.
+	WebhookAllow []string
 	// Workers is the number of tasks reconciled at once. Default 8.
 	Workers int
 	// Clock defaults to the real clock.
@@ -124,7 +123,7 @@ func steps(o Options, w *wire) []step.Step[*v1alpha1.Task] {
 		now: o.Clock.Now, fresh: w.fresh, terminal: w.terminalEvent,
 		usage: w.usage, hasResult: w.hasResult, release: sess.release, touchAgent: w.touchAgent,
 	}
-	hook := newWebhook(o.WebhookAllowed)
+	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(w.append)
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: w.dropFinalizer}.do},

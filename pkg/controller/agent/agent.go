@@ -1,0 +1,171 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent tells whether Agents can be used: whether all that they refer
+// to is there. It counts their active tasks and removes idle Agents with a time to live.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// Secrets and ConfigMaps are not watched. An Agent looks again after these times.
+const (
+	recheckReady    = 5 * time.Minute
+	recheckNotReady = 10 * time.Second
+)
+
+// Add registers the controller. The manager's client must not cache Secrets and ConfigMaps.
+func Add(mgr manager.Manager, c clock.PassiveClock) error {
+	cl := mgr.GetClient()
+	get := func(ctx context.Context, namespace, name string, o client.Object) error {
+		return cl.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
+	}
+	r := &step.Reconciler[*v1alpha1.Agent]{
+		Client: cl,
+		New:    func() *v1alpha1.Agent { return &v1alpha1.Agent{} },
+		Steps: []step.Step[*v1alpha1.Agent]{
+			{Name: "active", Do: active{tasks: tasksOf(cl)}.do},
+			{Name: "idle", Do: idle{now: c.Now, remove: removeAgent(cl)}.do},
+			{Name: "references", Do: references{get: get}.do},
+			{Name: "recheck", Do: recheck{now: c.Now}.do},
+		},
+	}
+	return builder.ControllerManagedBy(mgr).Named("agent").
+		For(&v1alpha1.Agent{}).
+		Watches(&v1alpha1.Task{}, handler.EnqueueRequestsFromMapFunc(agentOfTask)).
+		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(referrers(cl))).
+		Watches(&v1alpha1.Skill{}, handler.EnqueueRequestsFromMapFunc(referrers(cl))).
+		Complete(r)
+}
+
+func agentOfTask(_ context.Context, o client.Object) []reconcile.Request {
+	t, ok := o.(*v1alpha1.Task)
+	if !ok || t.Spec.AgentRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: agentKey(t)}}
+}
+
+func agentKey(t *v1alpha1.Task) types.NamespacedName {
+	return key(t.Namespace, t.Spec.AgentRef)
+}
+
+func key(namespace string, r *v1alpha1.NamespacedReference) types.NamespacedName {
+	if r.Namespace != "" {
+		namespace = r.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: r.Name}
+}
+
+// referrers are the Agents of the object's namespace: they are few, and looking is cheap.
+func referrers(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var agents v1alpha1.AgentList
+		if err := c.List(ctx, &agents, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return nil // they look again by themselves
+		}
+		var out []reconcile.Request
+		for i := range agents.Items {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&agents.Items[i])})
+		}
+		return out
+	}
+}
+
+func tasksOf(c client.Reader) func(context.Context, *v1alpha1.Agent) (int32, error) {
+	return func(ctx context.Context, a *v1alpha1.Agent) (int32, error) {
+		var tasks v1alpha1.TaskList
+		if err := c.List(ctx, &tasks, client.UnsafeDisableDeepCopy); err != nil {
+			return 0, fmt.Errorf("tasks: %w", err)
+		}
+		var n int32
+		for i := range tasks.Items {
+			t := &tasks.Items[i]
+			if t.Spec.AgentRef != nil && t.Status.Phase.Active() && agentKey(t) == client.ObjectKeyFromObject(a) {
+				n++
+			}
+		}
+		return n, nil
+	}
+}
+
+// active counts the Agent's active tasks.
+type active struct {
+	tasks func(context.Context, *v1alpha1.Agent) (int32, error)
+}
+
+func (s active) do(ctx context.Context, a *v1alpha1.Agent) error {
+	n, err := s.tasks(ctx, a)
+	if err != nil {
+		return err
+	}
+	a.Status.ActiveTasks = n
+	return nil
+}
+
+func removeAgent(c client.Client) func(context.Context, *v1alpha1.Agent) error {
+	return func(ctx context.Context, a *v1alpha1.Agent) error {
+		return c.Delete(ctx, a, client.Preconditions{UID: ptr.To(a.UID), ResourceVersion: ptr.To(a.ResourceVersion)})
+	}
+}
+
+// idle removes an Agent that was not used for its time to live.
+type idle struct {
+	now    func() time.Time
+	remove func(context.Context, *v1alpha1.Agent) error
+}
+
+func (s idle) do(ctx context.Context, a *v1alpha1.Agent) error {
+	left, ok := timeLeft(a, s.now())
+	if !ok || left > 0 {
+		return nil
+	}
+	if err := s.remove(ctx, a); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return step.ErrDone
+}
+
+// timeLeft is until the Agent may be removed; false when it may not.
+func timeLeft(a *v1alpha1.Agent, now time.Time) (time.Duration, bool) {
+	ttl := a.Spec.TTLAfterLastTask
+	if ttl == nil || a.Status.ActiveTasks > 0 || !a.DeletionTimestamp.IsZero() {
+		return 0, false
+	}
+	last := a.CreationTimestamp.Time
+	if a.Status.LastUsed != nil {
+		last = a.Status.LastUsed.Time
+	}
+	return last.Add(ttl.Duration).Sub(now), true
+}
+
+// recheck says when to look again.
+type recheck struct {
+	now func() time.Time
+}
+
+func (s recheck) do(_ context.Context, a *v1alpha1.Agent) error {
+	w := step.Wait{After: recheckReady, Reason: "the agent is ready"}
+	if !a.Status.Ready {
+		w = step.Wait{After: recheckNotReady, Reason: "the agent is not ready"}
+	}
+	if left, ok := timeLeft(a, s.now()); ok {
+		w.After = max(time.Millisecond, min(w.After, left))
+	}
+	return w
+}

@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller joins the controllers of the platform into one manager.
+// They act through the API only, so the manager can live in the server's
+// process or in one of its own.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/agent"
+	"github.com/platform-ai/platform/pkg/controller/provider"
+	"github.com/platform-ai/platform/pkg/controller/skill"
+	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/controller/tool"
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/executor"
+)
+
+// HostCommandsRefusal is what a container task is told where commands of the host are not allowed.
+const HostCommandsRefusal = "container tasks run as commands of this host, which its operator did not allow; start the server with --allow-host-commands to allow it"
+
+// shutdownTimeout is how long reconciles may take to end.
+const shutdownTimeout = 10 * time.Second
+
+// Options configure the controllers.
+type Options struct {
+	// Executor runs the workers of tasks. Required.
+	Executor executor.Executor
+	// ContainerRefusal, when not empty, fails container tasks with this message.
+	ContainerRefusal string
+	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
+	CrossNamespaceRefs bool
+	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
+	MaxRunning int
+	// MaxRunningPerNamespace limits running tasks of one namespace. 0 is no limit.
+	MaxRunningPerNamespace int
+	// WebhookAllow lists destinations, as host:port, that completion callbacks
+	// may reach although they are not public.
+	WebhookAllow []string
+	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
+	ToolProbeInterval time.Duration
+	// LeaderElection lets one of several processes act, through a Lease.
+	LeaderElection bool
+	// LeaderElectionNamespace holds the Lease. Default platform-system.
+	LeaderElectionNamespace string
+	// MetricsBindAddress serves metrics when it is not empty.
+	MetricsBindAddress string
+	// Clock defaults to the real clock.
+	Clock clock.PassiveClock
+	// OnReady, when set, is called when the controllers are at work.
+	OnReady func()
+}
+
+// Run runs the controllers until the context ends. The client configuration
+// needs all that cluster-admin may do in the namespaces of tasks.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	mgr, err := newManager(ctx, cfg, &o)
+	if err != nil {
+		return err
+	}
+	for _, add := range []func(manager.Manager) error{
+		func(m manager.Manager) error { return task.Add(m, o.tasks()) },
+		func(m manager.Manager) error { return agent.Add(m, o.Clock) },
+		func(m manager.Manager) error { return provider.Add(m, o.Clock) },
+		func(m manager.Manager) error {
+			// Tools are made by people who may also call them; metadata services stay closed.
+			return tool.Add(m, tool.Options{Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Clock: o.Clock})
+		},
+		skill.Add,
+	} {
+		if err := add(mgr); err != nil {
+			return fmt.Errorf("controllers: %w", err)
+		}
+	}
+	if o.OnReady != nil {
+		err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			if mgr.GetCache().WaitForCacheSync(ctx) {
+				o.OnReady()
+			}
+			return nil
+		}))
+		if err != nil {
+			return fmt.Errorf("controllers: %w", err)
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("controllers: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) tasks() task.Options {
+	return task.Options{
+		Executor: o.Executor, ContainerRefusal: o.ContainerRefusal, CrossNamespaceRefs: o.CrossNamespaceRefs,
+		MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		WebhookAllow: o.WebhookAllow, Clock: o.Clock,
+	}
+}
+
+func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Manager, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.LeaderElectionNamespace == "" {
+		o.LeaderElectionNamespace = "platform-system"
+	}
+	if o.MetricsBindAddress == "" {
+		o.MetricsBindAddress = "0" // none
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // the server has priority and fairness
+	cfg.UserAgent = "platform-controller"
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("controllers: %w", err)
+		}
+	}
+	log := klog.FromContext(ctx).WithName("controller")
+	crlog.SetLogger(log) // parts of controller-runtime know no other way
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:                  scheme,
+		Logger:                  log,
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsBindAddress},
+		HealthProbeBindAddress:  "0",
+		LeaderElection:          o.LeaderElection,
+		LeaderElectionID:        "platform-controller",
+		LeaderElectionNamespace: o.LeaderElectionNamespace,
+		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
+		// A process may run the controllers again, after a restart of the server within it.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("controllers: %w", err)
+	}
+	return mgr, nil
+}
+
+// uncached are the kinds that are read from the server each time: secrets,
+// because they should not lie about in memory, and others, because there is no
+// bound to their number.
+func uncached() []client.Object {
+	return []client.Object{
+		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{},
+		&v1alpha1.Session{}, &v1alpha1.ExecutionEvent{},
+	}
+}

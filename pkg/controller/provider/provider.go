@@ -1,0 +1,99 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider tells whether Providers can be used: whether the Secret with
+// the API key is there. No request is made to the vendor, and the key is not kept.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// Secrets are not watched: a watch would hold all of them in memory. A Provider
+// looks again after these times.
+const (
+	recheckReady    = 5 * time.Minute
+	recheckNotReady = 10 * time.Second
+)
+
+// defaultKey is used where the server set no default.
+const defaultKey = "api-key"
+
+// Add registers the controller. The manager's client must not cache Secrets.
+func Add(mgr manager.Manager, c clock.PassiveClock) error {
+	v := validate{now: c.Now, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+		s := &corev1.Secret{}
+		return s, mgr.GetClient().Get(ctx, key, s)
+	}}
+	return builder.ControllerManagedBy(mgr).Named("provider").For(&v1alpha1.Provider{}).Complete(&step.Reconciler[*v1alpha1.Provider]{
+		Client: mgr.GetClient(),
+		New:    func() *v1alpha1.Provider { return &v1alpha1.Provider{} },
+		Steps:  []step.Step[*v1alpha1.Provider]{{Name: "validate", Do: v.do}},
+	})
+}
+
+// validate looks for the Secret's key.
+type validate struct {
+	now    func() time.Time
+	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
+}
+
+func (s validate) do(ctx context.Context, p *v1alpha1.Provider) error {
+	message, err := s.problem(ctx, p)
+	if err != nil {
+		return err
+	}
+	ready := message == ""
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValidationSucceeded,
+		Message: "the API key was found", ObservedGeneration: p.Generation,
+	}
+	wait := step.Wait{After: recheckReady, Reason: c.Message}
+	if !ready {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message
+		wait = step.Wait{After: recheckNotReady, Reason: message}
+	}
+	changed := meta.SetStatusCondition(&p.Status.Conditions, c)
+	if changed || p.Status.Ready != ready || p.Status.ObservedGeneration != p.Generation || p.Status.LastValidated == nil {
+		// Only then: a time that moves with every look would be a write with every look.
+		p.Status.LastValidated = &metav1.Time{Time: s.now()}
+	}
+	p.Status.Ready, p.Status.Message, p.Status.ObservedGeneration = ready, message, p.Generation
+	return wait
+}
+
+// problem says what is wrong, or nothing.
+func (s validate) problem(ctx context.Context, p *v1alpha1.Provider) (string, error) {
+	ref := p.Spec.SecretRef
+	if ref.Key == "" {
+		ref.Key = defaultKey
+	}
+	secret, err := s.secret(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name})
+	if apierrors.IsNotFound(err) {
+		return fmt.Sprintf("Secret %q does not exist", ref.Name), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("secret: %w", err)
+	}
+	if len(secret.Data[ref.Key]) == 0 {
+		return fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
+	}
+	if p.Spec.Type == v1alpha1.ProviderAzureOpenAI && (p.Spec.BaseURL == "" || p.Spec.Azure == nil) {
+		return "type azure-openai needs baseURL and azure", nil
+	}
+	return "", nil
+}

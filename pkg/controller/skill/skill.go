@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skill checks the content of Skills and gives it a hash.
+package skill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// warnBytes is where a skill begins to crowd a prompt: 64 KiB are about 16,000
+// tokens, an eighth of a context window of 128,000.
+const warnBytes = 64 << 10
+
+// Add registers the controller.
+func Add(mgr manager.Manager) error {
+	return builder.ControllerManagedBy(mgr).Named("skill").For(&v1alpha1.Skill{}).Complete(&step.Reconciler[*v1alpha1.Skill]{
+		Client: mgr.GetClient(),
+		New:    func() *v1alpha1.Skill { return &v1alpha1.Skill{} },
+		Steps:  []step.Step[*v1alpha1.Skill]{{Name: "content", Do: content}},
+	})
+}
+
+// content judges the skill from its spec alone.
+func content(_ context.Context, s *v1alpha1.Skill) error {
+	st := &s.Status
+	st.ObservedGeneration = s.Generation
+	st.ContentHash = hash(s.Spec.Content)
+	ready := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonContentValid,
+		Message: "the content is valid", ObservedGeneration: s.Generation,
+	}
+	st.Phase = v1alpha1.SkillReady
+	if p := problem(s.Spec.Content); p != "" {
+		st.Phase = v1alpha1.SkillError
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, p
+	}
+	meta.SetStatusCondition(&st.Conditions, ready)
+	if n := size(s.Spec.Content); n > warnBytes {
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionContentSizeWarning, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonContentTooLarge,
+			Message: fmt.Sprintf("the content has %d bytes; more than %d leave less room for the work", n, warnBytes), ObservedGeneration: s.Generation,
+		})
+	} else {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionContentSizeWarning)
+	}
+	return nil
+}
+
+func problem(c v1alpha1.SkillContent) string {
+	if strings.TrimSpace(c.Inline) == "" {
+		return "content.inline is empty"
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		if p == "" || path.IsAbs(p) || slices.Contains(strings.Split(p, "/"), "..") || strings.ContainsAny(p, "\\\x00") {
+			return fmt.Sprintf("path %q of content.files is not relative, or leaves the folder", p)
+		}
+	}
+	return ""
+}
+
+// hash is over the inline text, then the files sorted by path. Lengths go in
+// as well, so that a text cannot be moved from one place to the next unseen.
+func hash(c v1alpha1.SkillContent) string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%d\n%s", len(c.Inline), c.Inline)
+	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
+		_, _ = fmt.Fprintf(h, "%d\n%s%d\n%s", len(p), p, len(c.Files[p]), c.Files[p])
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+func size(c v1alpha1.SkillContent) int {
+	n := len(c.Inline)
+	for p, text := range c.Files {
+		n += len(p) + len(text)
+	}
+	return n
+}

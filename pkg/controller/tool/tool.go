@@ -1,0 +1,137 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tool tells whether the endpoints of Tools can be reached. It opens a
+// connection and sends nothing: a tool may act on any request.
+package tool
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/egress"
+)
+
+const (
+	// DefaultInterval is the time between two probes of a tool.
+	DefaultInterval = time.Minute
+	probeTimeout    = 10 * time.Second
+)
+
+// Options configure the controller.
+type Options struct {
+	// Interval is the time between two probes. Default 1 min.
+	Interval time.Duration
+	// Guard says which addresses may be probed.
+	Guard egress.Guard
+	// Clock defaults to the real clock.
+	Clock clock.PassiveClock
+}
+
+// Add registers the controller.
+func Add(mgr manager.Manager, o Options) error {
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard)}
+	return builder.ControllerManagedBy(mgr).Named("tool").
+		// Not the probe's own status: it would ask for the next probe at once.
+		For(&v1alpha1.Tool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(&step.Reconciler[*v1alpha1.Tool]{
+			Client: mgr.GetClient(),
+			New:    func() *v1alpha1.Tool { return &v1alpha1.Tool{} },
+			Steps:  []step.Step[*v1alpha1.Tool]{{Name: "probe", Do: p.do}},
+		})
+}
+
+// probe tries to connect.
+type probe struct {
+	now      func() time.Time
+	interval time.Duration
+	dial     func(ctx context.Context, u *url.URL) error
+}
+
+func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
+	st := &t.Status
+	st.ObservedGeneration = t.Generation
+	u, err := endpoint(t)
+	st.Endpoint = ""
+	if err == nil {
+		st.Endpoint = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+		err = p.dial(ctx, u)
+	}
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEndpointReachable,
+		Message: "the endpoint takes connections", ObservedGeneration: t.Generation,
+	}
+	st.Available, st.Error = err == nil, ""
+	if err != nil {
+		st.Error = err.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonEndpointUnreachable, st.Error
+	}
+	meta.SetStatusCondition(&st.Conditions, c)
+	st.LastCheck = &metav1.Time{Time: p.now()}
+	return step.Wait{After: p.interval, Reason: "the next probe is not due yet"}
+}
+
+// endpoint is the address that a call would go to.
+func endpoint(t *v1alpha1.Tool) (*url.URL, error) {
+	var raw string
+	switch {
+	case t.Spec.HTTP != nil && t.Spec.HTTP.URL != "":
+		raw = t.Spec.HTTP.URL
+	case t.Spec.MCP != nil && t.Spec.MCP.Remote != nil:
+		raw = t.Spec.MCP.Remote.URL
+	case t.Spec.MCP != nil:
+		return nil, errors.New("this server does not run MCP servers")
+	default:
+		return nil, errors.New("the tool has no endpoint")
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, errors.New("the endpoint is not an http or https URL")
+	}
+	return u, nil
+}
+
+// dialer connects, and for https also shakes hands, and hangs up.
+func dialer(g egress.Guard) func(context.Context, *url.URL) error {
+	dial := g.Transport().DialContext
+	return func(ctx context.Context, u *url.URL) error {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		conn, err := dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		if err != nil {
+			return fmt.Errorf("cannot connect: %w", err)
+		}
+		defer func() { _ = conn.Close() }()
+		if u.Scheme == "https" {
+			c := tls.Client(conn, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+			if err := c.HandshakeContext(ctx); err != nil {
+				return fmt.Errorf("cannot connect by TLS: %w", err)
+			}
+		}
+		return nil
+	}
+}
