@@ -1,0 +1,371 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/apis/example"
+	"k8s.io/apiserver/pkg/storage"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func watchFrom(t testing.TB, s storage.Interface, rev uint64, with ...func(*storage.ListOptions)) watch.Interface {
+	t.Helper()
+	opts := storage.ListOptions{ResourceVersion: fmt.Sprint(rev), Predicate: storage.Everything, Recursive: true}
+	for _, f := range with {
+		f(&opts)
+	}
+	w, err := s.Watch(testContext(t), "/pods/", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+func bookmarked(o *storage.ListOptions) { o.Predicate.AllowWatchBookmarks = true }
+
+func withInitialEvents(o *storage.ListOptions) {
+	send := true
+	o.SendInitialEvents, o.ResourceVersionMatch = &send, metav1.ResourceVersionMatchNotOlderThan
+	bookmarked(o)
+}
+
+func next(t testing.TB, w watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case ev, ok := <-w.ResultChan():
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		return ev
+	case <-time.After(within):
+		t.Fatal("no event in time")
+		return watch.Event{}
+	}
+}
+
+func ended(t testing.TB, w watch.Interface) {
+	t.Helper()
+	select {
+	case ev, ok := <-w.ResultChan():
+		if ok {
+			t.Errorf("%s after the watch should have ended", ev.Type)
+		}
+	case <-time.After(within):
+		t.Error("the watch did not end in time")
+	}
+}
+
+// objectOf is the pod of an event, whoever shares it.
+func objectOf(t testing.TB, ev watch.Event) *example.Pod {
+	t.Helper()
+	obj := ev.Object
+	if c, ok := obj.(apiruntime.CacheableObject); ok {
+		obj = c.GetObject()
+	}
+	p, ok := obj.(*example.Pod)
+	if !ok {
+		t.Fatalf("%s event with %T: %v", ev.Type, obj, obj)
+	}
+	return p
+}
+
+// TestWatchDropsNothing has watches of every speed see every change exactly once
+// and in order, served from memory and from disk.
+func TestWatchDropsNothing(t *testing.T) {
+	h := open(t, func(s *setup) { s.db.RingEvents = 16 })
+	const writers, each = 8, 120
+	from := h.db.Revision()
+	var wg sync.WaitGroup
+	for n := range 6 {
+		w := watchFrom(t, h, from)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			rev := from
+			for range writers * each {
+				ev := next(t, w)
+				if got := revisionOf(t, ev.Object); got != rev+1 {
+					t.Errorf("watch %d: revision %d after %d", n, got, rev)
+					return
+				}
+				rev++
+				if n%2 == 1 && rev%50 == 0 { // falls behind the ring, and is not waited for
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		}()
+	}
+	for n := range writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			name := fmt.Sprint(n)
+			for i := range each {
+				switch i % 3 {
+				case 0:
+					create(t, h, name)
+				case 1:
+					setLabel(t, h, name, fmt.Sprint(i))
+				case 2:
+					remove(t, h, name)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// TestWatchResumesExactly resumes at every revision of a history, with its events
+// in memory and after a restart from disk.
+func TestWatchResumesExactly(t *testing.T) {
+	dir := t.TempDir()
+	in := func(s *setup) { s.engine.Dir = dir }
+	h := open(t, in)
+	from := h.db.Revision()
+	type change struct {
+		typ watch.EventType
+		rev uint64
+		val string
+	}
+	var want []change
+	add := func(typ watch.EventType, p *example.Pod) {
+		want = append(want, change{typ, revisionOf(t, p), p.Labels["v"]})
+	}
+	for i := range 10 {
+		name := fmt.Sprint(i % 4)
+		if i >= 4 {
+			add(watch.Deleted, remove(t, h, name))
+			if _, err := h.engine.Bump(1); err != nil { // another resource's write
+				t.Fatal(err)
+			}
+		}
+		add(watch.Added, create(t, h, name))
+		add(watch.Modified, setLabel(t, h, name, fmt.Sprint(i)))
+	}
+	check := func(t *testing.T, h harness) {
+		for rev := from; rev <= want[len(want)-1].rev; rev++ {
+			w := watchFrom(t, h, rev)
+			for _, c := range want {
+				if c.rev <= rev {
+					continue
+				}
+				ev := next(t, w)
+				p := objectOf(t, ev)
+				if got := (change{ev.Type, revisionOf(t, p), p.Labels["v"]}); got != c {
+					t.Fatalf("from %d: got %v, want %v", rev, got, c)
+				}
+			}
+			w.Stop()
+		}
+	}
+	t.Run("memory", func(t *testing.T) { check(t, h) })
+	h.shut(t)
+	h = open(t, in)
+	t.Run("disk", func(t *testing.T) { check(t, h) })
+}
+
+// TestInitialEventsEndOnce has a store of n objects under load: a watch gets each
+// object once, then one bookmark, then what happened since, without gap or repeat.
+func TestInitialEventsEndOnce(t *testing.T) {
+	for _, objects := range []int64{-1, 1 << 20} {
+		h := open(t, func(s *setup) { s.db.ObjectCacheBytes = objects })
+		for i := range 20 {
+			create(t, h, fmt.Sprint(i))
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					setLabel(t, h, fmt.Sprint(i%20), fmt.Sprint(i))
+				}
+			}
+		}()
+		for range 10 {
+			w := watchFrom(t, h, 0, withInitialEvents)
+			seen := map[string]bool{}
+			var snapshot, end uint64
+			for after := 0; after < 30; {
+				ev := next(t, w)
+				rev := revisionOf(t, ev.Object)
+				switch {
+				case ev.Type == watch.Bookmark:
+					marked, err := storage.HasInitialEventsEndBookmarkAnnotation(ev.Object)
+					if err != nil || !marked {
+						t.Fatalf("bookmark without annotation at %d: %v", rev, err)
+					}
+					if end != 0 {
+						t.Fatal("a second initial-events-end")
+					}
+					if end = rev; end < snapshot || len(seen) != 20 {
+						t.Fatalf("end at %d after %d objects up to %d", end, len(seen), snapshot)
+					}
+				case end == 0:
+					p := objectOf(t, ev)
+					if ev.Type != watch.Added || seen[p.Name] {
+						t.Fatalf("initial %s of %s", ev.Type, p.Name)
+					}
+					seen[p.Name], snapshot = true, max(snapshot, rev)
+				default:
+					if after++; ev.Type != watch.Modified || rev != end+uint64(after) {
+						t.Fatalf("%s at %d, event %d after the end at %d", ev.Type, rev, after, end)
+					}
+				}
+			}
+			w.Stop()
+		}
+		close(stop)
+		<-stopped
+	}
+}
+
+// TestDeletedEventIsWhole checks that DELETED carries the full last object under
+// the revision of the delete, or of the change by which it left the selection.
+func TestDeletedEventIsWhole(t *testing.T) {
+	h := open(t)
+	from := h.db.Revision()
+	create(t, h, "a")
+	last := setLabel(t, h, "a", "1")
+	all := watchFrom(t, h, revisionOf(t, last))
+	selected := watchFrom(t, h, from, func(o *storage.ListOptions) {
+		o.Predicate = storage.SelectionPredicate{Label: labels.SelectorFromSet(labels.Set{"v": "1"}), Field: fields.Everything(), GetAttrs: podAttrs}
+	})
+	if ev := next(t, selected); ev.Type != watch.Added || revisionOf(t, ev.Object) != revisionOf(t, last) {
+		t.Errorf("entering the selection is %s at %d", ev.Type, revisionOf(t, ev.Object))
+	}
+	left := setLabel(t, h, "a", "2")
+	ev := next(t, selected)
+	if p := objectOf(t, ev); ev.Type != watch.Deleted || p.Labels["v"] != "1" || p.ResourceVersion != left.ResourceVersion {
+		t.Errorf("leaving the selection is %s of %v at %s, want the old object at %s", ev.Type, p.Labels, p.ResourceVersion, left.ResourceVersion)
+	}
+	gone := remove(t, h, "a")
+	next(t, all)
+	ev = next(t, all)
+	if p := objectOf(t, ev); ev.Type != watch.Deleted || p.Labels["v"] != "2" || p.ResourceVersion != gone.ResourceVersion || revisionOf(t, p) != revisionOf(t, left)+1 {
+		t.Errorf("delete is %s of %v at %s", ev.Type, p.Labels, p.ResourceVersion)
+	}
+}
+
+// TestSlowWatchIsCut leaves a watch unread while history moves on: it gets what it
+// had taken, then 410, and nothing after. Writers were never held up.
+func TestSlowWatchIsCut(t *testing.T) {
+	h := open(t, func(s *setup) { s.db.RingEvents = 8 })
+	create(t, h, "a")
+	from := h.db.Revision()
+	w := watchFrom(t, h, from)
+	const writes = 3 * watchBuffer
+	for i := range writes {
+		setLabel(t, h, "a", fmt.Sprint(i))
+	}
+	if err := h.db.Compact(h.db.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	for rev := from; ; rev++ {
+		ev := next(t, w)
+		if ev.Type == watch.Error {
+			err := apierrors.FromObject(ev.Object)
+			if !apierrors.IsResourceExpired(err) || !strings.Contains(err.Error(), "history starts at") {
+				t.Errorf("cut with %v", err)
+			}
+			if rev < from+watchBuffer || rev >= from+writes {
+				t.Errorf("cut after revision %d of %d..%d", rev, from, from+writes)
+			}
+			break
+		}
+		if got := revisionOf(t, ev.Object); got != rev+1 {
+			t.Fatalf("revision %d after %d", got, rev)
+		}
+	}
+	ended(t, w)
+}
+
+// TestIdleWatchSurvivesCompaction has a watch that is up to date: compaction takes
+// nothing from it, however old its last event is.
+func TestIdleWatchSurvivesCompaction(t *testing.T) {
+	h := open(t)
+	create(t, h, "a")
+	w := watchFrom(t, h, 1)
+	next(t, w)
+	if _, err := h.engine.Bump(100); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.db.Compact(h.db.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	p := setLabel(t, h, "a", "1")
+	if ev := next(t, w); ev.Type != watch.Modified || revisionOf(t, ev.Object) != revisionOf(t, p) {
+		t.Errorf("%s at %d", ev.Type, revisionOf(t, ev.Object))
+	}
+}
+
+// TestClientBookmarks come once a minute, and before the deadline.
+func TestClientBookmarks(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	h := open(t, func(s *setup) { s.db.Clock = clock })
+	plain := watchFrom(t, h, 1)
+	waiters := awaitWaiters(t, clock, 2) // the sweeper and the compactor
+	w := watchFrom(t, h, 1, bookmarked)
+	awaitWaiters(t, clock, waiters+1)
+	for want := uint64(2); want < 5; want++ {
+		if _, err := h.engine.Bump(1); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(time.Minute)
+		ev := next(t, w)
+		if got := revisionOf(t, ev.Object); ev.Type != watch.Bookmark || got != want {
+			t.Errorf("%s at %d, want a bookmark at %d", ev.Type, got, want)
+		}
+	}
+	// The deadline is minutes away on the real clock, and 10 s on the watch's: the
+	// next bookmark is due in 8 s.
+	ctx, cancel := context.WithDeadline(context.Background(), clock.Now().Add(10*time.Second))
+	defer cancel()
+	waiters = clock.Waiters()
+	short, err := h.Watch(ctx, "/pods/", storage.ListOptions{ResourceVersion: "1", Recursive: true, Predicate: storage.SelectionPredicate{
+		Label: labels.Everything(), Field: fields.Everything(), AllowWatchBookmarks: true,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer short.Stop()
+	awaitWaiters(t, clock, waiters+1)
+	clock.Step(8 * time.Second)
+	if ev := next(t, short); ev.Type != watch.Bookmark {
+		t.Errorf("%s before the deadline", ev.Type)
+	}
+	select {
+	case ev := <-plain.ResultChan():
+		t.Errorf("%s for a watch that allows no bookmarks", ev.Type)
+	default:
+	}
+}
+
+// awaitWaiters waits until so many wait for the clock.
+func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
+	t.Helper()
+	for deadline := time.Now().Add(within); clock.Waiters() < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d wait for the clock, want %d", clock.Waiters(), n)
+		}
+	}
+	return clock.Waiters()
+}
