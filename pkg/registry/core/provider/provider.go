@@ -1,0 +1,27 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider serves providers: accounts at model vendors.
+package provider
+
+import (
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/registry/resource"
+)
+
+// Definition is the resource providers.
+func Definition() resource.Resource {
+	return &resource.Definition[*v1alpha1.Provider]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
+		Kind:       "Provider",
+		Singular:   "provider",
+		ShortNames: []string{"prov"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.Provider]{
+			{Path: "spec.type", Value: func(p *v1alpha1.Provider) string { return string(p.Spec.Type) }},
+			{Path: "spec.secretRef.name", Value: func(p *v1alpha1.Provider) string { return p.Spec.SecretRef.Name }},
+		},
+		Columns: columns(),
+		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate},
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rule holds the field rules that several resources share and that
+// declarative validation tags cannot say. Every error names the path and the
+// rule; none repeats a value that could be a secret.
+package rule
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Positive requires a duration to be greater than zero, where it is set.
+func Positive(d *metav1.Duration, p *field.Path) field.ErrorList {
+	if d == nil || d.Duration > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, d.Duration.String(), "must be greater than zero")}
+}
+
+// Between requires a number to be from low to high, where it is set.
+func Between(v *float64, low, high float64, p *field.Path) field.ErrorList {
+	if v == nil || *v >= low && *v <= high {
+		return nil
+	}
+	if math.IsInf(high, 1) {
+		return field.ErrorList{field.Invalid(p, *v, fmt.Sprintf("must be greater than or equal to %g", low))}
+	}
+	return field.ErrorList{field.Invalid(p, *v, fmt.Sprintf("must be between %g and %g", low, high))}
+}
+
+// URL is what an address may be.
+type URL struct {
+	// Schemes are the allowed schemes.
+	Schemes []string
+	// Query allows a query.
+	Query bool
+}
+
+// HTTP allows http and https.
+func HTTP() URL { return URL{Schemes: []string{"http", "https"}} }
+
+// Check requires s to be an absolute URL of the kind, without credentials and
+// fragment. An empty s is accepted. Errors do not repeat s, which may hold a
+// credential.
+func (u URL) Check(s string, p *field.Path) field.ErrorList {
+	if s == "" {
+		return nil
+	}
+	bad := func(rule string) field.ErrorList {
+		return field.ErrorList{field.Invalid(p, field.OmitValueType{}, rule)}
+	}
+	v, err := url.Parse(s)
+	switch {
+	case err != nil || v.Host == "" || !slices.Contains(u.Schemes, v.Scheme):
+		return bad("must be an absolute URL of the scheme " + strings.Join(u.Schemes, " or "))
+	case v.User != nil && (v.Scheme != "ssh" || hasPassword(v)):
+		return bad("must not contain credentials")
+	case v.Fragment != "" || strings.HasSuffix(s, "#"):
+		return bad("must not contain a fragment")
+	case !u.Query && (v.RawQuery != "" || v.ForceQuery):
+		return bad("must not contain a query")
+	}
+	return nil
+}
+
+func hasPassword(u *url.URL) bool { _, ok := u.User.Password(); return ok }
+
+// RelativePath requires a slash-separated path below its root, in its shortest
+// form.
+func RelativePath(s string, p *field.Path) field.ErrorList {
+	if s == "" || path.IsAbs(s) || strings.Contains(s, `\`) || strings.ContainsRune(s, 0) || path.Clean(s) != strings.TrimSuffix(s, "/") ||
+		slices.Contains(strings.Split(s, "/"), "..") {
+		return field.ErrorList{field.Invalid(p, s, `must be a relative path without "." and ".." elements`)}
+	}
+	return nil
+}
+
+// Skills requires each reference to be to a Skill or to a ConfigMap.
+func Skills(refs []v1alpha1.SkillReference, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, r := range refs {
+		switch {
+		case r.Name == "" && r.ConfigMapRef == nil:
+			errs = append(errs, field.Required(p.Index(i), "one of name and configMapRef must be set"))
+		case r.Name != "" && r.ConfigMapRef != nil:
+			errs = append(errs, field.Invalid(p.Index(i), r.Name, "only one of name and configMapRef may be set"))
+		}
+	}
+	return errs
+}
