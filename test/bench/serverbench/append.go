@@ -24,6 +24,39 @@ func openTask(ctx context.Context, c *http.Client, url, name string) error {
 	if err := send(ctx, c, http.MethodPost, url+base+"tasks", []byte(body)); err != nil {
 		return err
 	}
+	return follow(ctx, c, url, name, func(f frame) (bool, error) {
+		switch f.Object.Status.Phase {
+		case "Running":
+			return true, nil
+		case "Failed", "Cancelled", "Succeeded":
+			return false, fmt.Errorf("task %s is %s: %s", name, f.Object.Status.Phase, f.Object.Status.Message)
+		}
+		return false, nil
+	})
+}
+
+// deleteTask removes a task and waits until its run is stopped and it is gone.
+func deleteTask(ctx context.Context, c *http.Client, url, name string) error {
+	deleted := false
+	return follow(ctx, c, url, name, func(f frame) (bool, error) {
+		if !deleted {
+			deleted = true
+			return false, send(ctx, c, http.MethodDelete, url+base+"tasks/"+name, nil)
+		}
+		return f.Type == "DELETED", nil
+	})
+}
+
+// frame is the part of a watch event of a task that is read here.
+type frame struct {
+	Type   string
+	Object struct {
+		Status struct{ Phase, Message string }
+	}
+}
+
+// follow watches a task, from its current state on, until see is done.
+func follow(ctx context.Context, c *http.Client, url, name string, see func(frame) (done bool, err error)) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+base+"tasks?watch=true&fieldSelector=metadata.name="+name, nil)
 	if err != nil {
 		return err
@@ -35,26 +68,14 @@ func openTask(ctx context.Context, c *http.Client, url, name string) error {
 	defer resp.Body.Close()
 	frames := json.NewDecoder(resp.Body)
 	for {
-		var frame struct {
-			Object struct {
-				Status struct{ Phase, Message string }
-			}
-		}
-		if err := frames.Decode(&frame); err != nil {
+		var f frame
+		if err := frames.Decode(&f); err != nil {
 			return fmt.Errorf("watch task %s: %w", name, err)
 		}
-		switch frame.Object.Status.Phase {
-		case "Running":
-			return nil
-		case "Failed", "Cancelled", "Succeeded":
-			return fmt.Errorf("task %s is %s: %s", name, frame.Object.Status.Phase, frame.Object.Status.Message)
+		if done, err := see(f); done || err != nil {
+			return err
 		}
 	}
-}
-
-// deleteTask removes a task; its finalizer stops the run.
-func deleteTask(ctx context.Context, c *http.Client, url, name string) error {
-	return send(ctx, c, http.MethodDelete, url+base+"tasks/"+name, nil)
 }
 
 func send(ctx context.Context, c *http.Client, method, url string, body []byte) error {
