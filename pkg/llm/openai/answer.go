@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/platform-ai/platform/pkg/llm"
 )
@@ -126,19 +127,20 @@ func (a *answer) response() llm.Response {
 	return r
 }
 
-// usageOf keeps the difference between zero and not reported.
+// usageOf keeps the difference between zero and not reported. A negative
+// figure reports nothing.
 func usageOf(u sdk.CompletionUsage) llm.Usage {
-	var out llm.Usage
-	if u.JSON.PromptTokens.Valid() {
-		out.InputTokens = &u.PromptTokens
+	figure := func(n int64, f respjson.Field) *int64 {
+		if !f.Valid() || n < 0 {
+			return nil
+		}
+		return &n
 	}
-	if u.JSON.CompletionTokens.Valid() {
-		out.OutputTokens = &u.CompletionTokens
+	return llm.Usage{
+		InputTokens:       figure(u.PromptTokens, u.JSON.PromptTokens),
+		OutputTokens:      figure(u.CompletionTokens, u.JSON.CompletionTokens),
+		CachedInputTokens: figure(u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.JSON.CachedTokens),
 	}
-	if u.PromptTokensDetails.JSON.CachedTokens.Valid() {
-		out.CachedInputTokens = &u.PromptTokensDetails.CachedTokens
-	}
-	return out
 }
 
 func malformed(message string) *llm.Error {

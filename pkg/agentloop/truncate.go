@@ -1,0 +1,116 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentloop
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+const (
+	removedNotice = "[platform notice] Earlier messages were removed because the conversation became too long."
+	cutMark       = "\n[cut: the conversation became too long]"
+)
+
+// halve returns a conversation of about half the size, or false when nothing
+// can go. The beginning (system messages and the first prompt) stays. Whole
+// turns go, oldest first, so that no result loses its call; if the newest turn
+// alone is too large, its tool results are cut.
+func halve(messages []llm.Message) ([]llm.Message, bool) {
+	head, turns := split(messages)
+	if len(turns) == 0 {
+		return nil, false
+	}
+	target := size(slices.Concat(turns...)) / 2
+	kept := turns
+	for len(kept) > 1 && size(slices.Concat(kept...)) > target {
+		kept = kept[1:]
+	}
+	tail := slices.Concat(kept...)
+	changed := len(kept) < len(turns)
+	if over := size(tail) - target; over > 0 {
+		changed = cutResults(tail, target) || changed
+	}
+	if !changed {
+		return nil, false
+	}
+	out := slices.Clone(head)
+	if len(kept) < len(turns) && (len(head) == 0 || head[len(head)-1].Text != removedNotice) {
+		out = append(out, llm.Message{Role: llm.RoleUser, Text: removedNotice})
+	}
+	return append(out, tail...), true
+}
+
+// split parts the conversation into its beginning and its turns. A turn is an
+// answer with the results of its calls, or a message of the user.
+func split(messages []llm.Message) (head []llm.Message, turns [][]llm.Message) {
+	i := 0
+	for i < len(messages) && messages[i].Role == llm.RoleSystem {
+		i++
+	}
+	if i < len(messages) && messages[i].Role == llm.RoleUser {
+		i++
+	}
+	if i < len(messages) && messages[i].Text == removedNotice {
+		i++
+	}
+	for _, m := range messages[i:] {
+		if m.Role == llm.RoleTool && len(turns) > 0 {
+			turns[len(turns)-1] = append(turns[len(turns)-1], m)
+		} else {
+			turns = append(turns, []llm.Message{m})
+		}
+	}
+	return messages[:i], turns
+}
+
+// cutResults shortens tool results so that the messages fit target bytes, as
+// far as results can. It reports whether any was cut.
+func cutResults(messages []llm.Message, target int) bool {
+	results, fixed := 0, 0
+	for _, m := range messages {
+		if m.Role == llm.RoleTool {
+			results++
+		} else {
+			fixed += sizeOf(m)
+		}
+	}
+	if results == 0 {
+		return false
+	}
+	// An equal share each, and room for a word of what it was.
+	share := max((target-fixed)/results, 200)
+	cut := false
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != llm.RoleTool || len(m.Text) <= share+len(cutMark) {
+			continue
+		}
+		end := share
+		for end > 0 && !utf8.RuneStart(m.Text[end]) {
+			end--
+		}
+		m.Text = m.Text[:end] + cutMark
+		cut = true
+	}
+	return cut
+}
+
+func size(messages []llm.Message) int {
+	n := 0
+	for _, m := range messages {
+		n += sizeOf(m)
+	}
+	return n
+}
+
+func sizeOf(m llm.Message) int {
+	n := len(m.Text)
+	for _, c := range m.ToolCalls {
+		n += len(c.Name) + len(c.Arguments)
+	}
+	return n
+}

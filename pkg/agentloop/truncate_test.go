@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentloop
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// conversation makes a valid one of random shape.
+func conversation(r *rand.Rand) []llm.Message {
+	text := func(n int) string { return strings.Repeat("é", r.IntN(n)+1) }
+	m := []llm.Message{{Role: llm.RoleSystem, Text: text(50)}, {Role: llm.RoleUser, Text: text(50)}}
+	id := 0
+	for range r.IntN(8) {
+		if r.IntN(4) == 0 {
+			m = append(m, llm.Message{Role: llm.RoleUser, Text: text(300)})
+			continue
+		}
+		answer := llm.Message{Role: llm.RoleAssistant, Text: text(100)}
+		var results []llm.Message
+		for range r.IntN(4) {
+			id++
+			call := fmt.Sprint("c", id)
+			answer.ToolCalls = append(answer.ToolCalls, llm.ToolCall{ID: call, Name: "f", Arguments: text(100)})
+			results = append(results, llm.Message{Role: llm.RoleTool, ToolCallID: call, Text: text(4000)})
+		}
+		m = append(append(m, answer), results...)
+	}
+	return m
+}
+
+// TestHalve checks, for many conversations, what a vendor demands of one: every
+// call has its result, the beginning is there, texts are valid; and that
+// halving again and again comes to an end.
+func TestHalve(t *testing.T) {
+	for seed := range uint64(500) {
+		m := conversation(rand.New(rand.NewPCG(seed, 1)))
+		for round := 0; ; round++ {
+			if round > 100 {
+				t.Fatalf("seed %d: no end", seed)
+			}
+			before := size(m)
+			out, ok := halve(m)
+			if !ok {
+				break
+			}
+			open := map[string]bool{}
+			for _, x := range out {
+				for _, c := range x.ToolCalls {
+					open[c.ID] = true
+				}
+				if x.Role == llm.RoleTool && !open[x.ToolCallID] || !utf8.ValidString(x.Text) {
+					t.Fatalf("seed %d: result without call, or broken text", seed)
+				}
+				delete(open, x.ToolCallID)
+			}
+			if len(open) > 0 || out[0].Text != m[0].Text || out[1].Text != m[1].Text {
+				t.Fatalf("seed %d: calls without result, or no beginning", seed)
+			}
+			if size(out) >= before+len(removedNotice) {
+				t.Fatalf("seed %d: %d bytes became %d", seed, before, size(out))
+			}
+			m = out
+		}
+	}
+}
+
+func TestHalveCutsALargeResult(t *testing.T) {
+	m := []llm.Message{
+		{Role: llm.RoleUser, Text: "go"},
+		{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "f"}}},
+		{Role: llm.RoleTool, ToolCallID: "a", Text: strings.Repeat("x", 100_000)},
+	}
+	out, ok := halve(m)
+	if !ok || len(out) != 3 || len(out[2].Text) > 50_100 || !strings.HasSuffix(out[2].Text, cutMark) {
+		t.Errorf("%v, %d messages", ok, len(out))
+	}
+	if len(m[2].Text) != 100_000 {
+		t.Error("the caller's conversation was changed")
+	}
+	if _, ok := halve(m[:1]); ok {
+		t.Error("a lone prompt was halved")
+	}
+}
