@@ -79,8 +79,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	for _, add := range []func(manager.Manager) error{
-		func(m manager.Manager) error { return task.Add(m, o.tasks()) },
-		func(m manager.Manager) error { return agent.Add(m, o.Clock) },
+		func(m manager.Manager) error { return task.Add(ctx, m, o.tasks()) },
+		func(m manager.Manager) error { return agent.Add(ctx, m, o.Clock) },
 		func(m manager.Manager) error { return provider.Add(m, o.Clock) },
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.

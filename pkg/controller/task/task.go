@@ -81,8 +81,11 @@ func (o *Options) complete() {
 
 // Add registers the controller with a manager. The manager's client must read
 // Secrets, ConfigMaps, Sessions and ExecutionEvents from the server, not from a cache.
-func Add(mgr manager.Manager, o Options) error {
+func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	o.complete()
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, runningIndex, isRunning); err != nil {
+		return fmt.Errorf("index of tasks: %w", err)
+	}
 	w, err := newWire(mgr.GetConfig(), mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
 		return err

@@ -191,16 +191,27 @@ func (w *wire) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Time)
 	return nil
 }
 
+// runningIndex finds running tasks without looking at all tasks there ever were.
+const runningIndex = "running"
+
+func isRunning(o client.Object) []string {
+	t, ok := o.(*v1alpha1.Task)
+	if !ok || t.Status.Phase != v1alpha1.TaskRunning && t.Status.Phase != v1alpha1.TaskFinalizing {
+		return nil
+	}
+	return []string{"true"}
+}
+
 // running counts running tasks, of all namespaces and of that of the task, without the task itself.
 func (w *wire) running(ctx context.Context, t *v1alpha1.Task) (all, namespace int, err error) {
 	var tasks v1alpha1.TaskList
 	// The cache's own objects: they are only looked at.
-	if err := w.List(ctx, &tasks, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, 0, fmt.Errorf("tasks: %w", err)
+	if err := w.List(ctx, &tasks, client.MatchingFields{runningIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("running tasks: %w", err)
 	}
 	for i := range tasks.Items {
 		o := &tasks.Items[i]
-		if p := o.Status.Phase; o.UID == t.UID || p != v1alpha1.TaskRunning && p != v1alpha1.TaskFinalizing {
+		if o.UID == t.UID {
 			continue
 		}
 		all++

@@ -1,0 +1,69 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+func TestValidate(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")
+	for _, tc := range []struct {
+		name    string
+		spec    v1alpha1.ProviderSpec
+		data    map[string][]byte
+		err     error
+		message string
+		wait    time.Duration
+	}{
+		{"default key", v1alpha1.ProviderSpec{}, map[string][]byte{"api-key": []byte("k")}, nil, "", recheckReady},
+		{"other key", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Key: "x"}}, map[string][]byte{"x": []byte("k")}, nil, "", recheckReady},
+		{"no key", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, map[string][]byte{"x": []byte("k")}, nil, `Secret "s" has no key "api-key"`, recheckNotReady},
+		{"empty key", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, map[string][]byte{"api-key": nil}, nil, `Secret "s" has no key "api-key"`, recheckNotReady},
+		{"no secret", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, nil, gone, `Secret "s" does not exist`, recheckNotReady},
+		{"azure", v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAzureOpenAI}, map[string][]byte{"api-key": []byte("k")}, nil, "type azure-openai needs baseURL and azure", recheckNotReady},
+		{"unknown", v1alpha1.ProviderSpec{}, nil, errors.New("away"), "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			v := validate{now: func() time.Time { return now }, secret: func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
+				return &corev1.Secret{Data: tc.data}, tc.err
+			}}
+			p := &v1alpha1.Provider{Spec: tc.spec}
+			p.Generation = 4
+			err := v.do(t.Context(), p)
+			w, ok := errors.AsType[step.Wait](err)
+			if ok != (tc.wait > 0) || w.After != tc.wait {
+				t.Fatalf("outcome = %v", err)
+			}
+			if !ok {
+				return
+			}
+			ready := tc.message == ""
+			c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+			if p.Status.Ready != ready || p.Status.Message != tc.message || p.Status.ObservedGeneration != 4 || c == nil ||
+				c.Reason != map[bool]string{true: "ValidationSucceeded", false: "ValidationFailed"}[ready] {
+				t.Errorf("status = %+v", p.Status)
+			}
+			before := p.Status.DeepCopy()
+			now = now.Add(time.Hour)
+			_ = v.do(t.Context(), p)
+			if !before.LastValidated.Equal(p.Status.LastValidated) {
+				t.Error("a look that found nothing new changed the status")
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+func testClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.Session{}, &v1alpha1.Task{}).Build()
+}
+
+func in(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func aiTask(change func(*v1alpha1.TaskSpec)) *v1alpha1.Task {
+	return task(func(t *v1alpha1.Task) {
+		t.Spec = v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello"}
+		change(&t.Spec)
+	})
+}
+
+func ref(name string) *v1alpha1.NamespacedReference {
+	return &v1alpha1.NamespacedReference{Name: name}
+}
+
+func TestResolve(t *testing.T) {
+	secret := func(name, key, value string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: in("n", name), Data: map[string][]byte{key: []byte(value)}}
+	}
+	provider := func(name, secret, model string, typ v1alpha1.ProviderType) *v1alpha1.Provider {
+		return &v1alpha1.Provider{ObjectMeta: in("n", name), Spec: v1alpha1.ProviderSpec{
+			Type: typ, DefaultModel: model, SecretRef: v1alpha1.ProviderSecretReference{Name: secret},
+		}}
+	}
+	agent := func(name string, spec v1alpha1.AgentSpec) *v1alpha1.Agent {
+		return &v1alpha1.Agent{ObjectMeta: in("n", name), Spec: spec}
+	}
+	objects := []client.Object{
+		secret("keys", "api-key", "k1"), secret("more", "api-key", "k2"), secret("empty", "other", "x"), secret("toolkey", "token", "tk"),
+		provider("p", "keys", "m1", v1alpha1.ProviderOpenAI), provider("q", "more", "", v1alpha1.ProviderAnthropic),
+		provider("nokey", "empty", "m", "azure-openai"), provider("nosecret", "gone", "m", "azure-openai"),
+		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI}},
+		&v1alpha1.Skill{ObjectMeta: in("n", "s")},
+		&corev1.ConfigMap{ObjectMeta: in("n", "c"), Data: map[string]string{"text": "x"}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{AuthSecretRef: &v1alpha1.KeyReference{Name: "toolkey", Key: "token"}}}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "open"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{}}},
+		agent("a", v1alpha1.AgentSpec{
+			ProviderRef: ref("p"), Model: &v1alpha1.AgentModel{Name: "m2", Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("q"), Model: "f"}}},
+			Tools:  []v1alpha1.AgentTool{{Name: "weather"}, {Name: "file_read"}, {Name: "open"}},
+			Skills: []v1alpha1.SkillReference{{Name: "s"}, {ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "text"}}},
+		}),
+		agent("off", v1alpha1.AgentSpec{ProviderRef: ref("p"), Tools: []v1alpha1.AgentTool{{Name: "weather", Enabled: ptr.To(false)}}}),
+		agent("runtime", v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentRuntimeSpec{Type: v1alpha1.RuntimeClaude}}),
+		agent("noskill", v1alpha1.AgentSpec{ProviderRef: ref("p"), Skills: []v1alpha1.SkillReference{{Name: "gone"}}}),
+		agent("noprompt", v1alpha1.AgentSpec{ProviderRef: ref("p"), SystemPrompt: &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "gone"}}}),
+		agent("nosecret", v1alpha1.AgentSpec{ProviderRef: ref("p"), SecretRef: &v1alpha1.LocalReference{Name: "gone"}}),
+		agent("bytype", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}),
+	}
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		want    *resolved
+		reason  string
+		missing bool
+	}{
+		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
+			ProviderKeys: map[string]string{"p": "k1", "q": "k2"}, ToolKeys: map[string]string{"weather": "tk"},
+		}}, "", false},
+		{"task wins", aiTask(func(s *v1alpha1.TaskSpec) {
+			s.AgentRef = ref("off")
+			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("q"), Model: "m9", Tools: []string{"weather"}}
+		}), &resolved{agentName: "off", providerName: "q", model: "m9", credentials: runspec.Credentials{
+			ProviderKeys: map[string]string{"q": "k2"}, ToolKeys: map[string]string{"weather": "tk"},
+		}}, "", false},
+		{"disabled tool", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("off") }),
+			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
+		{"by vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI} }),
+			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
+		{"by vendor of the agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("bytype") }),
+			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
+		{"two of a vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: "azure-openai"} }), nil, "AmbiguousProvider", false},
+		{"no agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("gone") }), nil, "AgentNotFound", true},
+		{"agent with a runtime", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("runtime") }), nil, "IncompatibleAgent", false},
+		{"no prompt", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a"); s.Prompt = "" }), nil, "NoPrompt", false},
+		{"no provider named", aiTask(func(*v1alpha1.TaskSpec) {}), nil, "NoProvider", false},
+		{"no such provider", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("gone")} }), nil, "ProviderNotFound", true},
+		{"no model", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("q")} }), nil, "NoModel", false},
+		{"no secret", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("nosecret")} }), nil, "SecretNotFound", true},
+		{"no key", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("nokey")} }), nil, "SecretKeyNotFound", true},
+		{"no skill", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("noskill") }), nil, "SkillNotFound", true},
+		{"no prompt key", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("noprompt") }), nil, "ConfigMapKeyNotFound", true},
+		{"no agent secret", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("nosecret") }), nil, "SecretNotFound", true},
+		{"no task secret", aiTask(func(s *v1alpha1.TaskSpec) { s.SecretRef = ref("gone") }), nil, "SecretNotFound", true},
+		{"other namespace", aiTask(func(s *v1alpha1.TaskSpec) {
+			s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}
+		}), nil, "NamespaceIsolationViolation", false},
+		{"agent task", task(func(t *v1alpha1.Task) { t.Spec.Type = v1alpha1.TaskTypeAgent }), nil, "RuntimeNotAvailable", false},
+		{"container task", task(), nil, "Refused", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := testClient(t, objects...)
+			r := resolver{reader: &wire{Client: c, live: c}, containerRefusal: "not allowed here"}
+			got, err := r.resolve(t.Context(), tc.task)
+			refused, ok := errors.AsType[*refusal](err)
+			if tc.reason == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(resolved{})); d != "" {
+					t.Error(d)
+				}
+				return
+			}
+			if !ok || refused.reason != tc.reason || refused.missing != tc.missing || refused.message == "" {
+				t.Errorf("got %v, %+v", err, refused)
+			}
+		})
+	}
+	r := resolver{}
+	if _, err := r.resolve(t.Context(), task()); err != nil {
+		t.Errorf("allowed container task: %v", err)
+	}
+}
+
+func TestSessionLock(t *testing.T) {
+	wants := func(create bool) *v1alpha1.Task {
+		return task(func(t *v1alpha1.Task) { t.Spec.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: create} })
+	}
+	held := func(task, uid string) *v1alpha1.Session {
+		s := &v1alpha1.Session{ObjectMeta: in("n", "s")}
+		s.Status.ActiveTask, s.Status.ActiveTaskUID = task, types.UID(uid)
+		return s
+	}
+	holder := func(phase v1alpha1.TaskPhase) *v1alpha1.Task {
+		h := &v1alpha1.Task{ObjectMeta: in("n", "h")}
+		h.UID, h.Status.Phase = "hu", phase
+		return h
+	}
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		objects []client.Object
+		err     string // "", "wait", "refusal"
+		holder  string
+	}{
+		{"no session", task(), nil, "", ""},
+		{"free", wants(false), []client.Object{held("", "")}, "", "u"},
+		{"made", wants(true), nil, "", "u"},
+		{"missing", wants(false), nil, "refusal", ""},
+		{"held", wants(false), []client.Object{held("h", "hu"), holder(v1alpha1.TaskRunning)}, "wait", "hu"},
+		{"holder is over", wants(false), []client.Object{held("h", "hu"), holder(v1alpha1.TaskFailed)}, "", "u"},
+		{"holder is gone", wants(false), []client.Object{held("h", "hu")}, "", "u"},
+		{"another of the holder's name", wants(false), []client.Object{held("h", "before"), holder(v1alpha1.TaskRunning)}, "", "u"},
+		{"held by itself", wants(false), []client.Object{held("t", "u")}, "", "u"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := sessions{client: testClient(t, tc.objects...)}
+			err := s.lock(t.Context(), tc.task)
+			_, isWait := errors.AsType[step.Wait](err)
+			_, isRefusal := errors.AsType[*refusal](err)
+			if isWait != (tc.err == "wait") || isRefusal != (tc.err == "refusal") || (err != nil) != (tc.err != "") {
+				t.Errorf("lock = %v", err)
+			}
+			check := func(want string) {
+				t.Helper()
+				var got v1alpha1.Session
+				if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err == nil && string(got.Status.ActiveTaskUID) != want {
+					t.Errorf("held by %q, want %q", got.Status.ActiveTaskUID, want)
+				}
+			}
+			check(tc.holder)
+			if err := s.release(t.Context(), tc.task); err != nil {
+				t.Error(err)
+			}
+			if tc.holder == "u" {
+				tc.holder = ""
+			}
+			check(tc.holder)
+		})
+	}
+}

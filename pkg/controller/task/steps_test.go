@@ -1,0 +1,571 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+var (
+	errBoom  = errors.New("boom")
+	errMoved = apierrors.NewConflict(schema.GroupResource{Resource: "tasks"}, "t", errBoom)
+)
+
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+// runs is an executor of one run that notes what it is asked to do.
+type runs struct {
+	executor.Executor
+	state    executor.State
+	err      error
+	startErr error
+	asked    []string
+	started  executor.Run
+}
+
+func (r *runs) State(context.Context, executor.Ref) (executor.State, error) { return r.state, r.err }
+
+func (r *runs) Start(_ context.Context, run executor.Run) (executor.State, error) {
+	r.asked = append(r.asked, "start")
+	r.started = run
+	return r.state, r.startErr
+}
+
+func (r *runs) Stop(context.Context, executor.Ref) error {
+	r.asked = append(r.asked, "stop")
+	return nil
+}
+
+func (r *runs) Remove(context.Context, types.UID) error {
+	r.asked = append(r.asked, "remove")
+	return nil
+}
+
+// log notes appended events and ends.
+type eventLog struct {
+	events []string
+	end    *outcome
+	err    error
+}
+
+func (l *eventLog) append(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error {
+	for _, e := range events {
+		l.events = append(l.events, string(e.Type))
+	}
+	return l.err
+}
+
+func (l *eventLog) finish(_ context.Context, t *v1alpha1.Task, o outcome) error {
+	l.end = &o
+	t.Status.Phase = o.phase
+	return l.err
+}
+
+func task(change ...func(*v1alpha1.Task)) *v1alpha1.Task {
+	t := &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "t", UID: "u", Generation: 3, CreationTimestamp: metav1.NewTime(noon()),
+			Finalizers: []string{v1alpha1.FinalizerCleanup},
+		},
+		Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
+	}
+	for _, c := range change {
+		c(t)
+	}
+	return t
+}
+
+func pending(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskPending }
+
+func running(t *v1alpha1.Task) {
+	t.Status.Phase = v1alpha1.TaskRunning
+	t.Status.Attempts, t.Status.JobUID, t.Status.JobName = 1, "job", "t-1"
+	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: jobStarting, LastTransitionTime: metav1.NewTime(noon()),
+	})
+}
+
+func isStarted(t *v1alpha1.Task) {
+	running(t)
+	setCondition(&t.Status, 1, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, jobCreated, "")
+}
+
+func deleted(t *v1alpha1.Task) { t.DeletionTimestamp = &metav1.Time{Time: noon()} }
+
+func cancelAsked(t *v1alpha1.Task) {
+	setCondition(&t.Status, 1, v1alpha1.ConditionCancelRequested, metav1.ConditionTrue, "CancelRequested", "enough")
+}
+
+func retries(n int32) func(*v1alpha1.Task) {
+	return func(t *v1alpha1.Task) { t.Spec.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n} }
+}
+
+func outcomeIs(t *testing.T, err error, want string) {
+	t.Helper()
+	got := "nil"
+	w, isWait := errors.AsType[step.Wait](err)
+	switch {
+	case isWait:
+		got = "wait " + w.After.String()
+	case errors.Is(err, step.ErrDone):
+		got = "done"
+	case err != nil:
+		got = err.Error()
+	}
+	if got != want {
+		t.Errorf("outcome = %s, want %s", got, want)
+	}
+}
+
+func TestRun(t *testing.T) {
+	exited := func(code int, term *runspec.Termination) executor.State {
+		return executor.State{ID: "job", Phase: executor.Exited, ExitCode: code, Termination: term}
+	}
+	const retry, fail = v1alpha1.TaskPending, v1alpha1.TaskFailed
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		runs    runs
+		resolve error
+		now     time.Duration // after the attempt was written down
+		want    string
+		phase   v1alpha1.TaskPhase
+		end     string // reason and message
+		events  []string
+		asked   []string
+	}{
+		{name: "not its phase", task: task(pending), want: "nil", phase: v1alpha1.TaskPending},
+		{name: "starts what was never started", task: task(running), runs: runs{err: executor.ErrNotFound}, want: "done", phase: v1alpha1.TaskRunning,
+			events: []string{"TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}, asked: []string{"start"}},
+		{name: "found again after a crash", task: task(running), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done",
+			phase: v1alpha1.TaskRunning, events: []string{"TaskJobCreated", "TaskStarted"}},
+		{name: "still running", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done", phase: v1alpha1.TaskRunning},
+		{name: "gone is never started again", task: task(isStarted), runs: runs{err: executor.ErrNotFound}, want: "done", phase: fail, end: "WorkerLost: the run is gone, and nothing is known of its end"},
+		{name: "another run", task: task(isStarted), runs: runs{state: executor.State{ID: "x", Phase: executor.Running}}, want: "done", phase: fail,
+			end: "WorkerLost: the run that was found is not the one that was started"},
+		{name: "succeeded", task: task(isStarted), runs: runs{state: exited(0, &runspec.Termination{Message: "wrote it"})}, want: "done", phase: v1alpha1.TaskSucceeded, end: ": wrote it"},
+		{name: "ended before its start was told", task: task(running), runs: runs{state: exited(0, nil)}, want: "done", phase: v1alpha1.TaskSucceeded, end: ": the task is complete"},
+		{name: "failed", task: task(isStarted), runs: runs{state: exited(1, &runspec.Termination{Reason: "ModelError", Message: "no"})}, want: "done", phase: fail, end: "ModelError: no"},
+		{name: "failed without a word", task: task(isStarted), runs: runs{state: exited(75, nil)}, want: "done", phase: fail, end: "WorkerFailed: the worker ended with exit code 75 and left no report"},
+		{name: "killed", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Signal: "killed"}}, want: "done", phase: fail,
+			end: "WorkerKilled: the worker was ended by a signal (killed) and left no report"},
+		{name: "lost", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Message: "nobody knows"}}, want: "done", phase: fail, end: "WorkerLost: nobody knows"},
+		{name: "timed out", task: task(isStarted, retries(5)), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Cause: executor.CauseDeadline}}, want: "done", phase: fail,
+			end: "TimedOut: task timed out"},
+		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
+		{name: "lost is retried by policy", task: task(isStarted, retries(1)), runs: runs{state: executor.State{ID: "job", Phase: executor.Lost}}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
+		{name: "retries used up", task: task(isStarted, retries(1), func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), runs: runs{state: exited(1, &runspec.Termination{Message: "again"})},
+			want: "done", phase: fail, end: "WorkerFailed: again"},
+		{name: "start error", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, want: "boom", phase: v1alpha1.TaskRunning,
+			events: []string{"TaskPhaseChanged"}, asked: []string{"start"}},
+		{name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
+			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskPhaseChanged"}, asked: []string{"start"}},
+		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing("SecretNotFound", "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
+		{name: "server away", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: errBoom, want: "boom", phase: v1alpha1.TaskRunning},
+		{name: "executor unreadable", task: task(isStarted), runs: runs{err: errBoom}, want: "run: boom", phase: v1alpha1.TaskRunning},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &eventLog{}
+			s := run{
+				now: func() time.Time { return noon().Add(tc.now) }, executor: &tc.runs, append: l.append, end: l.finish,
+				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
+				token:   func(context.Context, *v1alpha1.Task, time.Duration) (string, error) { return "token", nil },
+			}
+			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			if tc.task.Status.Phase != tc.phase {
+				t.Errorf("phase = %s, want %s", tc.task.Status.Phase, tc.phase)
+			}
+			end := ""
+			if l.end != nil {
+				end = l.end.reason + ": " + l.end.message
+			}
+			if end != tc.end {
+				t.Errorf("end = %q, want %q", end, tc.end)
+			}
+			if d := cmp.Diff(tc.events, l.events); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(tc.asked, tc.runs.asked); d != "" {
+				t.Error(d)
+			}
+			if slices.Contains(tc.runs.asked, "start") && (tc.runs.started.ID != "job" || tc.runs.started.Attempt != 1 || tc.runs.started.Credentials.Token != "token") {
+				t.Errorf("started %+v", tc.runs.started)
+			}
+			if tc.phase == retry && tc.want == "done" {
+				st := tc.task.Status
+				if st.NextAttemptTime == nil || !st.NextAttemptTime.Time.Equal(noon().Add(10*time.Second)) || st.JobUID != "" || st.Attempts != 1 {
+					t.Errorf("status of a retry = %+v", st)
+				}
+			}
+		})
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		resolve error
+		lock    error
+		all, ns int
+		now     time.Duration
+		want    string
+		end     string
+		message string
+	}{
+		{name: "not its phase", task: task(isStarted), want: "nil"},
+		{name: "assigned", task: task(pending), want: "done"},
+		{name: "retry not due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon().Add(time.Minute)} }), want: "wait 1m0s"},
+		{name: "retry due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon()} }), want: "done"},
+		{name: "missing, but young", task: task(pending), resolve: missing("AgentNotFound", "no agent"), want: "wait 1s", message: "no agent"},
+		{name: "missing, and older", task: task(pending), resolve: missing("AgentNotFound", "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent"},
+		{name: "refused at once", task: task(pending), resolve: refuse("Refused", "no"), want: "done", end: "Refused: no"},
+		{name: "session held", task: task(pending), lock: step.Wait{After: sessionWait, Reason: "held"}, want: "wait 5s", message: "held"},
+		{name: "session missing", task: task(pending), lock: missing("SessionNotFound", "none"), now: time.Minute, want: "done", end: "SessionNotFound: none"},
+		{name: "namespace is full", task: task(pending), ns: 2, all: 2, want: "wait 10s", message: "the namespace runs its limit of 2 tasks"},
+		{name: "server is full", task: task(pending), ns: 1, all: 4, want: "wait 10s", message: "the server runs its limit of 4 tasks"},
+		{name: "server away", task: task(pending), resolve: errBoom, want: "boom"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &eventLog{}
+			s := admit{
+				now: func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
+				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
+					return &resolved{agentName: "a", providerName: "p", model: "m"}, tc.resolve
+				},
+				lockSession: func(context.Context, *v1alpha1.Task) error { return tc.lock },
+				running:     func(context.Context, *v1alpha1.Task) (int, int, error) { return tc.all, tc.ns, nil },
+				limit:       4, namespaceLimit: 2,
+			}
+			before := tc.task.DeepCopy()
+			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			end := ""
+			if l.end != nil {
+				end = l.end.reason + ": " + l.end.message
+			}
+			if end != tc.end || tc.task.Status.Message != tc.message {
+				t.Errorf("end = %q, want %q; message = %q, want %q", end, tc.end, tc.task.Status.Message, tc.message)
+			}
+			st := tc.task.Status
+			if tc.want == "done" && tc.end == "" {
+				c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionJobCreated)
+				if st.Phase != v1alpha1.TaskRunning || st.Attempts != 1 || st.JobUID != "job" || st.JobName != "t-1" || st.StartTime == nil ||
+					st.AgentName != "a" || st.Provider != "p" || st.Model != "m" || c == nil || c.Status != metav1.ConditionFalse {
+					t.Errorf("status = %+v", st)
+				}
+			} else if st.Attempts != before.Status.Attempts || st.JobUID != before.Status.JobUID {
+				t.Errorf("an attempt was written down: %+v", st)
+			}
+		})
+	}
+}
+
+func TestDeletionAndCancel(t *testing.T) {
+	alive := runs{state: executor.State{ID: "job", Phase: executor.Running}}
+	over := runs{state: executor.State{ID: "job", Phase: executor.Exited, Signal: "terminated", ExitCode: -1}}
+	succeeded := runs{state: executor.State{ID: "job", Phase: executor.Exited}}
+	none := runs{err: executor.ErrNotFound}
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		runs    runs
+		want    string
+		end     string
+		asked   []string
+		dropped bool
+	}{
+		{name: "neither", task: task(isStarted), runs: alive, want: "nil"},
+		{name: "delete: run is stopped first", task: task(isStarted, deleted), runs: alive, want: "wait 5s", asked: []string{"stop"}},
+		{name: "delete: then cancelled", task: task(isStarted, deleted), runs: over, want: "done", end: "Cancelled: the task was deleted"},
+		{name: "delete: pending", task: task(pending, deleted), runs: none, want: "done", end: "Cancelled: the task was deleted"},
+		{name: "delete: it had succeeded", task: task(isStarted, deleted), runs: succeeded, want: "done", end: "Succeeded: the task is complete"},
+		{name: "delete: then cleaned up", task: task(isStarted, deleted, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskCancelled }), runs: over, want: "done", asked: []string{"remove"}, dropped: true},
+		{name: "delete: a terminal task that runs is stopped", task: task(isStarted, deleted, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskFailed }), runs: alive, want: "wait 5s", asked: []string{"stop"}},
+		{name: "delete: other finalizers", task: task(deleted, func(t *v1alpha1.Task) { t.Finalizers = []string{"x/y"} }), want: "done"},
+		{name: "cancel: run is stopped first", task: task(isStarted, cancelAsked), runs: alive, want: "wait 5s", asked: []string{"stop"}},
+		{name: "cancel: then cancelled", task: task(isStarted, cancelAsked), runs: over, want: "done", end: "Cancelled: the task was cancelled: enough"},
+		{name: "cancel: pending", task: task(pending, cancelAsked), runs: none, want: "done", end: "Cancelled: the task was cancelled: enough"},
+		{name: "cancel: too late", task: task(isStarted, cancelAsked), runs: succeeded, want: "done", end: "Succeeded: the task is complete"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &eventLog{}
+			dropped := false
+			d := deletion{executor: &tc.runs, end: l.finish, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
+			err := d.do(t.Context(), tc.task)
+			if err == nil {
+				err = cancel{executor: &tc.runs, end: l.finish}.do(t.Context(), tc.task)
+			}
+			outcomeIs(t, err, tc.want)
+			end := ""
+			if l.end != nil {
+				end = string(l.end.phase) + ": " + l.end.message
+			}
+			if end != tc.end || dropped != tc.dropped {
+				t.Errorf("end = %q, want %q; dropped = %v", end, tc.end, dropped)
+			}
+			if d := cmp.Diff(tc.asked, tc.runs.asked); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestClosedStreamDecides(t *testing.T) {
+	over := &runs{state: executor.State{Phase: executor.Exited}}
+	alive := &runs{state: executor.State{Phase: executor.Running}}
+	for _, tc := range []struct {
+		name string
+		runs *runs
+		err  error
+		want string
+		end  bool
+	}{
+		{"conflict of an append ends the task", over, untilClosed(func(context.Context, *v1alpha1.Task, ...v1alpha1.ExecutionEvent) error { return errMoved })(t.Context(), nil), "done", true},
+		{"its run first", alive, errStreamClosed, "wait 5s", false},
+		{"other errors pass", over, errBoom, "boom", false},
+		{"no error", over, nil, "nil", false},
+	} {
+		l := &eventLog{}
+		s := closed(tc.runs, l.finish, step.Step[*v1alpha1.Task]{Do: func(context.Context, *v1alpha1.Task) error { return tc.err }})
+		outcomeIs(t, s.Do(t.Context(), task(isStarted)), tc.want)
+		if (l.end != nil) != tc.end {
+			t.Errorf("%s: end = %+v", tc.name, l.end)
+		}
+	}
+}
+
+func TestEnd(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		task   *v1alpha1.Task
+		o      outcome
+		stands v1alpha1.EventType
+		fresh  error
+		want   v1alpha1.TaskPhase
+		err    string
+	}{
+		{name: "succeeded", task: task(isStarted), o: outcome{phase: v1alpha1.TaskSucceeded, message: "ok"}, stands: v1alpha1.EventTaskSucceeded, want: v1alpha1.TaskSucceeded},
+		{name: "failed", task: task(isStarted), o: outcome{phase: v1alpha1.TaskFailed, message: "no"}, stands: v1alpha1.EventTaskFailed, want: v1alpha1.TaskFailed},
+		{name: "the log says otherwise", task: task(isStarted), o: outcome{phase: v1alpha1.TaskFailed, message: "no"}, stands: v1alpha1.EventTaskCancelled, want: v1alpha1.TaskCancelled},
+		{name: "a stale task is left alone", task: task(isStarted), o: outcome{phase: v1alpha1.TaskFailed}, fresh: errMoved, want: v1alpha1.TaskRunning, err: errMoved.Error()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			released, touched := false, false
+			at := metav1.NewMicroTime(noon().Add(time.Second))
+			f := finisher{
+				now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
+				terminal: func(_ context.Context, _ *v1alpha1.Task, _, e v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
+					if e.DedupKey == "" || e.Type != eventOfPhase(tc.o.phase) {
+						t.Errorf("terminal event %+v", e)
+					}
+					e.Type, e.CreatedAt = tc.stands, at
+					return e, nil
+				},
+				usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
+					return &v1alpha1.TaskUsage{ModelRequests: 7}, nil
+				},
+				hasResult: func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil },
+				release:   func(context.Context, *v1alpha1.Task) error { released = true; return nil },
+				touchAgent: func(_ context.Context, _ *v1alpha1.Task, when metav1.Time) error {
+					touched = when.Time.Equal(at.Time)
+					return nil
+				},
+			}
+			err := f.end(t.Context(), tc.task, tc.o)
+			st := tc.task.Status
+			if st.Phase != tc.want {
+				t.Errorf("phase = %s", st.Phase)
+			}
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("error = %v", err)
+				}
+				return
+			}
+			c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionComplete)
+			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != "Task"+string(tc.want) {
+				t.Errorf("condition = %+v", c)
+			}
+			if err != nil || !released || !touched || st.CompletionTime == nil || st.Usage.ModelRequests != 7 || !st.ResultRef.Available ||
+				meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionJobCreated) {
+				t.Errorf("%v, released %v, touched %v, status %+v", err, released, touched, st)
+			}
+		})
+	}
+}
+
+func TestCompleted(t *testing.T) {
+	done := func(t *v1alpha1.Task) {
+		setTerminal(&t.Status, 1, outcome{phase: v1alpha1.TaskSucceeded}, metav1.NewTime(noon()))
+	}
+	hooked := func(t *v1alpha1.Task) { t.Spec.WebhookURL = "http://x" }
+	for _, tc := range []struct {
+		name      string
+		task      *v1alpha1.Task
+		err       error
+		want      string
+		ended     bool
+		posts     int
+		delivered bool
+	}{
+		{name: "not yet", task: task(isStarted, hooked), want: "nil"},
+		{name: "no callback", task: task(done), want: "done"},
+		{name: "delivered", task: task(done, hooked), want: "done", posts: 1, delivered: true},
+		{name: "not twice", task: task(done, hooked, func(t *v1alpha1.Task) { t.Status.WebhookDelivered = true }), want: "done", delivered: true},
+		{name: "again later", task: task(done, hooked), err: errBoom, want: "wait 30s", posts: 1},
+		{name: "a missing terminal event", task: task(hooked, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskFailed }), want: "done", ended: true},
+	} {
+		l := &eventLog{}
+		posts := 0
+		s := completed{end: l.finish, post: func(_ context.Context, u string, b webhookBody) error {
+			posts++
+			if u != "http://x" || b.TaskName != "t" || b.Phase != "Succeeded" {
+				t.Errorf("posted %+v to %s", b, u)
+			}
+			return tc.err
+		}}
+		t.Run(tc.name, func(t *testing.T) {
+			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			if posts != tc.posts || tc.task.Status.WebhookDelivered != tc.delivered || (l.end != nil) != tc.ended {
+				t.Errorf("%d posts, delivered %v, end %+v", posts, tc.task.Status.WebhookDelivered, l.end)
+			}
+		})
+	}
+}
+
+func TestScheduler(t *testing.T) {
+	hourly := func(t *v1alpha1.Task) {
+		t.Spec.Schedule = "0 * * * *"
+		t.Status.Phase = v1alpha1.TaskScheduled
+		t.CreationTimestamp = metav1.NewTime(noon().Add(-90 * time.Minute))
+		t.Status.LastScheduleTime = &metav1.Time{Time: noon().Add(-time.Hour)}
+	}
+	child := func(name string, phase v1alpha1.TaskPhase, age time.Duration) v1alpha1.Task {
+		return v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))}, Status: v1alpha1.TaskStatus{Phase: phase}}
+	}
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		runs    []v1alpha1.Task
+		now     time.Duration
+		want    string
+		created string
+		removed []string
+		last    time.Duration // of lastScheduleTime, from noon
+		message string
+		end     bool
+	}{
+		{name: "no schedule", task: task(pending), want: "nil"},
+		{name: "pending becomes scheduled", task: task(hourly, pending), now: -time.Minute, want: "wait 1m0s", last: -time.Hour},
+		{name: "tick", task: task(hourly), want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
+		{name: "forbid", task: task(hourly), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)}, want: "wait 1h0m0s", message: "the run of 2026-01-01T12:00:00Z was skipped: an earlier one is active"},
+		{name: "allow", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyAllow }), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)},
+			want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
+		{name: "after a crash its own run does not forbid it", task: task(hourly), runs: []v1alpha1.Task{child("t-1767268800", v1alpha1.TaskRunning, 0)}, want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
+		{name: "missed", task: task(hourly), now: 101 * time.Second, want: "wait 58m19s", message: "the run of 2026-01-01T12:00:00Z was missed: it is later than its starting deadline"},
+		{name: "suspended", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.Suspend = true }), want: "wait 1m0s", last: -time.Hour, message: "the schedule is suspended"},
+		{name: "history", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.SuccessfulRunsHistoryLimit = ptr.To(int32(1)) }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
+			runs: []v1alpha1.Task{
+				child("s1", v1alpha1.TaskSucceeded, 4*time.Hour), child("s2", v1alpha1.TaskSucceeded, 2*time.Hour), child("r", v1alpha1.TaskRunning, 5*time.Hour),
+				child("f1", v1alpha1.TaskFailed, 3*time.Hour), child("f2", v1alpha1.TaskCancelled, time.Hour),
+			}, removed: []string{"f1", "s1"}},
+		{name: "bad cron", task: task(hourly, pending, func(t *v1alpha1.Task) { t.Spec.Schedule = "often" }), want: "done", last: -time.Hour, end: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &eventLog{}
+			created := ""
+			var removed []string
+			s := scheduler{
+				now: func() time.Time { return noon().Add(tc.now) }, fresh: func(context.Context, *v1alpha1.Task) error { return nil }, append: l.append, end: l.finish,
+				children: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.runs, nil },
+				create: func(_ context.Context, _, c *v1alpha1.Task) error {
+					created = c.Name
+					if c.Spec.Schedule != "" || c.Labels[v1alpha1.LabelParentTask] != "t" || c.Labels[v1alpha1.LabelScheduledRun] != "true" {
+						t.Errorf("run = %+v", c)
+					}
+					return nil
+				},
+				remove: func(_ context.Context, c *v1alpha1.Task) error { removed = append(removed, c.Name); return nil },
+			}
+			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			slices.Sort(removed)
+			if created != tc.created || !slices.Equal(removed, tc.removed) || (l.end != nil) != tc.end {
+				t.Errorf("created %q, removed %v, end %+v", created, removed, l.end)
+			}
+			if tc.end || tc.want == "nil" {
+				return
+			}
+			st := tc.task.Status
+			if st.Phase != v1alpha1.TaskScheduled || st.Message != tc.message || !st.LastScheduleTime.Time.Equal(noon().Add(tc.last)) {
+				t.Errorf("status = %+v, last %s", st, st.LastScheduleTime)
+			}
+		})
+	}
+}
+
+func TestUsageSum(t *testing.T) {
+	ev := func(typ v1alpha1.EventType, in, out int64) *v1alpha1.ExecutionEvent {
+		e := &v1alpha1.ExecutionEvent{Type: typ}
+		if in >= 0 {
+			e.InputTokens = &in
+		}
+		if out >= 0 {
+			e.OutputTokens = &out
+		}
+		return e
+	}
+	var s usageSum
+	if s.usage() != nil {
+		t.Error("usage without requests")
+	}
+	for range 4 {
+		s.add(ev(v1alpha1.EventModelRequestStarted, -1, -1))
+	}
+	s.add(ev(v1alpha1.EventModelRequestCompleted, 10, 2))
+	s.add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
+	s.add(ev(v1alpha1.EventModelRequestFailed, 5, -1))
+	got := s.usage()
+	want := &v1alpha1.TaskUsage{InputTokens: ptr.To(int64(15)), OutputTokens: ptr.To(int64(2)), ModelRequests: 4, UnreportedRequests: 3}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	none := usageSum{}
+	none.add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
+	if u := none.usage(); u.InputTokens != nil || u.OutputTokens != nil || u.UnreportedRequests != 1 {
+		t.Errorf("unreported became %+v", u)
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 250)
+	other := strings.Repeat("a", 249) + "b"
+	if got := jobName("t", 2); got != "t-2" {
+		t.Error(got)
+	}
+	a, b := jobName(long, 12), jobName(other, 12)
+	if a == b || len(a) > 253 || !strings.HasSuffix(a, "-12") {
+		t.Errorf("%s and %s", a, b)
+	}
+	if l := labelValue(long); len(l) > 63 || l == labelValue(other) {
+		t.Error(l)
+	}
+}
