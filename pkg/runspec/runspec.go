@@ -47,6 +47,9 @@ type Credentials struct {
 	ProviderKeys map[string]string `json:"providerKeys,omitempty"`
 	// ToolKeys holds the credential of each custom Tool that has an authSecretRef, by Tool name.
 	ToolKeys map[string]string `json:"toolKeys,omitempty"`
+	// Env holds the values of the task's environment variables that come from
+	// Secrets, by name of the variable.
+	Env map[string]string `json:"env,omitempty"`
 	// SearchKey is the bearer token of the search service behind web_search.
 	SearchKey string `json:"searchKey,omitempty"`
 }

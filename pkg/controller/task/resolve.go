@@ -5,11 +5,13 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -73,11 +75,15 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 			return nil, err
 		}
 	}
+	res := &resolved{}
+	if err := r.env(ctx, t, res); err != nil {
+		return nil, err
+	}
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
-		return r.container(t)
+		return res, r.container()
 	case v1alpha1.TaskTypeAI:
-		return r.ai(ctx, t)
+		return res, r.ai(ctx, t, res)
 	case v1alpha1.TaskTypeAgent:
 		return nil, refuse("RuntimeNotAvailable", "tasks of type agent need an agent runtime, and this server has none")
 	default:
@@ -85,18 +91,52 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 }
 
-func (r *resolver) container(t *v1alpha1.Task) (*resolved, error) {
-	if r.containerRefusal != "" {
-		return nil, refuse(reasonRefused, "%s", r.containerRefusal)
+// env collects the variables that come from Secrets, which a worker may not
+// read, and checks those that come from ConfigMaps, which it reads itself.
+func (r *resolver) env(ctx context.Context, t *v1alpha1.Task, res *resolved) error {
+	for _, e := range t.Spec.Env {
+		from := e.ValueFrom
+		if from == nil {
+			continue
+		}
+		var err error
+		var optional *bool
+		switch {
+		case from.SecretKeyRef != nil:
+			optional = from.SecretKeyRef.Optional
+			var v string
+			v, err = r.secret(ctx, t.Namespace, v1alpha1.KeyReference{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key})
+			if err == nil {
+				if res.credentials.Env == nil {
+					res.credentials.Env = map[string]string{}
+				}
+				res.credentials.Env[e.Name] = v
+			}
+		case from.ConfigMapKeyRef != nil:
+			optional = from.ConfigMapKeyRef.Optional
+			err = r.configMap(ctx, t.Namespace, &v1alpha1.KeyReference{Name: from.ConfigMapKeyRef.Name, Key: from.ConfigMapKeyRef.Key})
+		}
+		if _, ok := errors.AsType[*refusal](err); ok && ptr.Deref(optional, false) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return &resolved{}, nil
+	return nil
 }
 
-func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
-	res := &resolved{}
+func (r *resolver) container() error {
+	if r.containerRefusal != "" {
+		return refuse(reasonRefused, "%s", r.containerRefusal)
+	}
+	return nil
+}
+
+func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) error {
 	agent, err := r.agent(ctx, t)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ai := t.Spec.AI
 	if ai == nil {
@@ -108,19 +148,19 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 		spec, agentNamespace = agent.Spec, agent.Namespace
 		res.agentName, res.resources = agent.Name, spec.Resources
 		if spec.Runtime != nil {
-			return nil, refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
+			return refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
 		}
 	}
-	if t.Spec.Prompt == "" && ai.Prompt == "" {
-		return nil, refuse("NoPrompt", "the task has no prompt")
+	if t.Spec.Prompt == "" && ai.Prompt == "" && (t.Spec.SessionRef == nil || !t.Spec.SessionRef.PromptIncluded) {
+		return refuse("NoPrompt", "the task has no prompt")
 	}
 	if err := r.provider(ctx, t, ai, spec, agentNamespace, res); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.texts(ctx, t.Namespace, ai, agentNamespace, spec); err != nil {
-		return nil, err
+		return err
 	}
-	return res, r.tools(ctx, t.Namespace, ai, agentNamespace, spec, res)
+	return r.tools(ctx, t.Namespace, ai, agentNamespace, spec, res)
 }
 
 func (r *resolver) agent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {

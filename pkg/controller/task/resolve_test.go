@@ -47,6 +47,12 @@ func ref(name string) *v1alpha1.NamespacedReference {
 	return &v1alpha1.NamespacedReference{Name: name}
 }
 
+func fromSecret(name, secret, key string, optional bool) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
+	}}}
+}
+
 func TestResolve(t *testing.T) {
 	secret := func(name, key, value string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: in("n", name), Data: map[string][]byte{key: []byte(value)}}
@@ -120,6 +126,11 @@ func TestResolve(t *testing.T) {
 		}), nil, "NamespaceIsolationViolation", false},
 		{"agent task", task(func(t *v1alpha1.Task) { t.Spec.Type = v1alpha1.TaskTypeAgent }), nil, "RuntimeNotAvailable", false},
 		{"container task", task(), nil, "Refused", false},
+		{"environment", aiTask(func(s *v1alpha1.TaskSpec) {
+			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("p")}
+			s.Env = []corev1.EnvVar{{Name: "PLAIN", Value: "x"}, fromSecret("A", "toolkey", "token", false), fromSecret("B", "gone", "x", true)}
+		}), &resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
+		{"no secret of the environment", aiTask(func(s *v1alpha1.TaskSpec) { s.Env = []corev1.EnvVar{fromSecret("B", "gone", "x", false)} }), nil, "SecretNotFound", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := testClient(t, objects...)
