@@ -1,0 +1,274 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// change is what a follower yields.
+type change struct {
+	event   *v1alpha1.ExecutionEvent
+	deleted bool
+}
+
+// follower yields every change behind a revision that its filter lets through,
+// in order and once. It lives in its mailbox; when that overflowed, or at first,
+// it reads from the store until it has caught up. It is not safe for concurrent use.
+type follower struct {
+	log    *Log
+	filter *filter
+	sub    *subscriber
+
+	pos    uint64 // every change at or below was yielded
+	target uint64 // the mailbox holds every change behind
+	live   bool   // pos has reached target
+
+	backlog []*entry  // taken from the mailbox
+	gone    *deletion // being yielded
+}
+
+// follow opens a follower behind revision from, or behind the newest when from
+// is 0. It must be ended with stop.
+func (l *Log) follow(f *filter, from uint64) *follower {
+	r := &follower{log: l, filter: f, sub: &subscriber{
+		filter: f, limit: l.opts.WatchQueue, maxLag: l.opts.MaxWatchLag,
+		wake: make(chan struct{}, 1), cut: make(chan struct{}),
+	}}
+	r.target = l.attach(r.sub)
+	r.pos = from
+	if from == 0 {
+		r.pos = r.target
+	}
+	r.live = r.pos >= r.target
+	return r
+}
+
+func (r *follower) stop() { r.log.detach(r.sub) }
+
+// next returns up to n changes without waiting; none means that it has caught up.
+func (r *follower) next(ctx context.Context, n int) ([]change, error) {
+	for ctx.Err() == nil {
+		var out []change
+		var err error
+		switch {
+		case r.gone != nil:
+			out, err = r.expand(n)
+		case !r.live:
+			out, err = r.replay(n)
+		case len(r.backlog) > 0:
+			out = r.drain()
+		default:
+			var overflow bool
+			if r.backlog, overflow = r.sub.take(n); overflow {
+				r.target, r.live = r.log.attach(r.sub), false
+			} else if len(r.backlog) == 0 {
+				return nil, nil
+			}
+		}
+		if err != nil {
+			// What was purged meanwhile fails in many ways; this is the reason of all.
+			if floor := r.log.checkFloor(r.pos); floor != nil {
+				err = floor
+			}
+			return nil, err
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// drain turns what was taken from the mailbox into changes, up to a deletion.
+func (r *follower) drain() (out []change) {
+	for len(r.backlog) > 0 {
+		e := r.backlog[0]
+		r.backlog = r.backlog[1:]
+		if e.gone != nil {
+			if e.gone.end() > r.pos {
+				r.gone = e.gone
+				return out
+			}
+			continue
+		}
+		if e.rev <= r.pos {
+			continue
+		}
+		r.pos = e.rev
+		if obj := e.object(); r.filter.takesEvent(obj) {
+			c := *obj // encoding sets the kind of what it is given
+			out = append(out, change{event: &c})
+		}
+	}
+	return out
+}
+
+// expand yields the events of a deleted stream as they left.
+func (r *follower) expand(n int) (out []change, err error) {
+	d := r.gone
+	first := int64(1)
+	if r.pos >= d.rev {
+		first = int64(r.pos-d.rev) + 2
+	}
+	var s scan
+	defer func() { err = errors.Join(err, s.close()) }()
+	s.stream(r.log, d.no, r.filter, first, d.last)
+	s.openData(r.log)
+	if err := r.log.checkFloor(d.end() - 1); err != nil {
+		return nil, err // purged
+	}
+	for {
+		src := s.next()
+		if src == nil {
+			if s.err == nil {
+				r.pos, r.gone = d.end(), nil
+			}
+			return out, s.err
+		}
+		if len(out) == n {
+			return out, nil
+		}
+		p := &src.cur
+		if r.filter.takesCodes(p) {
+			raw, err := s.record(r.log, p)
+			if err != nil {
+				return nil, err
+			}
+			e, _, err := d.decode(p.seq, raw)
+			if err != nil {
+				return nil, err
+			}
+			if r.filter.takesEvent(e) {
+				e.ResourceVersion = strconv.FormatUint(d.of(p.seq), 10)
+				out = append(out, change{e, true})
+			}
+		}
+		r.pos = d.of(p.seq)
+		s.advance(src)
+	}
+}
+
+// replay yields changes from the store up to target.
+func (r *follower) replay(n int) (out []change, err error) {
+	if r.pos >= r.target {
+		r.live = true
+		return nil, nil
+	}
+	l := r.log
+	var s scan
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := r.openReplay(&s); err != nil {
+		return nil, err
+	}
+	s.openData(l)
+	deletions := r.deletions()
+	if err := l.checkFloor(r.pos); err != nil {
+		return nil, err
+	}
+	for scanned := 0; ; scanned++ {
+		src := s.next()
+		if s.err != nil {
+			return nil, s.err
+		}
+		if len(deletions) > 0 && (src == nil || deletions[0].rev < src.cur.rev) {
+			r.gone = deletions[0]
+			return out, nil
+		}
+		if src == nil || src.cur.rev > r.target {
+			r.pos, r.live = r.target, true
+			return out, nil
+		}
+		if len(out) == n || scanned >= l.opts.ScanBudget {
+			return out, nil
+		}
+		e, err := l.pick(&s, r.filter, &src.cur, 0)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			out = append(out, change{event: e})
+		}
+		r.pos = src.cur.rev
+		s.advance(src)
+	}
+}
+
+// openReplay opens the events behind pos, each source in revision order.
+func (r *follower) openReplay(s *scan) error {
+	l, f := r.log, r.filter
+	switch {
+	case f.none:
+	case f.ns == "":
+		s.revisions(l, r.pos+1)
+	case f.task != "":
+		streams, err := l.streamsSince(f.ns, f.task, r.pos, r.target)
+		if err != nil {
+			return err
+		}
+		for _, v := range streams {
+			first, err := l.seqAfter(v.no, v.last, r.pos+1)
+			if err != nil {
+				return err
+			}
+			s.stream(l, v.no, f, first, v.last)
+		}
+	case f.session != "":
+		first, err := l.cursorAfter(f.ns, f.session, r.pos+1)
+		if err != nil {
+			return err
+		}
+		s.session(l, f.ns, f.session, first)
+	default:
+		s.namespace(l, f, r.pos+1)
+	}
+	return s.err
+}
+
+// deletions returns those behind pos and not behind target, by revision.
+func (r *follower) deletions() []*deletion {
+	l, f := r.log, r.filter
+	var list []*deletion
+	take := func(d *deletion) {
+		if d.end() > r.pos && d.rev <= r.target && f.takesDeletion(d) {
+			list = append(list, d)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case f.none:
+	case f.ns != "" && f.task != "":
+		for _, d := range l.byName[taskName{f.ns, f.task}] {
+			take(d)
+		}
+	default:
+		for _, d := range l.deleted {
+			take(d)
+		}
+	}
+	return sorted(list)
+}
+
+// progress returns the newest revision if everything up to it was yielded, else 0.
+func (r *follower) progress() uint64 {
+	l, s := r.log, r.sub
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.live || r.gone != nil || s.overflow || len(s.queue)+len(r.backlog) > 0 {
+		return 0
+	}
+	rev := l.engine.Revision()
+	if r.pos > rev {
+		return 0 // it began in the future
+	}
+	r.pos = rev
+	return rev
+}

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+)
+
+// metrics are those of spec 1 §6.6 that appending moves. Labels are types, never
+// names of tasks, sessions or tools.
+type metrics struct {
+	appends     *prometheus.CounterVec
+	failures    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	redactions  *prometheus.CounterVec
+	truncations *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	labels := []string{"stream_type", "event_type"}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "platform", Name: name, Help: help}, labels)
+	}
+	return &metrics{
+		appends:  counter("execution_events_appended_total", "Execution events that were stored."),
+		failures: counter("execution_event_append_failures_total", "Execution events that were not stored, refused or failed."),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "platform", Name: "execution_event_append_duration_seconds",
+			Help:    "Time from the append of an event to its being durable and visible, or refused.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12), // 0.1 ms to 2.4 s
+		}, append(labels[:2:2], "result")),
+		redactions:  counter("execution_event_redactions_total", "Execution events in which the store removed a secret."),
+		truncations: counter("execution_event_truncations_total", "Execution events of which the store cut a payload."),
+	}
+}
+
+// appended notes an append of events and its outcome.
+func (m *metrics) appended(events []*v1alpha1.ExecutionEvent, err error, seconds float64) {
+	count, result := m.appends, "success"
+	if err != nil {
+		count, result = m.failures, "error"
+	}
+	for _, e := range events {
+		t := typeLabel(e.Type)
+		count.WithLabelValues(string(v1alpha1.StreamTask), t).Inc()
+		m.duration.WithLabelValues(string(v1alpha1.StreamTask), t, result).Observe(seconds)
+	}
+}
+
+// sanitized notes what was done to an event.
+func (m *metrics) sanitized(t v1alpha1.EventType, r event.Report) {
+	if r.Redacted {
+		m.redactions.WithLabelValues(string(v1alpha1.StreamTask), typeLabel(t)).Inc()
+	}
+	if r.Truncated {
+		m.truncations.WithLabelValues(string(v1alpha1.StreamTask), typeLabel(t)).Inc()
+	}
+}
+
+// typeLabel keeps a producer from making label values up.
+func typeLabel(t v1alpha1.EventType) string {
+	if event.Known(t) {
+		return string(t)
+	}
+	return "unknown"
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+func (m *metrics) all() [5]prometheus.Collector {
+	return [...]prometheus.Collector{m.appends, m.failures, m.duration, m.redactions, m.truncations}
+}
+
+// Describe sends the descriptions of all metrics.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect sends all metrics.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+)
+
+// Tail follows a task's stream by seq, or a session's timeline by cursor. It is
+// for one reader and not safe for concurrent use.
+type Tail struct {
+	log     *Log
+	stream  Stream
+	session bool
+	want    *filter // what is returned
+	sub     *subscriber
+	live    bool
+	after   int64
+	head    Head
+	latest  int64
+}
+
+// tailLimit is how many events one Next returns at most.
+const tailLimit = 256
+
+// TailTask follows a stream behind seq after, of the types given or of all. The
+// stream need not have an event yet. The Tail must be closed.
+func (l *Log) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail, error) {
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("follow %s: %w", s, err)
+	}
+	want, err := newFilter(&Query{Namespace: s.Namespace, Task: s.Task, Types: types})
+	if err != nil {
+		return nil, fmt.Errorf("follow %s: %w", s, err)
+	}
+	want.uid = s.UID
+	wake := *want
+	if wake.types != 0 {
+		for _, t := range event.Types() {
+			if event.Terminal(t) {
+				wake.types |= 1 << typeCodes[t] // the end is noticed through any filter
+			}
+		}
+	}
+	return l.tail(&Tail{log: l, stream: s, want: want, after: max(after, 0)}, &wake), nil
+}
+
+// TailSession follows a session's timeline behind cursor after. The Tail must be
+// closed.
+func (l *Log) TailSession(namespace, session string, after int64) (*Tail, error) {
+	if namespace == "" || session == "" || !validName(namespace) || !validName(session) {
+		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, ErrBadStream)
+	}
+	f := &filter{ns: namespace, session: session}
+	s := Stream{Namespace: namespace, Session: session}
+	return l.tail(&Tail{log: l, stream: s, session: true, want: f, after: max(after, 0)}, f), nil
+}
+
+func (l *Log) tail(t *Tail, wake *filter) *Tail {
+	t.sub = &subscriber{filter: wake, limit: l.opts.WatchQueue, wake: make(chan struct{}, 1)}
+	l.attach(t.sub)
+	return t
+}
+
+// Close ends the Tail.
+func (t *Tail) Close() { t.log.detach(t.sub) }
+
+// Next waits until there is something new and returns it: events, or a change of
+// the stream's head that the filter hides. In its page Next is where a later Tail
+// resumes. It returns ErrDeleted when the stream was deleted, ErrShutdown when
+// the log is closed, and ctx's error.
+func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
+	for {
+		p, err := t.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(p.Events) > 0 || p.Head != t.head {
+			t.head = p.Head
+			return p, nil
+		}
+		if !t.live {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-t.log.stopping:
+			return nil, ErrShutdown
+		case <-t.sub.wake:
+		}
+	}
+}
+
+// read returns what there is, from the mailbox or, behind, from the store.
+func (t *Tail) read(ctx context.Context) (*StreamPage, error) {
+	if t.live {
+		entries, overflow := t.sub.take(tailLimit)
+		if !overflow {
+			return t.page(entries)
+		}
+		t.log.attach(t.sub)
+		t.live = false
+	}
+	var p *StreamPage
+	var err error
+	if t.session {
+		p, err = t.log.SessionPage(ctx, t.stream.Namespace, t.stream.Session, t.after, tailLimit)
+	} else {
+		p, err = t.log.taskPage(t.stream, t.want, t.after, tailLimit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.after, t.latest = p.Next, p.Latest
+	t.live = p.Next >= p.Latest
+	return p, nil
+}
+
+// page makes a page of what the mailbox held.
+func (t *Tail) page(entries []*entry) (*StreamPage, error) {
+	p := &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Head: t.head}
+	for _, e := range entries {
+		if e.gone != nil {
+			if !t.session {
+				return nil, ErrDeleted
+			}
+			continue
+		}
+		at := e.seq
+		if t.session {
+			at = e.cursor
+		}
+		if at <= t.after {
+			continue
+		}
+		t.after, t.latest = at, max(t.latest, at)
+		if !t.session {
+			p.Head.LatestSeq = at
+			if typ := typeNames[e.typ]; event.Terminal(typ) {
+				p.Head.Closed, p.Head.Terminal = true, typ
+			}
+		}
+		if !t.want.takesCodes(&e.posting) {
+			continue
+		}
+		c := *e.object()
+		if t.session {
+			sessionView(&c, e.cursor)
+		}
+		p.Events = append(p.Events, &c)
+	}
+	p.Latest, p.Next = t.latest, t.after
+	return p, nil
+}

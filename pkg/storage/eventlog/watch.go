@@ -1,0 +1,254 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// WatchOptions say how a watch begins and what it sends beside changes.
+type WatchOptions struct {
+	// SendInitialEvents sends the state as ADDED events before changes, and with
+	// AllowBookmarks a bookmark behind it. Unset, the state is sent if and only if
+	// the watch starts at revision 0.
+	SendInitialEvents *bool
+	// AllowBookmarks sends a bookmark from time to time, so that a watch that sees
+	// few changes can be resumed at a new revision.
+	AllowBookmarks bool
+}
+
+const (
+	// watchBuffer is how many events a watch holds ready. A stopped watch can still
+	// be read that far.
+	watchBuffer = 100
+	// watchChunk is how many events are read at a time.
+	watchChunk = 256
+)
+
+// Watch sends every change behind revision from to the events that q selects, in
+// revision order: ADDED when an event was appended, DELETED, with the last object
+// under the revision of its deletion, when it left. Events never change. What
+// cannot be sent becomes one ERROR event, after which the watch ends: Expired (410)
+// below the floor, Timeout (504) for a revision from the future with initial
+// events, TooManyRequests (429), which clients answer by resuming, when the reader
+// fell further behind than MaxWatchLag. A reader never slows a writer.
+//
+// The watch ends with ctx, Stop or Close. Revision, Limit and Continue of q are
+// not used.
+func (l *Log) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (watch.Interface, error) {
+	f, err := newFilter(&q)
+	if err != nil {
+		return nil, fmt.Errorf("watch events: %w", err)
+	}
+	w := &watcher{log: l, opts: o, result: make(chan watch.Event, watchBuffer)}
+	w.initial = from == 0
+	if o.SendInitialEvents != nil {
+		w.initial = *o.SendInitialEvents
+	}
+	w.from = from
+	ctx, w.cancel = context.WithCancel(ctx)
+	if !l.enter(w) {
+		w.cancel()
+		return nil, fmt.Errorf("watch events: %w", ErrShutdown)
+	}
+	start := from
+	if w.initial {
+		start = 0
+	}
+	w.follower = l.follow(f, start)
+	go func() { // ends with ctx, Stop or Close
+		defer l.leave(w)
+		w.run(ctx)
+	}()
+	return w, nil
+}
+
+// enter registers a watch for Close, unless the log is closed.
+func (l *Log) enter(w *watcher) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shutdown {
+		return false
+	}
+	l.watches[w] = struct{}{}
+	l.ending.Add(1)
+	return true
+}
+
+func (l *Log) leave(w *watcher) {
+	l.mu.Lock()
+	delete(l.watches, w)
+	l.mu.Unlock()
+	l.ending.Done()
+}
+
+// watcher is one watch: a goroutine between a follower and a channel.
+type watcher struct {
+	log      *Log
+	opts     WatchOptions
+	initial  bool
+	from     uint64
+	follower *follower
+	result   chan watch.Event
+	cancel   context.CancelFunc
+	once     sync.Once
+}
+
+var _ watch.Interface = (*watcher)(nil)
+
+// Stop ends the watch. The channel is closed soon after.
+func (w *watcher) Stop() { w.once.Do(w.cancel) }
+
+// ResultChan is where events come.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
+
+func (w *watcher) run(ctx context.Context) {
+	defer close(w.result)
+	defer w.follower.stop()
+	defer w.cancel()
+	err := w.start(ctx)
+	if err == nil {
+		err = w.changes(ctx)
+	}
+	if ctx.Err() == nil && err != nil {
+		w.put(ctx, watch.Event{Type: watch.Error, Object: status(err)}, nil)
+	}
+}
+
+// start sends the state, if asked for.
+func (w *watcher) start(ctx context.Context) error {
+	if !w.initial {
+		return nil
+	}
+	rev := w.follower.pos
+	if w.from > rev {
+		return &FutureError{w.from, rev}
+	}
+	from := place{}
+	for {
+		r, err := w.log.page(ctx, w.follower.filter, rev, from, watchChunk)
+		if err != nil {
+			return err
+		}
+		for _, e := range r.items {
+			if err := w.send(ctx, watch.Added, e); err != nil {
+				return err
+			}
+		}
+		if r.next == nil {
+			break
+		}
+		from = *r.next
+	}
+	if w.opts.AllowBookmarks && w.opts.SendInitialEvents != nil {
+		b := bookmark(rev)
+		b.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		return w.send(ctx, watch.Bookmark, b)
+	}
+	return nil
+}
+
+// changes sends what happens, until the watch ends.
+func (w *watcher) changes(ctx context.Context) error {
+	var tick <-chan time.Time
+	if w.opts.AllowBookmarks {
+		t := w.log.opts.Clock.NewTicker(w.log.opts.BookmarkInterval)
+		defer t.Stop()
+		tick = t.C()
+	}
+	for {
+		list, err := w.follower.next(ctx, watchChunk)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			t := watch.Added
+			if c.deleted {
+				t = watch.Deleted
+			}
+			if err := w.send(ctx, t, c.event); err != nil {
+				return err
+			}
+		}
+		if len(list) > 0 {
+			continue
+		}
+		w.follower.progress()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.follower.sub.wake:
+		case <-tick:
+			if rev := w.follower.progress(); rev > 0 {
+				if err := w.send(ctx, watch.Bookmark, bookmark(rev)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// send waits for the reader, unless it lags too far behind.
+func (w *watcher) send(ctx context.Context, t watch.EventType, e *v1alpha1.ExecutionEvent) error {
+	if !w.put(ctx, watch.Event{Type: t, Object: e}, w.follower.sub.cut) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return ErrLagging
+	}
+	return nil
+}
+
+func (w *watcher) put(ctx context.Context, e watch.Event, cut <-chan struct{}) bool {
+	select {
+	case w.result <- e:
+		return true
+	default:
+	}
+	select {
+	case w.result <- e:
+		return true
+	case <-ctx.Done():
+	case <-cut:
+	}
+	return false
+}
+
+func bookmark(rev uint64) *v1alpha1.ExecutionEvent {
+	return &v1alpha1.ExecutionEvent{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(rev, 10)}}
+}
+
+// status is the object of an ERROR event. This is the wire form of a watch, so
+// the translation cannot wait for the API layer.
+func status(err error) *metav1.Status {
+	var s *apierrors.StatusError
+	var future *FutureError
+	switch {
+	case errors.Is(err, ErrExpired):
+		s = apierrors.NewResourceExpired("too old resource version: " + err.Error())
+	case errors.As(err, &future):
+		s = apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", future.Revision, future.Current), 1)
+		s.ErrStatus.Details.Causes = []metav1.StatusCause{{
+			Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
+		}}
+	case errors.Is(err, ErrLagging):
+		s = apierrors.NewTooManyRequests("the watch fell too far behind; resume it from the last resourceVersion received", 1)
+	default:
+		s = apierrors.NewInternalError(err)
+		s.ErrStatus.Code = http.StatusInternalServerError
+	}
+	return &s.ErrStatus
+}
