@@ -130,6 +130,6 @@ type Executor interface {
 	Remove(ctx context.Context, uid types.UID) error
 	// List names all attempts that are known.
 	List(ctx context.Context) ([]Ref, error)
-	// OnExit registers f, which is told about every run that ends from now on. It must not block.
-	OnExit(f func(Ref))
+	// OnExit has f told about every run that ends, until the context does. f must not block.
+	OnExit(ctx context.Context, f func(Ref))
 }

@@ -109,8 +109,8 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 
 // exits wakes a task when its run ends.
 func exits(e executor.Executor) source.Source {
-	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		e.OnExit(func(r executor.Ref) {
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		e.OnExit(ctx, func(r executor.Ref) {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}})
 		})
 		return nil

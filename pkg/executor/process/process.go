@@ -33,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -129,7 +130,9 @@ type Executor struct {
 	controllerURL string
 	caFile        string
 	live          map[key]*run
-	onExit        []func(executor.Ref)
+	// unsaved are runs that are over, but whose record could not be written.
+	unsaved map[key]record
+	onExit  map[*func(executor.Ref)]struct{}
 }
 
 type key struct {
@@ -159,6 +162,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	e := &Executor{
 		opts: o, bootID: boot, lock: lock, log: klog.FromContext(ctx),
 		closing: make(chan struct{}), live: map[key]*run{},
+		unsaved: map[key]record{}, onExit: map[*func(executor.Ref)]struct{}{},
 		controllerURL: o.ControllerURL, caFile: o.CAFile,
 	}
 	if err := e.recoverAll(); err != nil {
@@ -204,11 +208,16 @@ func (e *Executor) SetServer(controllerURL, caFile string) {
 	e.controllerURL, e.caFile = controllerURL, caFile
 }
 
-// OnExit registers f to be told about every run that ends from now on.
-func (e *Executor) OnExit(f func(executor.Ref)) {
+// OnExit has f told about every run that ends, until the context does.
+func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.onExit = append(e.onExit, f)
+	e.onExit[&f] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.onExit, &f)
+	})
 }
 
 // State returns what is known about an attempt.
@@ -218,9 +227,13 @@ func (e *Executor) State(_ context.Context, ref executor.Ref) (executor.State, e
 	}
 	e.mu.Lock()
 	r := e.live[keyOf(ref)]
+	unsaved, over := e.unsaved[keyOf(ref)]
 	e.mu.Unlock()
 	if r != nil {
 		return r.state(), nil
+	}
+	if over {
+		return unsaved.state(), nil
 	}
 	rec, err := readRecord(e.dir(ref))
 	if err != nil {
@@ -254,6 +267,7 @@ func (e *Executor) Remove(_ context.Context, uid types.UID) error {
 			return executor.ErrRunning
 		}
 	}
+	maps.DeleteFunc(e.unsaved, func(k key, _ record) bool { return k.uid == uid })
 	e.mu.Unlock()
 	return removeAll(filepath.Join(e.opts.Dir, string(uid)))
 }

@@ -82,7 +82,7 @@ func (f *fixture) open() {
 		f.t.Fatal(err)
 	}
 	ended := make(chan executor.Ref, 10)
-	e.OnExit(func(r executor.Ref) { ended <- r })
+	e.OnExit(f.t.Context(), func(r executor.Ref) { ended <- r })
 	f.opened = &opened{e, ended}
 }
 
@@ -463,5 +463,21 @@ func TestParseStat(t *testing.T) {
 	}
 	if sid, _ := unix.Getsid(0); sid != self.session {
 		t.Errorf("own session = %d, want %d", self.session, sid)
+	}
+}
+
+// TestRecordCannotBeWritten: the worker put a folder where the record goes.
+func TestRecordCannotBeWritten(t *testing.T) {
+	f := newFixture(t, `mkdir ../run.json.new; exit 1`)
+	run := newRunSpec()
+	f.start(run)
+	if s := f.wait(run); s.Phase != executor.Exited || s.ExitCode != 1 {
+		t.Errorf("state = %+v", s)
+	}
+	if err := f.Remove(t.Context(), run.UID); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.State(t.Context(), run.Ref); !errors.Is(err, executor.ErrNotFound) {
+		t.Errorf("state after removal: %v", err)
 	}
 }

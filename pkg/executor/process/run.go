@@ -8,8 +8,10 @@ package process
 import (
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -149,24 +151,27 @@ func (r *run) finish() {
 		}
 	}
 	_ = unix.Close(r.pidfd)
-	r.mu.Lock()
-	r.rec.settle(r.dir, status, r.e.opts.Clock.Now())
 	rec := r.rec
-	r.mu.Unlock()
-	if err := rec.write(r.dir); err != nil {
-		// The outcome is told now; after a restart it is read from the termination again.
+	rec.settle(r.dir, status, r.e.opts.Clock.Now())
+	err := rec.write(r.dir)
+	if err != nil {
+		// The outcome is known to this process; after a restart it is read from the termination again.
 		log.Error(err, "Cannot write run record")
 	}
-	r.e.ended(r)
+	r.e.ended(r, rec, err == nil)
 }
 
-func (e *Executor) ended(r *run) {
+// ended takes the run from the living. From here on its record tells its state.
+func (e *Executor) ended(r *run, rec record, saved bool) {
 	e.mu.Lock()
 	delete(e.live, keyOf(r.ref))
-	tell := e.onExit
+	if !saved {
+		e.unsaved[keyOf(r.ref)] = rec
+	}
+	tell := slices.Collect(maps.Keys(e.onExit))
 	e.mu.Unlock()
 	for _, f := range tell {
-		f(r.ref)
+		(*f)(r.ref)
 	}
 }
 
