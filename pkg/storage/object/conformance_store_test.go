@@ -74,6 +74,8 @@ func adaptedHelpers() []helper {
 	}
 	matches := prefixed("RunTestListResourceVersionMatch", storagetesting.RunTestListResourceVersionMatch)
 	matches.notDecoded = swapsTransformer
+	fails := prefixed("RunTestTransformationFailure", storagetesting.RunTestTransformationFailure)
+	fails.notDecoded = swapsTransformer
 	return []helper{
 		calls("RunTestListContinuation", storagetesting.RunTestListContinuation),
 		calls("RunTestListPaginationRareObject", storagetesting.RunTestListPaginationRareObject),
@@ -81,8 +83,8 @@ func adaptedHelpers() []helper {
 		overridden("RunTestGetListWithErrorAggregation", true, storagetesting.RunTestGetListWithErrorAggregation),
 		overridden("RunTestGetListWithoutErrorAggregation", false, storagetesting.RunTestGetListWithoutErrorAggregation),
 		prefixed("RunTestGuaranteedUpdateChecksStoredData", storagetesting.RunTestGuaranteedUpdateChecksStoredData),
-		prefixed("RunTestTransformationFailure", storagetesting.RunTestTransformationFailure),
 		matches,
+		fails,
 		prefixed("RunTestGuaranteedUpdate", func(ctx context.Context, t *testing.T, s storagetesting.InterfaceWithPrefixTransformer) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, s, s.(harness).validateKey)
 		}),

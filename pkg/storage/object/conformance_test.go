@@ -192,7 +192,7 @@ func (c exactCreate) Create(ctx context.Context, key string, obj, out runtime.Ob
 	if err := c.CacheDelegator.Create(ctx, key, obj, out, ttl); err != nil {
 		return err
 	}
-	rv, err := c.versioner.ObjectResourceVersion(out)
+	rv, err := versioner.ObjectResourceVersion(out)
 	if err != nil {
 		return err
 	}
@@ -234,16 +234,16 @@ func watchHelpers() []helper {
 				storagetesting.RunTestWatchFromZero(ctx, t, c, nil) // reaching into the cache's history is for its own tests
 			},
 		},
-		{name: "RunTestWatchError", notCached: cacheSkips, run: func(ctx context.Context, t *testing.T, h harness) {
+		{name: "RunTestWatchError", notDecoded: swapsTransformer, notCached: cacheSkips, run: func(ctx context.Context, t *testing.T, h harness) {
 			storagetesting.RunTestWatchError(ctx, t, h)
 		}},
-		{name: "RunWatchErrorIsBlockingFurtherEvents", notCached: cacheSkips, run: func(ctx context.Context, t *testing.T, h harness) {
+		{name: "RunWatchErrorIsBlockingFurtherEvents", notDecoded: swapsTransformer, notCached: cacheSkips, run: func(ctx context.Context, t *testing.T, h harness) {
 			storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, h)
 		}},
 		{name: "RunOptionalTestProgressNotify", notCached: cacheSkips, run: func(ctx context.Context, t *testing.T, h harness) {
 			storagetesting.RunOptionalTestProgressNotify(ctx, t, h, h.increaseRV)
 		}},
-		{name: "RunTestWatchWithUnsafeDelete", notCached: cacheSkips, with: gate(true), run: func(ctx context.Context, t *testing.T, h harness) {
+		{name: "RunTestWatchWithUnsafeDelete", notDecoded: swapsTransformer, notCached: cacheSkips, with: gate(true), run: func(ctx context.Context, t *testing.T, h harness) {
 			storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, h, corrupt())
 		}},
 	}

@@ -71,7 +71,7 @@ func TestCrash(t *testing.T) {
 
 func crash(t *testing.T, seed uint64) {
 	disk := enginetest.NewDisk()
-	h := open(t, on(disk))
+	h := open(t, on(disk, func(s *setup) { s.db.ObjectCacheBytes = int64(seed%2) - 1 })) // decoded objects kept or not
 	s := &shown{seen: map[uint64]string{}}
 	var (
 		wg       sync.WaitGroup

@@ -51,8 +51,10 @@ type Options struct {
 	// ValueCacheBytes keeps the stored bytes of live objects in memory while a
 	// resource holds less than this. Default: 0, they are read from the engine.
 	ValueCacheBytes int64
-	// ObjectCacheBytes does the same for decoded objects, counted by stored size.
-	// Default: 4 MiB. Negative: none.
+	// ObjectCacheBytes bounds the decoded objects kept in memory, of all resources
+	// together and counted by stored size; a decoded object takes about four times
+	// that. A resource that is larger by itself is not kept at all, so a walk over
+	// it evicts nothing. Default: 128 MiB. Negative: none.
 	ObjectCacheBytes int64
 	// BookmarkInterval is how often a client's watch that allows bookmarks gets
 	// one. Default: 1 minute.
@@ -77,7 +79,7 @@ func (o *Options) ensureDefaults() error {
 	}
 	set(&o.RingBytes, 16<<20)
 	set(&o.HistoryBytes, 1<<30)
-	set(&o.ObjectCacheBytes, 4<<20)
+	set(&o.ObjectCacheBytes, 128<<20)
 	set((*int64)(&o.HistoryAge), int64(5*time.Minute))
 	set((*int64)(&o.BookmarkInterval), int64(time.Minute))
 	set((*int64)(&o.ProgressInterval), int64(5*time.Second))
@@ -110,6 +112,7 @@ type DB struct {
 	history    atomic.Int64  // bytes of history written since the DB was opened
 	nextMark   atomic.Int64  // value of history at which the compactor wants to know
 	marked     chan struct{} // tells the compactor that nextMark was passed
+	cached     atomic.Int64  // stored bytes of objects kept decoded
 	nextExpiry atomic.Int64  // unix time of the first expiry, or later never
 }
 

@@ -30,9 +30,16 @@ type event struct {
 	old  *entry // the version before; nil for a create
 	data []byte // stored bytes of cur; nil for a delete
 
+	oldDecoded *decoded // the object before, where it was in memory
+
 	curOnce, oldOnce sync.Once
 	curObj, oldObj   *sharedObject
 	curErr, oldErr   error
+}
+
+// decoded gives the event its object before anybody else has the event.
+func (ev *event) decoded(obj runtime.Object) {
+	ev.curOnce.Do(func() { ev.curObj = &sharedObject{obj: obj} })
 }
 
 // current is the object after the change.
@@ -52,6 +59,12 @@ func (ev *event) current(t *topic) (*sharedObject, error) {
 // previous is the object before the change, under the revision of the change.
 func (ev *event) previous(t *topic) (*sharedObject, error) {
 	ev.oldOnce.Do(func() {
+		if ev.oldDecoded != nil {
+			obj := ev.oldDecoded.obj.DeepCopyObject()
+			ev.oldErr = versioner.UpdateObject(obj, ev.rev)
+			ev.oldObj = &sharedObject{obj: obj}
+			return
+		}
 		data, err := t.value(ev.old)
 		if err != nil {
 			ev.oldErr = err

@@ -88,7 +88,6 @@ func open(t testing.TB, with ...func(*setup)) harness {
 	t.Helper()
 	su := setup{
 		engine: engine.Options{OnFatal: func(err error) { t.Errorf("fatal: %v", err) }},
-		db:     Options{ObjectCacheBytes: -1},
 		config: Config{
 			Codec: newCodec(t), Transformer: storagetesting.NewPrefixTransformer([]byte(testPrefix), false),
 			NewFunc: newPod, ResourcePrefix: "/pods/", GroupResource: pods,
@@ -167,7 +166,7 @@ func (h harness) validateKey(_ context.Context, t *testing.T, key string) {
 // compact also moves the revision by one, as etcd's compaction by the API server
 // does: RunTestList counts on it.
 func (h harness) compact(_ context.Context, t *testing.T, rv string) {
-	rev, err := h.versioner.ParseResourceVersion(rv)
+	rev, err := versioner.ParseResourceVersion(rv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +239,7 @@ func withCache(t testing.TB, h harness, keyFunc func(string, runtime.Object) (st
 	recorder := storagetesting.NewKubernetesRecorder(noLists{})
 	s := &recordingStore{Store: h.Store, recorder: recorder, asked: make(chan struct{})}
 	config := cacher.Config{
-		Storage: s, Versioner: h.versioner, GroupResource: pods, EventsHistoryWindow: cacher.DefaultEventFreshDuration,
+		Storage: s, Versioner: versioner, GroupResource: pods, EventsHistoryWindow: cacher.DefaultEventFreshDuration,
 		ResourcePrefix: "/pods/", KeyFunc: func(obj runtime.Object) (string, error) { return keyFunc("/pods/", obj) },
 		GetAttrsFunc: podAttrs, NewFunc: newPod, NewListFunc: newPodList, Codec: h.codec, Clock: eagerClock{},
 		IndexerFuncs: storage.IndexerFuncs{"spec.nodeName": nodeName},
@@ -297,7 +296,7 @@ func (r *recordingStore) CompactRevision() int64 {
 
 func (r *recordingStore) GetList(ctx context.Context, key string, opts storage.ListOptions, out runtime.Object) error {
 	if k, err := r.key(key, opts.Recursive); err == nil {
-		if rev, from, err := storage.ValidateListOptions(k, r.versioner, opts); err == nil {
+		if rev, from, err := storage.ValidateListOptions(k, versioner, opts); err == nil {
 			//nolint:errcheck // noLists never fails
 			r.recorder.List(ctx, k, kubernetes.ListOptions{Revision: rev, Limit: opts.Predicate.Limit, Continue: from})
 		}

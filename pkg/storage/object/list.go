@@ -47,7 +47,7 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	want, start, err := storage.ValidateListOptions(prefix, s.versioner, opts)
+	want, start, err := storage.ValidateListOptions(prefix, versioner, opts)
 	if err != nil {
 		return err
 	}
@@ -281,5 +281,5 @@ func (l *list) finish(listObj runtime.Object) error {
 		l.snap.remember(pageStart{l.prefix, l.lastKey + "\x00"}, *remaining)
 	}
 	l.pred.SetShardInfoOnList(listObj)
-	return l.s.versioner.UpdateList(listObj, l.rev, token, remaining)
+	return versioner.UpdateList(listObj, l.rev, token, remaining)
 }

@@ -19,6 +19,7 @@ type metrics struct {
 	objects, bytes    *prometheus.Desc // resource
 	ringEvents, ringB *prometheus.Desc // resource
 	compactedRevision *prometheus.Desc
+	cachedBytes       *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*metrics)(nil)
@@ -51,6 +52,7 @@ func newMetrics(db *DB) *metrics {
 		bytes:             desc("bytes", "Stored bytes of live objects.", "resource"),
 		ringEvents:        desc("ring_events", "Recent events in memory.", "resource"),
 		ringB:             desc("ring_bytes", "Estimated memory of recent events.", "resource"),
+		cachedBytes:       desc("cached_bytes", "Stored bytes of the objects kept decoded."),
 		compactedRevision: desc("compacted_revision", "Revision up to which history is gone."),
 	}
 }
@@ -64,7 +66,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range m.own() {
 		c.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{m.objects, m.bytes, m.ringEvents, m.ringB, m.compactedRevision} {
+	for _, d := range []*prometheus.Desc{m.objects, m.bytes, m.ringEvents, m.ringB, m.compactedRevision, m.cachedBytes} {
 		ch <- d
 	}
 }
@@ -78,6 +80,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(m.compactedRevision, float64(m.db.CompactRevision()))
+	gauge(m.cachedBytes, float64(m.db.cached.Load()))
 	for _, t := range m.db.allTopics() {
 		objects, bytes := t.stats()
 		gauge(m.objects, float64(objects), t.resource)

@@ -219,7 +219,7 @@ func TestUnknownGroupIsRefused(t *testing.T) {
 // TestCorruptObject damages an object on disk: it is reported as corrupt, does
 // not hide the others' names, and can be deleted unread by who insists.
 func TestCorruptObject(t *testing.T) {
-	h := open(t, func(s *setup) { s.config.MarkCorrupt = true })
+	h := open(t, func(s *setup) { s.config.MarkCorrupt, s.db.ObjectCacheBytes = true, -1 })
 	ctx := testContext(t)
 	create(t, h, "good")
 	bad := create(t, h, "bad")
@@ -260,7 +260,7 @@ func TestCorruptObject(t *testing.T) {
 
 // TestClosedStoreRefuses has nothing hang or panic after Close.
 func TestClosedStoreRefuses(t *testing.T) {
-	h := open(t)
+	h := open(t, func(s *setup) { s.db.ObjectCacheBytes = -1 })
 	create(t, h, "a")
 	w := watchFrom(t, h, h.db.Revision())
 	h.Store.Close()

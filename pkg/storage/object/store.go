@@ -39,6 +39,9 @@ type Config struct {
 	MarkCorrupt bool
 }
 
+// versioner reads and writes resource versions: decimal revisions.
+var versioner storage.APIObjectVersioner
+
 // Store is the storage.Interface of one resource.
 type Store struct {
 	db             *DB
@@ -50,7 +53,6 @@ type Store struct {
 	resourcePrefix string
 	groupResource  schema.GroupResource
 	markCorrupt    bool
-	versioner      storage.APIObjectVersioner
 	transformer    atomic.Pointer[value.Transformer]
 	sizes          atomic.Bool
 
@@ -119,7 +121,7 @@ func (s *Store) key(key string, recursive bool) (string, error) {
 }
 
 // Versioner reads and writes resource versions: decimal revisions.
-func (s *Store) Versioner() storage.Versioner { return s.versioner }
+func (s *Store) Versioner() storage.Versioner { return versioner }
 
 // ReadinessCheck fails once the disk did.
 func (s *Store) ReadinessCheck() error { return s.db.Healthy() }
@@ -190,8 +192,8 @@ func (s *Store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 	plain, _, err := s.untransform(ctx, k, stored)
 	if err != nil {
 		err = storage.NewInternalError(err)
-	} else {
-		err = s.decodeInto(plain, out, en.rev)
+	} else if err = s.decodeInto(plain, out, en.rev); err == nil && s.topic.cachesObjects() && reflect.TypeOf(out) == reflect.PointerTo(s.objectType) {
+		s.topic.remember(en, out.DeepCopyObject())
 	}
 	if corrupt, ok := errors.AsType[*CorruptObjectError](err); ok && s.markCorrupt {
 		return storage.NewCorruptObjError(k, corrupt)
@@ -214,7 +216,7 @@ func (s *Store) minimum(rv string, have uint64) error {
 	if rv == "" {
 		return nil
 	}
-	want, err := s.versioner.ParseResourceVersion(rv)
+	want, err := versioner.ParseResourceVersion(rv)
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
@@ -262,7 +264,7 @@ func (s *Store) decodeInto(plain []byte, obj runtime.Object, rev uint64) error {
 	if _, _, err := s.codec.Decode(plain, nil, obj); err != nil {
 		return s.corrupt(err)
 	}
-	return s.versioner.UpdateObject(obj, rev)
+	return versioner.UpdateObject(obj, rev)
 }
 
 // decode turns stored bytes into a new object.

@@ -62,7 +62,6 @@ type topic struct {
 	ring    ring
 
 	bytes   atomic.Int64 // stored bytes of the live objects
-	cached  atomic.Int64 // stored bytes of objects kept decoded
 	wakeups wakeups
 }
 
@@ -172,6 +171,9 @@ func (t *topic) apply(w *write) {
 		data := w.data
 		en.val.Store(&data)
 	}
+	if w.obj != nil {
+		ev.decoded(w.obj)
+	}
 	t.mu.Lock()
 	t.closeSnapshot(w.rev)
 	if w.op == opDelete {
@@ -182,6 +184,7 @@ func (t *topic) apply(w *write) {
 	size := int64(en.size)
 	if ev.old != nil {
 		size -= int64(ev.old.size)
+		ev.oldDecoded = ev.old.obj.Load()
 	}
 	t.bytes.Add(size)
 	t.lastRev = w.rev
@@ -189,6 +192,9 @@ func (t *topic) apply(w *write) {
 	t.db.engine.Advance(w.rev)
 	t.mu.Unlock()
 	t.forget(ev.old)
+	if w.obj != nil {
+		t.remember(en, w.obj)
+	}
 }
 
 // value returns the stored bytes of an entry. The caller must not change them.
@@ -208,13 +214,11 @@ func (t *topic) value(en *entry) ([]byte, error) {
 // entry is current: apply forgets it afterwards.
 func (t *topic) remember(en *entry, obj runtime.Object) {
 	size := int64(en.size)
-	if size == 0 || t.cached.Load()+size > t.db.opts.ObjectCacheBytes {
+	if size == 0 || !t.cachesObjects() {
 		return
 	}
-	t.cached.Add(size)
-	d := &decoded{obj}
-	if !en.obj.CompareAndSwap(nil, d) {
-		t.cached.Add(-size)
+	if t.db.cached.Add(size) > t.db.opts.ObjectCacheBytes || !en.obj.CompareAndSwap(nil, &decoded{obj}) {
+		t.db.cached.Add(-size)
 		return
 	}
 	if t.get(en.key) != en { // replaced meanwhile, and perhaps forgotten before it was kept
@@ -224,7 +228,7 @@ func (t *topic) remember(en *entry, obj runtime.Object) {
 
 func (t *topic) forget(en *entry) {
 	if en != nil && en.obj.Swap(nil) != nil {
-		t.cached.Add(-int64(en.size))
+		t.db.cached.Add(-int64(en.size))
 	}
 }
 

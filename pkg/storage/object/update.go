@@ -20,10 +20,10 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if err != nil {
 		return err
 	}
-	if rv, err := s.versioner.ObjectResourceVersion(obj); err == nil && rv != 0 {
+	if rv, err := versioner.ObjectResourceVersion(obj); err == nil && rv != 0 {
 		return storage.ErrResourceVersionSetOnCreate
 	}
-	if err := s.versioner.PrepareObjectForStorage(obj); err != nil {
+	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return err
 	}
 	plain, err := runtime.Encode(s.codec, obj)
@@ -38,12 +38,34 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 		return err
 	}
 	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl)}
+	s.keepDecoded(w, plain)
 	if err := w.commit(); errors.Is(err, errConflict) {
 		return storage.NewKeyExistsError(k, 0)
 	} else if err != nil {
 		return err
 	}
 	if out == nil {
+		return nil
+	}
+	return s.written(w, plain, out)
+}
+
+// keepDecoded decodes what is about to be written, if decoded objects are kept:
+// once for the caller, the index and all watches, and outside of any lock. What
+// cannot be decoded is left to written to report.
+func (s *Store) keepDecoded(w *write, plain []byte) {
+	if !s.topic.cachesObjects() {
+		return
+	}
+	obj := s.newFunc()
+	if _, _, err := s.codec.Decode(plain, nil, obj); err == nil {
+		w.obj = obj
+	}
+}
+
+// written sets out to what w wrote.
+func (s *Store) written(w *write, plain []byte, out runtime.Object) error {
+	if w.obj != nil && copyObject(w.obj, out) {
 		return nil
 	}
 	return s.decodeInto(plain, out, w.rev)
@@ -105,18 +127,18 @@ func (r *reader) empty() runtime.Object {
 
 // suggested is the state that the caller believes to be current.
 func (s *Store) suggested(obj runtime.Object) (*state, error) {
-	rv, err := s.versioner.ObjectResourceVersion(obj)
+	rv, err := versioner.ObjectResourceVersion(obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.versioner.PrepareObjectForStorage(obj); err != nil {
+	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return nil, err
 	}
 	plain, err := runtime.Encode(s.codec, obj)
 	if err != nil {
 		return nil, err
 	}
-	return &state{obj: obj, plain: plain, rev: rv}, s.versioner.UpdateObject(obj, rv)
+	return &state{obj: obj, plain: plain, rev: rv}, versioner.UpdateObject(obj, rv)
 }
 
 // begin reads the state to start from, or takes the suggestion.
@@ -198,6 +220,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		return nil, true, err
 	}
 	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl)}
+	s.keepDecoded(w, plain)
 	switch err := w.commit(); {
 	case errors.Is(err, errConflict):
 		next, err = r.read(ctx)
@@ -205,7 +228,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 	case err != nil:
 		return nil, true, err
 	}
-	return nil, true, s.decodeInto(plain, dest, w.rev)
+	return nil, true, s.written(w, plain, dest)
 }
 
 // apply checks and changes the object. A time to live of nil means none.
@@ -217,7 +240,7 @@ func (s *Store) apply(key string, st *state, pre *storage.Preconditions, try sto
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := s.versioner.PrepareObjectForStorage(out); err != nil {
+	if err := versioner.PrepareObjectForStorage(out); err != nil {
 		return nil, 0, err
 	}
 	if ttl == nil {

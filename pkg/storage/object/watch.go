@@ -63,7 +63,7 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	rev, err := s.versioner.ParseResourceVersion(opts.ResourceVersion)
+	rev, err := versioner.ParseResourceVersion(opts.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (w *watcher) matches(key string) bool {
 
 func (w *watcher) bookmark(endOfInitial bool) error {
 	obj := w.s.newFunc()
-	if err := w.s.versioner.UpdateObject(obj, w.rev); err != nil {
+	if err := versioner.UpdateObject(obj, w.rev); err != nil {
 		return err
 	}
 	if endOfInitial {

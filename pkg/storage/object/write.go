@@ -6,6 +6,8 @@ package object
 import (
 	"encoding/binary"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
@@ -16,6 +18,9 @@ type write struct {
 	expect uint64 // revision that the key must have; 0: it must not exist
 	data   []byte // stored bytes, not to be changed any more; nil deletes
 	expiry int64  // unix seconds, 0 for none
+	// obj is the decoded object without a revision; it gets one when it is
+	// published, and is shared from then on. Nil where none is to be kept.
+	obj runtime.Object
 
 	rev uint64 // assigned by Sequence
 	op  byte
@@ -88,6 +93,9 @@ func (w *write) records(b *engine.Batch, previous uint64) error {
 
 // Publish puts w into the index and wakes watches.
 func (w *write) Publish() {
+	if w.obj != nil && versioner.UpdateObject(w.obj, w.rev) != nil {
+		w.obj = nil
+	}
 	w.topic.apply(w)
 	w.topic.forgetHead(w.key, w.rev)
 	w.topic.db.wrote(w)
