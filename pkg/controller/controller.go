@@ -57,6 +57,8 @@ type Options struct {
 	// WebhookAllow lists destinations, as host:port, that completion callbacks
 	// may reach although they are not public.
 	WebhookAllow []string
+	// SearchKey is the key of the search service behind the tool web_search.
+	SearchKey string
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// LeaderElection lets one of several processes act, through a Lease.
@@ -113,7 +115,7 @@ func (o *Options) tasks() task.Options {
 	return task.Options{
 		Executor: o.Executor, ContainerRefusal: o.ContainerRefusal, CrossNamespaceRefs: o.CrossNamespaceRefs,
 		MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-		WebhookAllow: o.WebhookAllow, Clock: o.Clock,
+		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
 	}
 }
 

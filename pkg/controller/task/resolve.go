@@ -62,6 +62,7 @@ type resolver struct {
 	reader           liveReader
 	crossNamespace   bool
 	containerRefusal string
+	searchKey        string
 }
 
 // resolve gives a refusal when the task cannot run, and another error when that is not known.
@@ -134,6 +135,7 @@ func (r *resolver) container() error {
 }
 
 func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) error {
+	res.credentials.SearchKey = r.searchKey
 	agent, err := r.agent(ctx, t)
 	if err != nil {
 		return err

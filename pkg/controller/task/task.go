@@ -56,6 +56,8 @@ type Options struct {
 	ReferenceGrace time.Duration
 	// WebhookAllow lists destinations, as host:port, that callbacks may reach although they are not public.
 	WebhookAllow []string
+	// SearchKey is the key of the search service behind the tool web_search.
+	SearchKey string
 	// Workers is the number of tasks reconciled at once. Default 8.
 	Workers int
 	// Clock defaults to the real clock.
@@ -119,7 +121,7 @@ func exits(e executor.Executor) source.Source {
 
 // steps are the concerns of a reconcile in calling order, joined with what they need.
 func steps(o Options, w *wire) []step.Step[*v1alpha1.Task] {
-	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal}
+	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, searchKey: o.SearchKey}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client}
 	end := &finisher{

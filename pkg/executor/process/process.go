@@ -75,6 +75,10 @@ type Options struct {
 	CAFile        string
 	// AllowHostCommands lets container tasks run as commands of this host.
 	AllowHostCommands bool
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	WebFetchAllow []string
+	// SearchURL is the search service behind the tool web_search; empty is none.
+	SearchURL string
 	// Grace is the time between SIGTERM and SIGKILL. Default 10 s.
 	Grace time.Duration
 	// LogBytes bounds the log of a run; the older half goes first. Default 4 MiB.

@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -210,20 +212,25 @@ func giveCredentials(stdin *os.File, c runspec.Credentials) {
 }
 
 // inherited are the only variables of the server that a worker sees.
-func inherited() []string { return []string{"PATH", "LANG", "LC_ALL", "TZ"} }
+func inherited() []string {
+	return []string{
+		"PATH", "LANG", "LC_ALL", "TZ",
+		"PLATFORM_CODE_EXEC_LOCAL_CPU_SECONDS", "PLATFORM_CODE_EXEC_LOCAL_MEMORY_KB", "PLATFORM_CODE_EXEC_LOCAL_MAX_PROCESSES",
+	}
+}
 
 func (r *run) environ(spec executor.Run) []string {
 	r.e.mu.Lock()
 	controllerURL, caFile := r.e.controllerURL, r.e.caFile
 	r.e.mu.Unlock()
-	env := map[string]string{}
+	env := maps.Clone(spec.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
 	for _, name := range inherited() {
 		if v, ok := os.LookupEnv(name); ok {
 			env[name] = v
 		}
-	}
-	for k, v := range spec.Env {
-		env[k] = v
 	}
 	work := filepath.Join(r.dir, workName)
 	for k, v := range map[string]string{
@@ -238,6 +245,8 @@ func (r *run) environ(spec executor.Run) []string {
 		runspec.EnvWorkDir:        work,
 		runspec.EnvArtifactsDir:   filepath.Join(r.dir, artifactsName),
 		runspec.EnvTerminationLog: filepath.Join(r.dir, terminationName),
+		runspec.EnvWebFetchAllow:  strings.Join(r.e.opts.WebFetchAllow, ","),
+		runspec.EnvSearchURL:      r.e.opts.SearchURL,
 		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
 	} {
 		env[k] = v
