@@ -1,0 +1,37 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command platform-standalone runs the whole platform on one machine: API server, store and controllers in this
+// process, tasks in child processes. It needs nothing but a folder.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+func main() {
+	ctx := genericapiserver.SetupSignalContext()
+	o := standalone.NewOptions()
+	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
+	cmd := &cobra.Command{
+		Use:     "platform-standalone",
+		Short:   "Run the platform on this machine",
+		Version: version.Version(),
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return standalone.Run(ctx, *o) },
+	}
+	o.AddFlags(cmd.Flags())
+	if err := cli.RunNoErrOutput(cmd); err != nil {
+		fmt.Fprintln(os.Stderr, "platform-standalone:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/platform-ai/platform/pkg/apis/core/install"
+	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/generated/openapi"
+	"github.com/platform-ai/platform/pkg/host"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
+)
+
+// store is what the server keeps on disk.
+type store struct {
+	engine  *engine.Engine
+	objects *object.DB
+}
+
+func (o *Options) openStore(ctx context.Context) (_ *store, err error) {
+	st := &store{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, st.close())
+		}
+	}()
+	st.engine, err = engine.Open(ctx, engine.Options{Dir: o.path("store"), Clock: o.Clock, Registerer: o.Metrics})
+	if errors.Is(err, engine.ErrLocked) {
+		return nil, fmt.Errorf("another server is running on %s; stop it, or choose another folder with --data-dir: %w", o.DataDir, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	st.objects, err = object.Open(ctx, st.engine, object.Options{Clock: o.Clock, Registerer: o.Metrics})
+	return st, err
+}
+
+// close closes what is open, in reverse order.
+func (s *store) close() error {
+	if s.objects != nil {
+		s.objects.Close()
+	}
+	if s.engine != nil {
+		return s.engine.Close()
+	}
+	return nil
+}
+
+// assembly is a server that is built and does not answer yet.
+type assembly struct {
+	host     *host.Host
+	server   *apiserver.Server
+	loopback *rest.Config
+	info     Info
+}
+
+// assemble builds the server. Its hooks and watches end with ctx.
+func (o *Options) assemble(ctx context.Context, st *store) (*assembly, error) {
+	h, err := host.New(host.Config{Dir: o.path("pki"), Hosts: o.names(), Clock: o.Clock})
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := apiserver.NewScheme(host.Install, install.Install)
+	if err != nil {
+		return nil, err
+	}
+	l, url, err := o.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{host: h, info: Info{
+		URL: url, DataDir: o.DataDir, Kubeconfig: o.path("kubeconfig"), Admin: h.PKI().AdminConfig(url),
+	}}
+	if err := a.build(ctx, o, scheme, st, l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return a, nil
+}
+
+func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme, st *store, l net.Listener) error {
+	g, err := o.generic(scheme, a.host.PKI(), l, a.info.URL)
+	if err != nil {
+		return err
+	}
+	g.RESTOptionsGetter = object.NewRESTOptionsGetter(object.RESTOptions{
+		DB: st.objects, Scheme: scheme, Codecs: apiserver.Codecs(scheme),
+		Transformers: a.host.Transformers(), ObjectCounts: g.StorageObjectCountTracker,
+	})
+	if err := a.host.Apply(g); err != nil {
+		return err
+	}
+	config := apiserver.Config{
+		Generic: g, Scheme: scheme,
+		Resources:   a.host.Resources(),
+		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
+		Immortal:    host.Namespaces(),
+		Healthy:     st.engine.Healthy,
+		Clock:       o.Clock,
+	}
+	completed, err := config.Complete()
+	if err != nil {
+		return err
+	}
+	if a.server, err = completed.New(ctx); err != nil {
+		return err
+	}
+	a.loopback = g.LoopbackClientConfig
+	if err := a.host.Start(ctx); err != nil {
+		return err
+	}
+	return a.writeKubeconfig()
+}
+
+func (a *assembly) writeKubeconfig() error {
+	return a.host.PKI().WriteKubeconfig(a.info.Kubeconfig, a.info.URL)
+}

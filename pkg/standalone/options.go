@@ -1,0 +1,155 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package standalone runs the whole platform in one process on one machine: the store, the API server with the small
+// host API beside it, and the controllers. Workers are child processes.
+//
+// Everything it keeps is below one data folder, which one process at a time may use:
+//
+//	kubeconfig   the administrator's client certificate, for kubectl
+//	pki/         keys and certificates
+//	store/       all objects, events and results (see FORMAT.md of pkg/storage/engine)
+//	runs/        working folders of tasks; no secrets
+//
+// The order of starting is store, host, API server, controllers; that of stopping is the reverse, so that controllers
+// can write their last status and no write is refused half way.
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// DefaultPort is where the API is served unless told otherwise.
+const DefaultPort = 7443
+
+// Options of a standalone server.
+type Options struct {
+	// DataDir holds everything the server keeps. It is created if it does not exist.
+	DataDir string
+	// BindAddress is the IP address to listen on.
+	BindAddress string
+	// Port is the port to listen on; 0 takes a free one.
+	Port int
+	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
+	AllowHostCommands bool
+	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
+	WorkerBinary string
+	// AuditLog is a file that gets one JSON line per request, "-" for standard output; empty for none.
+	AuditLog string
+	// AuditPolicy is an audit.k8s.io/v1 Policy file; needed with AuditLog.
+	AuditPolicy string
+
+	// Out gets the ready message. Default: nowhere.
+	Out io.Writer
+	// Clock is the time of the whole process. Default: the real clock.
+	Clock clock.WithTicker
+	// Metrics, if set, gets the store's metrics; /metrics shows those of k8s.io/component-base's legacyregistry.
+	Metrics prometheus.Registerer
+	// Ready, if set, is called once the server answers; an error stops the server.
+	Ready func(ctx context.Context, s Info) error
+	// Controllers runs until ctx ends. Default: the platform's own controllers.
+	Controllers func(ctx context.Context, c *rest.Config) error
+}
+
+// Info tells where a running server is.
+type Info struct {
+	// URL is the address of the API.
+	URL string
+	// DataDir is the data folder as an absolute path.
+	DataDir string
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// Admin is the same as a client configuration.
+	Admin *rest.Config
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	return &Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort}
+}
+
+// AddFlags binds the options that an operator sets to flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "folder of everything the server keeps: store, keys, kubeconfig, run folders")
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to listen on; the default is reachable from this machine only")
+	fs.IntVar(&o.Port, "secure-port", o.Port, "port to listen on; 0 takes a free one")
+	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
+	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
+	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
+	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
+}
+
+// complete checks the options and fills in what follows from them.
+func (o *Options) complete() error {
+	dir, err := filepath.Abs(o.DataDir)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	o.DataDir = dir
+	if net.ParseIP(o.BindAddress) == nil {
+		return fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress)
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		return fmt.Errorf("--secure-port: %d is not a port", o.Port)
+	}
+	if (o.AuditLog == "") != (o.AuditPolicy == "") {
+		return errors.New("--audit-log and --audit-policy belong together")
+	}
+	if o.WorkerBinary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("worker program: %w", err)
+		}
+		o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
+	}
+	if o.Controllers == nil {
+		o.Controllers = func(ctx context.Context, _ *rest.Config) error {
+			<-ctx.Done()
+			return nil
+		}
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+func (o *Options) path(name string) string { return filepath.Join(o.DataDir, name) }
+
+// listen opens the port and gives the URL under which this machine reaches it.
+func (o *Options) listen(ctx context.Context) (net.Listener, string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)))
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot listen (another --secure-port?): %w", err)
+	}
+	addr := l.Addr().(*net.TCPAddr)
+	host := addr.IP
+	if host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	return l, "https://" + net.JoinHostPort(host.String(), strconv.Itoa(addr.Port)), nil
+}
+
+// names are the names of the server that its certificate needs beside the usual ones.
+func (o *Options) names() []string {
+	if ip := net.ParseIP(o.BindAddress); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
+		return nil
+	}
+	return []string{o.BindAddress}
+}

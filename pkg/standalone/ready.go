@@ -1,0 +1,41 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+// announce tells, in one write, that the server is ready, where things are and what to type next.
+func announce(w io.Writer, i Info, took time.Duration) error {
+	reach := "from this machine only"
+	if u, err := url.Parse(i.URL); err == nil {
+		if ip := net.ParseIP(u.Hostname()); ip != nil && !ip.IsLoopback() {
+			reach = "from the network"
+		}
+	}
+	_, err := fmt.Fprintf(w, `platform-standalone %s is ready after %.2f s
+
+  API         %s  (%s)
+  Kubeconfig  %s
+  Data        %s
+
+In another shell:
+
+  export KUBECONFIG=%s
+  kubectl api-resources --api-group=core.platform.ai
+  kubectl apply -f artifacts/demo/task.yaml
+  kubectl get tasks
+  kubectl get executionevents --watch
+
+Stop with Ctrl-C.
+`, version.Version(), took.Seconds(), i.URL, reach, i.Kubeconfig, i.DataDir, i.Kubeconfig)
+	return err
+}
