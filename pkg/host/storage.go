@@ -83,8 +83,10 @@ func as[T any](s *storages, gr schema.GroupResource) (T, error) {
 	return st, nil
 }
 
-// asAdmin makes the host itself the user of what it does to the storage.
+// asAdmin makes the host itself the user of what it does to the storage,
+// outside namespaces.
 func asAdmin(ctx context.Context) context.Context {
+	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
 	return request.WithUser(ctx, &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
 }
 
@@ -158,9 +160,22 @@ func (s *storages) source(gr schema.GroupResource) (cache.ListerWatcher, error) 
 			if err != nil {
 				return nil, err
 			}
-			return st.Watch(request.WithNamespace(ctx, ""), opts)
+			w, err := st.Watch(request.WithNamespace(ctx, ""), opts)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(w, unwrap), nil
 		},
 	}, listsFirst{}), nil
+}
+
+// unwrap takes an object out of the wrapper in which storage lets all watches
+// share its encoding.
+func unwrap(e watch.Event) (watch.Event, bool) {
+	if shared, ok := e.Object.(runtime.CacheableObject); ok {
+		e.Object = shared.GetObject()
+	}
+	return e, true
 }
 
 func internalOptions(o metav1.ListOptions) (*metainternal.ListOptions, error) {
