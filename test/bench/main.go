@@ -1,0 +1,65 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench prints how our store compares with API server's stock store on a
+// real etcd, and how the whole server does beside the raw disk, and writes the
+// figures to a JSON file. Build the programs first: make bench does.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/platform-ai/platform/test/bench/report"
+	"github.com/platform-ai/platform/test/bench/serverbench"
+	"github.com/platform-ai/platform/test/bench/storebench"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	etcd := flag.String("etcd", "", "etcd program to compare the store with; without it the store is not measured")
+	bin := flag.String("bin", "", "folder of our built programs; without it the server is not measured")
+	rows := flag.String("rows", "", "regular expression of the rows to measure")
+	seconds := flag.Float64("seconds", 3, "how long each row runs for each subject")
+	dir := flag.String("dir", "", "folder on the disk to measure (default: the folder for temporary files)")
+	out := flag.String("out", filepath.Join("_output", "bench.json"), "file to write the figures to")
+	flag.Parse()
+	selected, err := regexp.Compile(*rows)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(*dir, "bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	window := time.Duration(*seconds * float64(time.Second))
+	r := report.New(os.Stdout)
+	if *etcd != "" {
+		if err := storebench.Run(ctx, storebench.Options{Etcd: *etcd, Dir: work, Rows: selected, Window: window}, r); err != nil {
+			return err
+		}
+	}
+	if *bin != "" {
+		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Dir: work, Rows: selected, Window: window}, r); err != nil {
+			return err
+		}
+	}
+	return r.Write(*out)
+}

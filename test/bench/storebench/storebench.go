@@ -1,0 +1,145 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storebench measures API server storage through storage.Interface: our
+// store, and the stock etcd3 store on a real etcd process of default durability,
+// where it matters also with the API server's watch cache in front. One driver
+// drives all of them with the same objects, 1 KiB of JSON, in the same run.
+package storebench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/platform-ai/platform/test/bench/report"
+)
+
+// Options of a run.
+type Options struct {
+	// Etcd is the path of the etcd program.
+	Etcd string
+	// Dir is an empty folder on the disk that is measured.
+	Dir string
+	// Rows selects rows by name; nil means all.
+	Rows *regexp.Regexp
+	// Window is how long each row runs for each subject; 0 means 3 s.
+	Window time.Duration
+}
+
+// names of the subjects in the report.
+const (
+	stock  = "etcd"
+	cached = "etcd+cacher"
+)
+
+// row is one measurement of one store.
+type row struct {
+	name, unit string
+	better     report.Better
+	cached     bool // compare with the watch cache too
+	load       int  // objects in the store before
+	measure    func(ctx context.Context, s storage.Interface, window time.Duration) (float64, error)
+}
+
+// Run measures every selected row for every subject, one after the other, each on
+// an empty resource of its own.
+func Run(ctx context.Context, o Options, r *report.Report) (err error) {
+	if o.Window == 0 {
+		o.Window = 3 * time.Second
+	}
+	var selected []row
+	for _, m := range rows() {
+		if o.Rows == nil || o.Rows.MatchString(m.name) {
+			selected = append(selected, m)
+		}
+	}
+	if len(selected) == 0 {
+		return nil
+	}
+	b, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for i, m := range selected {
+		if err := b.row(ctx, m, i, o.Window, r); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// row measures one row and reports it.
+func (b *bench) row(ctx context.Context, m row, n int, window time.Duration, r *report.Report) error {
+	resource := fmt.Sprintf("row%d", n)
+	theirs, closeTheirs, err := b.etcd(resource)
+	if err != nil {
+		return err
+	}
+	defer closeTheirs()
+	figures := map[string]float64{}
+	if figures[stock], err = m.on(ctx, theirs, window); err != nil {
+		return fmt.Errorf("%s: %w", stock, err)
+	}
+	if m.cached {
+		c, closeCache, err := withCache(ctx, theirs, resource)
+		if err != nil {
+			return err
+		}
+		figures[cached], err = m.measure(ctx, c, window)
+		closeCache()
+		if err != nil {
+			return fmt.Errorf("%s: %w", cached, err)
+		}
+	}
+	ours, err := b.ours(resource)
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	figure, err := m.on(ctx, ours, window)
+	if err != nil {
+		return fmt.Errorf("ours: %w", err)
+	}
+	for _, other := range []string{stock, cached} {
+		if theirs, ok := figures[other]; ok {
+			if err := r.Add(report.Row{Name: m.name, Unit: m.unit, Better: m.better, Ours: figure, Other: theirs, OtherName: other}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// on loads a store and measures it.
+func (m row) on(ctx context.Context, s storage.Interface, window time.Duration) (float64, error) {
+	if err := load(ctx, s, m.load); err != nil {
+		return 0, err
+	}
+	return m.measure(ctx, s, window)
+}
+
+func rows() []row {
+	var all []row
+	for _, n := range []int{1, 16, 64, 256} {
+		all = append(all, row{name: fmt.Sprintf("create, %d writers", n), unit: "writes/s", better: report.Higher, measure: creates(n)})
+	}
+	for _, n := range []int{1, 16, 64} {
+		all = append(all, row{name: fmt.Sprintf("update, %d writers", n), unit: "writes/s", better: report.Higher, load: updated, measure: updates(n)})
+	}
+	for _, n := range []int{1, 16, 64} {
+		all = append(all, row{name: fmt.Sprintf("get, %d readers", n), unit: "reads/s", better: report.Higher, load: read, measure: gets(n)})
+	}
+	return append(all,
+		row{name: "list of 10k in pages of 500", unit: "objects/s", better: report.Higher, cached: true, load: 10_000, measure: lists},
+		row{name: "list of 100k in pages of 500", unit: "objects/s", better: report.Higher, cached: true, load: 100_000, measure: lists},
+		row{name: "watch, write to delivery, p50", unit: "us", better: report.Lower, cached: true, measure: delivery(0.50)},
+		row{name: "watch, write to delivery, p99", unit: "us", better: report.Lower, cached: true, measure: delivery(0.99)},
+		row{name: "fan-out to 1,000 watches", unit: "events/s", better: report.Higher, cached: true, load: 1, measure: fanOut},
+	)
+}
