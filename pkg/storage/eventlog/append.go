@@ -85,6 +85,9 @@ func (l *Log) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, 
 	t := &appendTxn{log: l, stream: s, events: make([]pending, len(events)), seen: -1}
 	for i, e := range events {
 		if err := event.Validate(e); err != nil {
+			if len(events) > 1 {
+				err = fmt.Errorf("item %d: %w", i, err)
+			}
 			return nil, err
 		}
 		e = e.DeepCopy()

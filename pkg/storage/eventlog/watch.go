@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -69,9 +70,13 @@ func (l *Log) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (
 		start = 0
 	}
 	w.follower = l.follow(f, start)
+	var tick clock.Ticker
+	if o.AllowBookmarks {
+		tick = l.opts.Clock.NewTicker(l.opts.BookmarkInterval)
+	}
 	go func() { // ends with ctx, Stop or Close
 		defer l.leave(w)
-		w.run(ctx)
+		w.run(ctx, tick)
 	}()
 	return w, nil
 }
@@ -115,13 +120,18 @@ func (w *watcher) Stop() { w.once.Do(w.cancel) }
 // ResultChan is where events come.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
-func (w *watcher) run(ctx context.Context) {
+func (w *watcher) run(ctx context.Context, bookmarks clock.Ticker) {
 	defer close(w.result)
 	defer w.follower.stop()
 	defer w.cancel()
+	var tick <-chan time.Time
+	if bookmarks != nil {
+		defer bookmarks.Stop()
+		tick = bookmarks.C()
+	}
 	err := w.start(ctx)
 	if err == nil {
-		err = w.changes(ctx)
+		err = w.changes(ctx, tick)
 	}
 	if ctx.Err() == nil && err != nil {
 		w.put(ctx, watch.Event{Type: watch.Error, Object: status(err)}, nil)
@@ -162,13 +172,7 @@ func (w *watcher) start(ctx context.Context) error {
 }
 
 // changes sends what happens, until the watch ends.
-func (w *watcher) changes(ctx context.Context) error {
-	var tick <-chan time.Time
-	if w.opts.AllowBookmarks {
-		t := w.log.opts.Clock.NewTicker(w.log.opts.BookmarkInterval)
-		defer t.Stop()
-		tick = t.C()
-	}
+func (w *watcher) changes(ctx context.Context, tick <-chan time.Time) error {
 	for {
 		list, err := w.follower.next(ctx, watchChunk)
 		if err != nil {
@@ -214,8 +218,8 @@ func (w *watcher) send(ctx context.Context, t watch.EventType, e *v1alpha1.Execu
 
 func (w *watcher) put(ctx context.Context, e watch.Event, cut <-chan struct{}) bool {
 	select {
-	case w.result <- e:
-		return true
+	case <-cut:
+		return false
 	default:
 	}
 	select {

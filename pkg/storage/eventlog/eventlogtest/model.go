@@ -1,0 +1,256 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlogtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// The guarantees, as errors. What breaks one names it.
+var (
+	errBrokeDense        = errors.New("broke Dense: seq grows by one from 1 in every stream, and with the revision")
+	errBrokeDurable      = errors.New("broke Durable: an acknowledged event or deletion survives, and nothing else is delivered")
+	errBrokeOnce         = errors.New("broke Once: a de-duplication key is stored once in its stream")
+	errBrokeTerminal     = errors.New("broke Terminal: nothing follows a terminal event")
+	errBrokeSessionOrder = errors.New("broke SessionOrder: a session's cursor grows with the revision and is never given again")
+	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change behind its revision once and in order")
+)
+
+// stored is an event that the log said it has.
+type stored struct {
+	stream  eventlog.Stream
+	seq     int64
+	rev     uint64
+	typ     v1alpha1.EventType
+	sev     v1alpha1.EventSeverity
+	session string
+	key     string
+	gone    uint64 // revision of its deletion
+}
+
+// happened is one change, in the order of revisions.
+type happened struct {
+	rev     uint64
+	event   *stored
+	deleted bool
+}
+
+// model is what the log must hold: what it acknowledged.
+type model struct {
+	streams map[types.UID]*stream
+	cursors map[string]map[int64]string // by session: event by cursor
+	history []happened
+}
+
+type stream struct {
+	eventlog.Stream
+	events  []*stored
+	deleted bool
+}
+
+func (m *model) init() {
+	m.streams, m.cursors = map[types.UID]*stream{}, map[string]map[int64]string{}
+}
+
+// live returns the stream of a task name that is not deleted.
+func (m *model) live(ns, task string) *stream {
+	for _, s := range m.streams {
+		if s.Namespace == ns && s.Task == task && !s.deleted {
+			return s
+		}
+	}
+	return nil
+}
+
+// add notes events that were acknowledged or found. Events that were there
+// already are compared.
+func (m *model) add(s eventlog.Stream, events []*v1alpha1.ExecutionEvent) error {
+	st := m.streams[s.UID]
+	if st != nil && st.deleted && len(events) > 0 && events[0].Seq == 1 {
+		st = nil // purged, so the UID is new again
+	}
+	for _, e := range events {
+		rev, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: revision %q", errBrokeDense, e.ResourceVersion)
+		}
+		n := &stored{s, e.Seq, rev, e.Type, e.Severity, e.SessionName, e.DedupKey, 0}
+		if st != nil && e.Seq <= int64(len(st.events)) {
+			if old := st.events[e.Seq-1]; old.rev != rev || old.typ != n.typ || old.key != n.key {
+				return fmt.Errorf("%w: %s/%d is %s at %d, was %s at %d", errBrokeDurable, s, e.Seq, n.typ, rev, old.typ, old.rev)
+			}
+			continue
+		}
+		if st == nil {
+			if old := m.live(s.Namespace, s.Task); old != nil {
+				m.remove(old, rev-uint64(len(old.events)))
+			}
+			st = &stream{Stream: s}
+			m.streams[s.UID] = st
+		}
+		if err := st.accept(n); err != nil {
+			return err
+		}
+		m.history = append(m.history, happened{rev, n, false})
+	}
+	return nil
+}
+
+// accept checks that n may be the next event of the stream.
+func (s *stream) accept(n *stored) error {
+	switch {
+	case s.deleted:
+		return fmt.Errorf("%w: %s/%d after its deletion", errBrokeTerminal, s, n.seq)
+	case n.seq != int64(len(s.events))+1:
+		return fmt.Errorf("%w: %s has %d after %d", errBrokeDense, s, n.seq, len(s.events))
+	}
+	for _, old := range s.events {
+		switch {
+		case event.Terminal(old.typ):
+			return fmt.Errorf("%w: %s/%d after %s", errBrokeTerminal, s, n.seq, old.typ)
+		case old.rev >= n.rev:
+			return fmt.Errorf("%w: %s/%d at %d, after %d", errBrokeDense, s, n.seq, n.rev, old.rev)
+		case n.key != "" && old.key == n.key:
+			return fmt.Errorf("%w: key %s of %s is %d and %d", errBrokeOnce, n.key, s, old.seq, n.seq)
+		}
+	}
+	s.events = append(s.events, n)
+	return nil
+}
+
+// remove notes a deletion whose first revision is rev.
+func (m *model) remove(s *stream, rev uint64) {
+	s.deleted = true
+	for i, e := range s.events {
+		e.gone = rev + uint64(i)
+		m.history = append(m.history, happened{e.gone, e, true})
+	}
+}
+
+// check reads the whole log and compares it with the model.
+func (d *Driver) check() error {
+	if d.fatal.Load() != nil {
+		return nil // until it is opened again
+	}
+	for _, s := range d.model.streams {
+		if err := d.checkStream(s); err != nil {
+			return err
+		}
+	}
+	if err := d.checkSessions(); err != nil {
+		return err
+	}
+	for name, r := range d.readers {
+		if err := r.check(&d.model); err != nil {
+			return fmt.Errorf("reader %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) checkStream(s *stream) error {
+	ctx := context.Background()
+	var got []*v1alpha1.ExecutionEvent
+	for after := int64(0); ; {
+		p, err := d.log.TaskPage(ctx, s.Stream, after, 3, nil)
+		switch {
+		case s.deleted && (errors.Is(err, eventlog.ErrDeleted) || err == nil && p.Latest == 0):
+			return nil
+		case s.deleted:
+			return fmt.Errorf("%w: %s is deleted but reads %v", errBrokeDurable, s, err)
+		case err != nil:
+			return err
+		}
+		got = append(got, p.Events...)
+		if after = p.Next; len(p.Events) == 0 || after >= p.Latest {
+			break
+		}
+	}
+	if len(got) != len(s.events) {
+		return fmt.Errorf("%w: %s has %d events, %d were acknowledged", errBrokeDurable, s, len(got), len(s.events))
+	}
+	return d.model.add(s.Stream, got)
+}
+
+// checkSessions reads every timeline. A cursor means the same event for ever.
+func (d *Driver) checkSessions() error {
+	ever, want := map[[2]string]int64{}, map[[2]string]int{}
+	for _, h := range d.model.history {
+		if h.event.session == "" || h.deleted {
+			continue
+		}
+		k := [2]string{h.event.stream.Namespace, h.event.session}
+		ever[k]++
+		if h.event.gone == 0 {
+			want[k]++
+		}
+	}
+	for k, n := range ever {
+		if err := d.checkSession(k, n, want[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSession checks a session that ever had so many events and now has want.
+func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
+	known := d.model.cursors[k[0]+"/"+k[1]]
+	if known == nil {
+		known = map[int64]string{}
+		d.model.cursors[k[0]+"/"+k[1]] = known
+	}
+	count, last := 0, uint64(0)
+	for after := int64(0); ; {
+		p, err := d.log.SessionPage(context.Background(), k[0], k[1], after, 4)
+		if err != nil {
+			return err
+		}
+		if p.Latest != ever {
+			return fmt.Errorf("%w: %s is at cursor %d after %d events", errBrokeSessionOrder, k, p.Latest, ever)
+		}
+		for _, e := range p.Events {
+			rev, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
+			if err != nil || rev <= last || e.Seq <= after {
+				return fmt.Errorf("%w: %s cursor %d at %s after %d", errBrokeSessionOrder, k, e.Seq, e.ResourceVersion, last)
+			}
+			last, after = rev, e.Seq
+			if was, ok := known[e.Seq]; ok && was != string(e.UID) {
+				return fmt.Errorf("%w: %s cursor %d was another event", errBrokeSessionOrder, k, e.Seq)
+			}
+			known[e.Seq] = string(e.UID)
+			count++
+		}
+		if after = p.Next; after >= p.Latest {
+			break
+		}
+	}
+	if count != want {
+		return fmt.Errorf("%w: session %s has %d events, want %d", errBrokeDurable, k, count, want)
+	}
+	return nil
+}
+
+// visible reports whether an event belongs to the state at rev.
+func (e *stored) visible(rev uint64) bool { return e.rev <= rev && (e.gone == 0 || e.gone > rev) }
+
+// matches reports whether a query selects the event.
+func (e *stored) matches(q *eventlog.Query) bool {
+	return (q.Namespace == "" || q.Namespace == e.stream.Namespace) &&
+		(q.Task == "" || q.Task == e.stream.Task) &&
+		(q.Session == "" || q.Session == e.session) &&
+		(len(q.Types) == 0 || slices.Contains(q.Types, e.typ)) &&
+		(len(q.Severity) == 0 || slices.Contains(q.Severity, e.sev)) &&
+		(q.Name == "" || q.Name == event.Name(e.stream.Task, e.seq))
+}
