@@ -37,6 +37,8 @@ const (
 	DefaultMaxIterations = 10
 	// CoordinationMaxIterations is for agents that coordinate others.
 	CoordinationMaxIterations = 50
+	// AutonomousMaxIterations is for agents that work in iterations of their own.
+	AutonomousMaxIterations = 100
 	// DefaultMaxTokens is the output limit of one model call.
 	DefaultMaxTokens = 4096
 

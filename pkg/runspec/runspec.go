@@ -35,6 +35,26 @@ const (
 	EnvHostCommands = "PLATFORM_ALLOW_HOST_COMMANDS"
 )
 
+// Environment variables that are the operator's: an executor always sets them,
+// to its own value or to nothing, so that a task cannot. See OperatorEnv.
+const (
+	// EnvWebFetchAllow lists host:port, separated by commas, that web_fetch may
+	// reach although they are private.
+	EnvWebFetchAllow = "PLATFORM_WEB_FETCH_ALLOW"
+	// EnvSearchURL is the search service behind web_search, empty for none.
+	EnvSearchURL = "SEARCH_API_URL"
+	// EnvCodeCPUSeconds, EnvCodeMemoryKB and EnvCodeMaxProcesses limit each
+	// process of code_exec; empty means 60 s, 4 GiB and 1,024.
+	EnvCodeCPUSeconds   = "PLATFORM_CODE_EXEC_LOCAL_CPU_SECONDS"
+	EnvCodeMemoryKB     = "PLATFORM_CODE_EXEC_LOCAL_MEMORY_KB"
+	EnvCodeMaxProcesses = "PLATFORM_CODE_EXEC_LOCAL_MAX_PROCESSES"
+)
+
+// OperatorEnv returns the names of the operator's variables.
+func OperatorEnv() []string {
+	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses}
+}
+
 // CredentialsStdin as value of EnvCredentials: one JSON document on standard
 // input, so that no secret is in the environment, in a file or in an argument.
 const CredentialsStdin = "stdin"

@@ -28,7 +28,7 @@ func setup(t *testing.T) (c *tool.Catalogue, work, temp, outside string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err = tool.NewCatalogue(Read(roots), Write(roots))
+	c, err = tool.NewCatalogue(Read(roots), Write(roots, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,14 @@ const (
 	modeAppend = "append"
 )
 
-// Write returns the tool file_write.
-func Write(roots *Roots) tool.Tool {
-	return tool.New("file_write", "Write a text file in the working folder or the temporary folder.",
+// Write returns the tool file_write. Files in artifactsDir outlive the run,
+// which the model is told; empty when there is no such folder.
+func Write(roots *Roots, artifactsDir string) tool.Tool {
+	description := "Write a text file in the working folder or the temporary folder."
+	if artifactsDir != "" {
+		description += " Files in " + artifactsDir + " are kept as artifacts of the task."
+	}
+	return tool.New("file_write", description,
 		func(_ context.Context, a WriteArguments) (any, error) { return roots.write(a) })
 }
 

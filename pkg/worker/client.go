@@ -1,0 +1,136 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+const (
+	// requestTimeout ends one request to the API.
+	requestTimeout = 60 * time.Second
+	// startPatience is how long the API may be away when the worker starts: a
+	// server that restarts is back in seconds, a cluster's in a few minutes.
+	startPatience = 3 * time.Minute
+)
+
+// api is the worker's way to the API server.
+type api struct {
+	versioned.Interface
+	// core serves ConfigMaps; a whole Kubernetes clientset would be a hundred kinds too much.
+	core  rest.Interface
+	clock clock.Clock
+}
+
+func newAPI(c *Config, clk clock.Clock) (*api, error) {
+	config := &rest.Config{
+		Host:            c.ServerURL,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile},
+		UserAgent:       "platform-worker/" + version.Version(),
+		Timeout:         requestTimeout,
+		// One worker cannot overload a server; waiting in the client would delay events.
+		QPS: -1,
+	}
+	if c.TokenPath != "" {
+		// Re-read by client-go as the token rotates.
+		config.BearerTokenFile = c.TokenPath
+	} else {
+		config.BearerToken = c.Credentials.Token
+	}
+	// A proxy from the environment has no business between worker and server.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	clientset, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	core, err := coreClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	return &api{Interface: clientset, core: core, clock: clk}, nil
+}
+
+func coreClient(base *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	config := rest.CopyConfig(base)
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// configMap reads one ConfigMap.
+func (a *api) configMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	m := &corev1.ConfigMap{}
+	return m, a.core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(m)
+}
+
+// temporary reports whether an error of the API may go away by itself: the
+// server is restarting, overloaded or does not know us yet.
+func temporary(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		// No answer from the server at all, unless it is our own context.
+		return !errors.Is(err, context.Canceled)
+	}
+	switch code := status.Status().Code; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
+		return true
+	// The authenticator may not have seen the token's task yet, or is reloading.
+	case code == http.StatusUnauthorized:
+		return true
+	default:
+		return false
+	}
+}
+
+// patiently repeats an operation while it fails temporarily, with pauses from
+// 200 ms to 5 s, for at most the given time.
+func patiently(ctx context.Context, c clock.Clock, patience time.Duration, do func(context.Context) error) error {
+	deadline := c.Now().Add(patience)
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := do(ctx)
+		if err == nil || !temporary(err) || ctx.Err() != nil || c.Now().Add(pause).After(deadline) {
+			return err
+		}
+		if !sleep(ctx, c, pause) {
+			return err
+		}
+	}
+}
+
+// sleep waits, and reports false when ctx ended first.
+func sleep(ctx context.Context, c clock.Clock, d time.Duration) bool {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

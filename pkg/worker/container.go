@@ -1,0 +1,134 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool/exec"
+)
+
+const (
+	// commandGrace is the time a command has between SIGTERM and SIGKILL. It is
+	// shorter than an executor's own, so that the worker can still report.
+	commandGrace = 3 * time.Second
+	// maxOutput is how much of a command's output becomes the result: its end (D2 §3.1).
+	maxOutput = 5 << 20
+)
+
+// runContainer runs a task of type container as a command of this host.
+func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, error) {
+	if !w.config.HostCommands {
+		return done{}, fail(ReasonHostCommandsNotAllowed,
+			"tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)")
+	}
+	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
+	if len(t.Spec.Command) == 0 {
+		return done{}, fail(ReasonCommandNotRun, "spec.command is required where tasks run as commands of the host: there is no image to take it from")
+	}
+	if t.Spec.Image != "" {
+		w.log.line("image %s is not used: the task runs as a command of the host", t.Spec.Image)
+	}
+	env, err := w.commandEnv(t)
+	if err != nil {
+		return done{}, err
+	}
+	output := &tail{limit: maxOutput}
+	outcome, err := exec.Run(ctx, exec.Command{
+		Args: args, Dir: w.config.WorkDir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
+		Stdout: fanOut{w.log, output}, Stderr: w.log,
+	})
+	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
+	if outcome.Signal != "" {
+		content["signal"] = outcome.Signal
+	}
+	d := done{text: output.text(), content: content}
+	switch {
+	case ctx.Err() != nil:
+		return d, fail(ReasonStopped, "the command was stopped")
+	case errors.Is(err, exec.ErrNotFound):
+		return d, fail(ReasonCommandNotRun, "%s: not found", args[0])
+	case err != nil:
+		return d, fail(ReasonCommandNotRun, "%s: %w", args[0], err)
+	case outcome.Signal != "":
+		return d, fail(ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
+	case outcome.ExitCode != 0:
+		return d, fail(ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
+	}
+	return d, nil
+}
+
+// commandEnv is the environment of a command: what every program needs, the
+// task's own variables, and where the run is. Values that an executor has
+// resolved are in the worker's environment.
+func (w *worker) commandEnv(t *v1alpha1.Task) ([]string, error) {
+	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir}
+	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
+		if v := w.config.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	for _, v := range t.Spec.Env {
+		value := w.config.Getenv(v.Name)
+		switch {
+		case value == "" && v.ValueFrom != nil:
+			return nil, fail(ReasonCommandNotRun, "spec.env: the value of %s comes from elsewhere, which is not possible for commands of the host", v.Name)
+		case value == "":
+			value = v.Value
+		}
+		env = append(env, v.Name+"="+value)
+	}
+	// Later ones win: the platform's own names are not the task's to set.
+	env = append(env, w.runEnv()...)
+	return append(env, "PWD="+w.config.WorkDir), nil
+}
+
+// fanOut writes to the log and to the result.
+type fanOut struct {
+	log    *taskLog
+	result *tail
+}
+
+func (f fanOut) Write(p []byte) (int, error) {
+	_, _ = f.log.Write(p)
+	return f.result.Write(p)
+}
+
+// tail keeps the last limit bytes.
+type tail struct {
+	limit int
+	mu    sync.Mutex
+	b     []byte
+	total int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.total += len(p)
+	t.b = append(t.b, p...)
+	// Twice the limit, so that bytes are moved once for each that is kept.
+	if len(t.b) > 2*t.limit {
+		t.b = append(t.b[:0], t.b[len(t.b)-t.limit:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.b[max(0, len(t.b)-t.limit):])
+}
+
+func (t *tail) size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return min(t.total, t.limit)
+}

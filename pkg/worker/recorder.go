@@ -1,0 +1,187 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+)
+
+// recorder appends the run's events to the task's stream, and tells of each
+// in the task's log. The n-th event of an attempt has the same
+// de-duplication key however often it is sent.
+type recorder struct {
+	prefix string
+	secret *secrets
+	log    *taskLog
+	out    outbox[*v1alpha1.ExecutionEvent]
+
+	// mu keeps the order of keys and queue the same.
+	mu sync.Mutex
+	n  int
+}
+
+var _ agentloop.Recorder = (*recorder)(nil)
+
+func newRecorder(c *Config, a *api, s *secrets, log *taskLog) *recorder {
+	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), secret: s, log: log}
+	r.out = outbox[*v1alpha1.ExecutionEvent]{
+		name: "events", size: sizeOfEvent, clock: a.clock,
+		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
+			list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, 0, len(batch))}
+			for _, e := range batch {
+				list.Items = append(list.Items, *e)
+			}
+			_, err := a.CoreV1alpha1().Tasks(c.TaskNamespace).AppendEvents(ctx, c.TaskName, list, metav1.CreateOptions{})
+			return err
+		},
+	}
+	return r
+}
+
+// Record cleans an event and queues it.
+func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
+	e.Summary, e.ContentText = r.secret.scrub(e.Summary), r.secret.scrub(e.ContentText)
+	if e.Content != nil {
+		e.Content.Raw = []byte(r.secret.scrub(string(e.Content.Raw)))
+	}
+	event.Sanitize(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)
+	r.out.add(e)
+	r.log.event(e)
+}
+
+func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
+}
+
+// secrets are the values that must not leave the worker, beside what
+// redaction recognises by shape.
+type secrets struct{ values []string }
+
+// minSecret is the shortest value that is searched for. A shorter one would
+// turn up everywhere.
+const minSecret = 6
+
+func secretsOf(c *Config) *secrets {
+	s := &secrets{}
+	add := func(v string) {
+		if len(v) >= minSecret {
+			s.values = append(s.values, v)
+		}
+	}
+	add(c.Credentials.Token)
+	add(c.Credentials.SearchKey)
+	for _, keys := range []map[string]string{c.Credentials.ProviderKeys, c.Credentials.ToolKeys} {
+		for _, v := range keys {
+			add(v)
+		}
+	}
+	return s
+}
+
+func (s *secrets) scrub(text string) string {
+	for _, v := range s.values {
+		text = strings.ReplaceAll(text, v, "[REDACTED]")
+	}
+	return text
+}
+
+// logWindow is how long a line of the log waits for others.
+const logWindow = 300 * time.Millisecond
+
+// maxLine bounds a line of the log, in bytes; longer ones are broken.
+const maxLine = 32 << 10
+
+// taskLog is the task's log: the output of commands, and a line for each event.
+type taskLog struct {
+	secret *secrets
+	redact func(string) (string, bool)
+	out    outbox[string]
+
+	// mu guards partial, the line that is not ended yet.
+	mu      sync.Mutex
+	partial []byte
+	clock   clock.Clock
+}
+
+func newTaskLog(c *Config, a *api, s *secrets, redact func(string) (string, bool)) *taskLog {
+	l := &taskLog{secret: s, redact: redact, clock: a.clock}
+	l.out = outbox[string]{
+		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: a.clock,
+		send: func(ctx context.Context, batch []string) error {
+			return a.postBytes(ctx, c, "text/plain", []byte(strings.Join(batch, "")), "log")
+		},
+	}
+	return l
+}
+
+// Write adds output of a command. Whole lines are cleaned and queued.
+func (l *taskLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range p {
+		l.partial = append(l.partial, b)
+		if b == '\n' || len(l.partial) >= maxLine {
+			l.flushLine()
+		}
+	}
+	return len(p), nil
+}
+
+// flushLine queues the line so far. The caller holds mu.
+func (l *taskLog) flushLine() {
+	if len(l.partial) == 0 {
+		return
+	}
+	line, ended := strings.CutSuffix(strings.ToValidUTF8(string(l.partial), "\uFFFD"), "\n")
+	l.partial = l.partial[:0]
+	clean, _ := l.redact(l.secret.scrub(line))
+	if ended {
+		clean += "\n"
+	}
+	l.out.add(clean)
+}
+
+// line adds a line of the worker's own.
+func (l *taskLog) line(format string, args ...any) {
+	text := l.clock.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
+	_, _ = l.Write([]byte(strings.ReplaceAll(text, "\n", " ") + "\n"))
+}
+
+// event adds a line for an event, and the text of a model's message.
+func (l *taskLog) event(e *v1alpha1.ExecutionEvent) {
+	text := e.Summary
+	if e.Type == v1alpha1.EventModelMessage {
+		text = e.ContentText
+	}
+	if text != "" {
+		l.line("%s: %s", e.Type, text)
+	}
+}
+
+func (l *taskLog) close(patience time.Duration) int {
+	l.mu.Lock()
+	l.flushLine()
+	l.mu.Unlock()
+	return l.out.close(patience)
+}
