@@ -232,6 +232,9 @@ func (r *run) environ(spec executor.Run) []string {
 			env[name] = v
 		}
 	}
+	for _, name := range runspec.OperatorEnv() {
+		env[name] = os.Getenv(name) // also when empty: a task may not set them
+	}
 	work := filepath.Join(r.dir, workName)
 	for k, v := range map[string]string{
 		"HOME": work, "PWD": work, "TMPDIR": filepath.Join(r.dir, tmpName),
