@@ -19,15 +19,18 @@ import (
 )
 
 func main() {
-	ctx := genericapiserver.SetupSignalContext()
 	o := standalone.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	cmd := &cobra.Command{
-		Use:     "platform-standalone",
-		Short:   "Run the platform on this machine",
-		Version: version.Version(),
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return standalone.Run(ctx, *o) },
+		Use: "platform-standalone", Short: "Run the platform on this machine", Version: version.Version(), Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("v") {
+				if err := standalone.QuietLogs(); err != nil {
+					return err
+				}
+			}
+			return standalone.Run(genericapiserver.SetupSignalContext(), *o)
+		},
 	}
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

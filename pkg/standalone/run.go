@@ -45,10 +45,15 @@ func (o *Options) serve(ctx context.Context, st *store, began time.Time) error {
 	// The server outlives ctx by the time that the controllers take to stop.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
+	interrupt := context.AfterFunc(ctx, stopServing)
 	a, err := o.assemble(serving, st)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
+	interrupt()
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var parts sync.WaitGroup
