@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Copyright The Platform Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Fails, with the difference, if generated code is not what the generators
+# write from the API types, or if a module was changed after its download.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cd "$root"
+
+mkdir -p "$copy/hack" "$copy/pkg/apis"
+cp go.mod go.sum "$copy/"
+cp hack/boilerplate.go.txt "$copy/hack/"
+cp -R pkg/apis "$copy/pkg/"
+hack/update-codegen.sh "$copy"
+
+stale=0
+for dir in pkg/apis pkg/generated; do
+	diff -ruN "$dir" "$copy/$dir" || stale=1
+done
+if [ "$stale" = 1 ]; then
+	echo "generated code is stale: run make generate and commit the result" >&2
+	exit 1
+fi
+go mod verify >/dev/null
+echo "generated code is current"

@@ -1,0 +1,311 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package blob stores what tasks leave beside events: a result, a log and
+// files. It holds bytes by the UID of their owner; who may read and write them
+// is not its matter.
+//
+// Keys, with numbers big-endian so that keys sort by them:
+//
+//	b uid 0 f name 0            -> size(8) created(8, Unix microseconds) content type
+//	b uid 0 g name 0 piece(4)   -> up to 256 KiB of the file
+//	b uid 0 l offset(8)         -> up to 256 KiB of the log
+//
+// A file is written and replaced in one synced batch, so it is there as a whole
+// or not at all. All keys of an owner are one range, which is how they leave.
+// Blobs take no revision: they are not watched.
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+const (
+	space      = 'b'
+	kindFile   = 'f'
+	kindPiece  = 'g'
+	kindLog    = 'l'
+	pieceSize  = 256 << 10
+	readSize   = 1 << 20
+	headerSize = 16
+)
+
+// ErrName refuses an owner or a file name that cannot be part of a key: an
+// empty one, or one with a zero byte.
+var ErrName = errors.New("blob: bad name")
+
+// CorruptError tells of a record that this package did not write, or not whole.
+type CorruptError struct {
+	Key []byte
+}
+
+// Error names the key.
+func (e *CorruptError) Error() string { return fmt.Sprintf("blob: corrupt record %q", e.Key) }
+
+// File tells of one file.
+type File struct {
+	Name string
+	// ContentType is the media type.
+	ContentType string
+	// Size is the length in bytes.
+	Size int64
+	// CreatedAt is when it was last written, to the microsecond.
+	CreatedAt time.Time
+}
+
+// Store is the blobs of an engine.
+type Store struct {
+	engine *engine.Engine
+	mu     sync.Mutex // guards owners; never held while an owner's lock is taken
+	owners map[types.UID]*owner
+}
+
+// owner serializes the writes of one owner. Its lock is held for writing until
+// a write is durable, so a reader never sees what a crash could take back.
+type owner struct {
+	sync.RWMutex
+	users int // guarded by Store.mu
+}
+
+// New returns the blobs of e.
+func New(e *engine.Engine) *Store {
+	return &Store{engine: e, owners: map[types.UID]*owner{}}
+}
+
+// hold gives the lock of an owner, which done gives back.
+func (s *Store) hold(uid types.UID) (o *owner, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o = s.owners[uid]
+	if o == nil {
+		o = &owner{}
+		s.owners[uid] = o
+	}
+	o.users++
+	return o, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if o.users--; o.users == 0 {
+			delete(s.owners, uid)
+		}
+	}
+}
+
+func bad(name string) bool { return name == "" || strings.ContainsRune(name, 0) }
+
+func ownerPrefix(uid types.UID, kind ...byte) []byte {
+	k := make([]byte, 0, len(uid)+len(kind)+2)
+	k = append(append(append(k, space), uid...), 0)
+	return append(k, kind...)
+}
+
+func fileKey(uid types.UID, kind byte, name string) []byte {
+	return append(append(ownerPrefix(uid, kind), name...), 0)
+}
+
+// after is the first key behind all keys that start with prefix.
+func after(prefix []byte) []byte {
+	k := bytes.Clone(prefix)
+	k[len(k)-1]++ // never 0xff: prefixes end with 0, 1 or a kind
+	return k
+}
+
+// write applies one synced batch.
+func (s *Store) write(ctx context.Context, fill func(*engine.Batch) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b, err := s.engine.NewBatch()
+	if err != nil {
+		return err
+	}
+	if err := fill(b); err != nil {
+		b.Discard()
+		return err
+	}
+	return s.engine.Apply(b, engine.Sync)
+}
+
+// PutFile stores a file, in the place of one of the same name. f.Size is not
+// looked at. It returns when the file is durable.
+func (s *Store) PutFile(ctx context.Context, uid types.UID, f File, data []byte) error {
+	if bad(string(uid)) || bad(f.Name) {
+		return fmt.Errorf("put file: %w", ErrName)
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.Lock()
+	defer o.Unlock()
+	err := s.write(ctx, func(b *engine.Batch) error {
+		header := binary.BigEndian.AppendUint64(make([]byte, 0, headerSize+len(f.ContentType)), uint64(len(data)))
+		header = binary.BigEndian.AppendUint64(header, uint64(f.CreatedAt.UnixMicro()))
+		if err := b.Set(fileKey(uid, kindFile, f.Name), append(header, f.ContentType...)); err != nil {
+			return err
+		}
+		pieces := fileKey(uid, kindPiece, f.Name)
+		if err := b.DeleteRange(pieces, after(pieces)); err != nil {
+			return err
+		}
+		for i, rest := uint32(0), data; len(rest) > 0; i++ {
+			n := min(len(rest), pieceSize)
+			if err := b.Set(binary.BigEndian.AppendUint32(bytes.Clone(pieces), i), rest[:n]); err != nil {
+				return err
+			}
+			rest = rest[n:]
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("put file: %w", err)
+	}
+	return nil
+}
+
+// File reads a file; ok is false when there is none.
+func (s *Store) File(_ context.Context, uid types.UID, name string) (f File, data []byte, ok bool, err error) {
+	if bad(string(uid)) || bad(name) {
+		return File{}, nil, false, nil
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.RLock()
+	defer o.RUnlock()
+	key := fileKey(uid, kindFile, name)
+	header, ok, err := s.engine.Get(key)
+	if err != nil || !ok {
+		return File{}, nil, false, err
+	}
+	f, err = decode(key, name, header)
+	if err != nil {
+		return File{}, nil, false, err
+	}
+	data, err = s.pieces(fileKey(uid, kindPiece, name), f.Size)
+	if err == nil && int64(len(data)) != f.Size {
+		err = &CorruptError{key}
+	}
+	return f, data, err == nil, err
+}
+
+func (s *Store) pieces(prefix []byte, size int64) (data []byte, err error) {
+	it, err := s.engine.NewIter(prefix, after(prefix))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	data = make([]byte, 0, size)
+	for ok := it.First(); ok; ok = it.Next() {
+		data = append(data, it.Value()...)
+	}
+	return data, nil
+}
+
+func decode(key []byte, name string, header []byte) (File, error) {
+	if len(header) < headerSize {
+		return File{}, &CorruptError{bytes.Clone(key)}
+	}
+	size := binary.BigEndian.Uint64(header)
+	if size > math.MaxInt32 {
+		return File{}, &CorruptError{bytes.Clone(key)}
+	}
+	return File{
+		Name:        name,
+		ContentType: string(header[headerSize:]),
+		Size:        int64(size),
+		CreatedAt:   time.UnixMicro(int64(binary.BigEndian.Uint64(header[8:]))).UTC(),
+	}, nil
+}
+
+// Files tells of all files of an owner, by name.
+func (s *Store) Files(_ context.Context, uid types.UID) (files []File, err error) {
+	if bad(string(uid)) {
+		return nil, nil
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.RLock()
+	defer o.RUnlock()
+	prefix := ownerPrefix(uid, kindFile)
+	it, err := s.engine.NewIter(prefix, after(prefix))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		name, found := bytes.CutSuffix(it.Key()[len(prefix):], []byte{0})
+		if !found {
+			return nil, &CorruptError{bytes.Clone(it.Key())}
+		}
+		f, err := decode(it.Key(), string(name), it.Value())
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Delete removes everything of an owner. Nothing there is no error.
+func (s *Store) Delete(ctx context.Context, uid types.UID) error {
+	if bad(string(uid)) {
+		return fmt.Errorf("delete: %w", ErrName)
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.Lock()
+	defer o.Unlock()
+	prefix := ownerPrefix(uid)
+	err := s.write(ctx, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
+	if err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	return nil
+}
+
+// Owners calls f with each owner that has something, in order, until f fails.
+// What is written or removed meanwhile may be told of or not. Nothing is locked
+// while f runs.
+func (s *Store) Owners(ctx context.Context, f func(types.UID) error) error {
+	next := []byte{space}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		uid, err := s.ownerFrom(next)
+		if err != nil || uid == "" {
+			return err
+		}
+		if err := f(uid); err != nil {
+			return err
+		}
+		next = after(ownerPrefix(uid))
+	}
+}
+
+// ownerFrom returns the first owner with a key at or behind from; "" for none.
+func (s *Store) ownerFrom(from []byte) (uid types.UID, err error) {
+	it, err := s.engine.NewIter(from, []byte{space + 1})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.First() {
+		return "", nil
+	}
+	name, _, ok := bytes.Cut(it.Key()[1:], []byte{0})
+	if !ok {
+		return "", &CorruptError{bytes.Clone(it.Key())}
+	}
+	return types.UID(name), nil
+}

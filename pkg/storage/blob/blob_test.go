@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package blob_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+func open(t *testing.T, dir string) *blob.Store {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return blob.New(e)
+}
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>10)
+	}
+	return b
+}
+
+func TestFiles(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	at := time.UnixMicro(1_700_000_000_123_456).UTC()
+	put := func(uid types.UID, name, typ string, data []byte) {
+		t.Helper()
+		if err := s.PutFile(ctx, uid, blob.File{Name: name, ContentType: typ, CreatedAt: at}, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("u1", "b.txt", "text/plain", []byte("old and longer"))
+	put("u1", "b.txt", "text/markdown", []byte("new"))
+	put("u1", "a", "", nil)
+	put("u1", "b.txt.more", "", pattern(3<<20+5))
+	put("u1x", "other", "", []byte("x"))
+	for name, want := range map[string][]byte{"b.txt": []byte("new"), "a": {}, "b.txt.more": pattern(3<<20 + 5)} {
+		f, data, ok, err := s.File(ctx, "u1", name)
+		if err != nil || !ok || !bytes.Equal(data, want) || f.Size != int64(len(want)) {
+			t.Errorf("%s: %+v, %d bytes, %v, %v", name, f, len(data), ok, err)
+		}
+	}
+	list, err := s.Files(ctx, "u1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]blob.File{
+		{Name: "a", CreatedAt: at},
+		{Name: "b.txt", ContentType: "text/markdown", Size: 3, CreatedAt: at},
+		{Name: "b.txt.more", Size: 3<<20 + 5, CreatedAt: at},
+	}, list); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
+	}
+	for _, name := range []string{"b", "b.tx", "absent", "", "a\x00"} {
+		if _, _, ok, err := s.File(ctx, "u1", name); ok || err != nil {
+			t.Errorf("file %q: %v, %v", name, ok, err)
+		}
+	}
+	if err := s.PutFile(ctx, "u1", blob.File{Name: "a\x00b"}, nil); !errors.Is(err, blob.ErrName) {
+		t.Errorf("put of a bad name: %v", err)
+	}
+}
+
+func TestLogReadsBackFromEveryOffset(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	whole := pattern(2<<20 + 300<<10)
+	for rest, n := whole, 1; len(rest) > 0; n = n*3 + 1 {
+		n = min(n, len(rest))
+		if err := s.AppendLog(ctx, "u", rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	for _, from := range []int64{0, 1, 4, 255 << 10, 1<<20 + 17, int64(len(whole)) - 1, int64(len(whole)), int64(len(whole)) + 9} {
+		var got []byte
+		for {
+			b, err := s.ReadLog(ctx, "u", from+int64(len(got)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(b) == 0 {
+				break
+			}
+			got = append(got, b...)
+		}
+		if want := whole[min(from, int64(len(whole))):]; !bytes.Equal(got, want) {
+			t.Errorf("from %d: %d bytes, want %d", from, len(got), len(want))
+		}
+	}
+}
+
+func TestConcurrentAppendsAreWhole(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if err := s.AppendLog(ctx, "u", fmt.Appendf(nil, "%d%d%d%d\n", i, i, i, i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	log, err := s.ReadLog(ctx, "u", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(string(log))
+	if len(lines) != 8 {
+		t.Fatalf("log: %q", log)
+	}
+	for _, l := range lines {
+		if l != strings.Repeat(l[:1], 4) {
+			t.Errorf("torn line %q", l)
+		}
+	}
+}
+
+func TestDeleteTakesOneOwnerAndStaysAfterReopen(t *testing.T) {
+	dir := t.TempDir()
+	ctx := t.Context()
+	e, err := engine.Open(ctx, engine.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := blob.New(e)
+	for _, uid := range []types.UID{"a", "ab", "b"} {
+		if err := errors.Join(s.AppendLog(ctx, uid, []byte("log of "+uid)), s.PutFile(ctx, uid, blob.File{Name: "f"}, []byte(uid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Delete(ctx, "a"), s.Delete(ctx, "never"), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	var owners []types.UID
+	if err := s.Owners(ctx, func(uid types.UID) error { owners = append(owners, uid); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]types.UID{"ab", "b"}, owners); d != "" {
+		t.Errorf("owners (-want +got):\n%s", d)
+	}
+	if log, err := s.ReadLog(ctx, "a", 0); err != nil || len(log) > 0 {
+		t.Errorf("log of a: %q, %v", log, err)
+	}
+	if log, err := s.ReadLog(ctx, "ab", 4); err != nil || string(log) != "of ab" {
+		t.Errorf("log of ab: %q, %v", log, err)
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+func logKey(uid types.UID, offset int64) []byte {
+	return binary.BigEndian.AppendUint64(ownerPrefix(uid, kindLog), uint64(offset))
+}
+
+// AppendLog adds data to the end of an owner's log, as a whole or not at all.
+// It returns when that is durable.
+func (s *Store) AppendLog(ctx context.Context, uid types.UID, data []byte) error {
+	if bad(string(uid)) {
+		return fmt.Errorf("append log: %w", ErrName)
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.Lock()
+	defer o.Unlock()
+	end, err := s.logEnd(uid)
+	if err == nil {
+		err = s.write(ctx, func(b *engine.Batch) error {
+			for rest := data; len(rest) > 0; {
+				n := min(len(rest), pieceSize)
+				if err := b.Set(logKey(uid, end), rest[:n]); err != nil {
+					return err
+				}
+				end, rest = end+int64(n), rest[n:]
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("append log: %w", err)
+	}
+	return nil
+}
+
+// logEnd returns the length of the log.
+func (s *Store) logEnd(uid types.UID) (end int64, err error) {
+	it, err := s.logIter(uid)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.Last() {
+		return 0, nil
+	}
+	offset, err := logOffset(it.Key())
+	return offset + int64(len(it.Value())), err
+}
+
+func (s *Store) logIter(uid types.UID) (*engine.Iter, error) {
+	prefix := ownerPrefix(uid, kindLog)
+	return s.engine.NewIter(prefix, after(prefix))
+}
+
+func logOffset(key []byte) (int64, error) {
+	if len(key) < 8 {
+		return 0, &CorruptError{bytes.Clone(key)}
+	}
+	return int64(binary.BigEndian.Uint64(key[len(key)-8:])), nil
+}
+
+// ReadLog reads an owner's log from offset on, about 1 MiB at most; nothing at
+// the end.
+func (s *Store) ReadLog(_ context.Context, uid types.UID, offset int64) (data []byte, err error) {
+	if bad(string(uid)) || offset < 0 {
+		return nil, nil
+	}
+	o, done := s.hold(uid)
+	defer done()
+	o.RLock()
+	defer o.RUnlock()
+	it, err := s.logIter(uid)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	// The piece that offset is in begins at or before it.
+	ok := it.SeekLT(logKey(uid, offset+1))
+	for ; ok && len(data) < readSize; ok = it.Next() {
+		at, err := logOffset(it.Key())
+		if err != nil {
+			return nil, err
+		}
+		v := it.Value()
+		switch skip := offset + int64(len(data)) - at; {
+		case skip < 0:
+			return nil, &CorruptError{bytes.Clone(it.Key())}
+		case skip < int64(len(v)):
+			data = append(data, v[skip:]...)
+		}
+	}
+	return data, nil
+}
