@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package core lists the resources of the group core.platform.ai.
+package core
+
+import (
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/registry/core/agent"
+	"github.com/platform-ai/platform/pkg/registry/core/executionevent"
+	"github.com/platform-ai/platform/pkg/registry/core/provider"
+	"github.com/platform-ai/platform/pkg/registry/core/session"
+	"github.com/platform-ai/platform/pkg/registry/core/skill"
+	"github.com/platform-ai/platform/pkg/registry/core/task"
+	"github.com/platform-ai/platform/pkg/registry/core/tool"
+	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Options are what the resources need beside the object store. All are
+// required, but ExecutionWorkspaces.
+type Options struct {
+	// Log keeps execution events.
+	Log *eventlog.Log
+	// Blobs keeps results, logs and artifacts of tasks.
+	Blobs *blob.Store
+	// Authorizer decides who may append controller-owned events: those who may
+	// create executionevents/controlled.
+	Authorizer authorizer.Authorizer
+	// Clock is the server's clock.
+	Clock clock.Clock
+	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
+	ExecutionWorkspaces bool
+}
+
+// All returns every resource of the group, in the order of discovery. The
+// result is for one server.
+func All(o Options) []resource.Resource {
+	tasks := task.New(task.Options{
+		Log: o.Log, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, ExecutionWorkspaces: o.ExecutionWorkspaces,
+	})
+	return []resource.Resource{
+		tasks,
+		agent.Definition(),
+		provider.Definition(),
+		tool.Definition(),
+		skill.Definition(),
+		session.Definition(),
+		executionevent.Definition(o.Log, tasks.Append),
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package executionevent
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Selectable fields beside metadata.name and metadata.namespace.
+const (
+	fieldTask     = "taskName"
+	fieldSession  = "sessionName"
+	fieldType     = "type"
+	fieldSeverity = "severity"
+)
+
+// query turns selectors into what the log has indexes for, and the rest into a
+// match of each event.
+func query(namespace string, o *internalversion.ListOptions) eventlog.Query {
+	q := eventlog.Query{Namespace: namespace}
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		narrow(&q, o.FieldSelector)
+	}
+	byField, byLabel := o.FieldSelector, o.LabelSelector
+	if byField != nil && exact(byField) {
+		byField = nil
+	}
+	if byLabel != nil && byLabel.Empty() {
+		byLabel = nil
+	}
+	if byField != nil || byLabel != nil {
+		q.Match = func(e *v1alpha1.ExecutionEvent) bool {
+			return (byField == nil || byField.Matches(fieldsOf(e))) && (byLabel == nil || byLabel.Matches(labels.Set(e.Labels)))
+		}
+	}
+	return q
+}
+
+// narrow takes each field that must have one value.
+func narrow(q *eventlog.Query, s fields.Selector) {
+	for _, f := range []struct {
+		path string
+		take func(string)
+	}{
+		{"metadata.name", func(v string) { q.Name = v }},
+		{"metadata.namespace", func(v string) {
+			if q.Namespace == "" {
+				q.Namespace = v
+			}
+		}},
+		{fieldTask, func(v string) { q.Task = v }},
+		{fieldSession, func(v string) { q.Session = v }},
+		{fieldType, func(v string) { q.Types = []v1alpha1.EventType{v1alpha1.EventType(v)} }},
+		{fieldSeverity, func(v string) { q.Severity = []v1alpha1.EventSeverity{v1alpha1.EventSeverity(v)} }},
+	} {
+		if v, ok := s.RequiresExactMatch(f.path); ok && v != "" {
+			f.take(v)
+		}
+	}
+}
+
+// exact reports whether narrow says all that the selector says: each field has
+// one nonempty value, and the namespace is left to Match.
+func exact(s fields.Selector) bool {
+	seen := map[string]bool{}
+	for _, r := range s.Requirements() {
+		if v, ok := s.RequiresExactMatch(r.Field); !ok || v == "" || r.Field == "metadata.namespace" || seen[r.Field] {
+			return false
+		}
+		seen[r.Field] = true
+	}
+	return true
+}
+
+func fieldsOf(e *v1alpha1.ExecutionEvent) fields.Set {
+	return fields.Set{
+		"metadata.name":      e.Name,
+		"metadata.namespace": e.Namespace,
+		fieldTask:            e.TaskName,
+		fieldSession:         e.SessionName,
+		fieldType:            string(e.Type),
+		fieldSeverity:        string(e.Severity),
+	}
+}

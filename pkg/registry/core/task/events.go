@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// createEvents appends one event, or a list of events as one commit.
+func (r *Resource) createEvents(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+	switch o := obj.(type) {
+	case *v1alpha1.ExecutionEvent:
+		stored, err := r.append(ctx, p.Object, []*v1alpha1.ExecutionEvent{o}, p.DryRun)
+		if err != nil {
+			return nil, err
+		}
+		return stored[0], nil
+	case *v1alpha1.ExecutionEventList:
+		events := make([]*v1alpha1.ExecutionEvent, len(o.Items))
+		for i := range o.Items {
+			events[i] = &o.Items[i]
+		}
+		stored, err := r.append(ctx, p.Object, events, p.DryRun)
+		if err != nil {
+			return nil, err
+		}
+		list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, len(stored))}
+		for i, e := range stored {
+			list.Items[i] = *e
+		}
+		return list, nil
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %T", obj))
+}
+
+// Append appends events to the stream of a task of the store, as a create on
+// its subresource events does. Errors are API errors.
+func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	t, err := r.get(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	return r.append(ctx, t, events, false)
+}
+
+func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+	if err := onlyOwnTask(ctx, t); err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, apierrors.NewBadRequest("items: at least one event is needed")
+	}
+	controlled := false
+	for i, e := range events {
+		if err := checkEvent(t, e); err != nil {
+			if len(events) > 1 {
+				return nil, prefixed(fmt.Sprintf("items[%d]: ", i), err)
+			}
+			return nil, err
+		}
+		controlled = controlled || event.ControllerOwned(e.Type)
+	}
+	if err := r.mayAppend(ctx, t, controlled); err != nil {
+		return nil, err
+	}
+	if dryRun {
+		return events, nil
+	}
+	stored, err := r.log.Append(ctx, stream(t), events)
+	switch {
+	case errors.Is(err, eventlog.ErrClosed):
+		return nil, closed(t)
+	case errors.Is(err, eventlog.ErrDeleted):
+		return nil, deleted(t)
+	case err != nil:
+		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	return stored, nil
+}
+
+// mayAppend decides by the task's state and the kind of the events. Only the
+// controller ends a task, so it may still write to one that is ending.
+func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, controlled bool) error {
+	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
+	if !controlled && !gone && !ended {
+		return nil
+	}
+	ok, err := r.controller(ctx, t.Namespace)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return nil
+	case controlled:
+		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name,
+			errors.New("terminal task and approval events must use controller-owned paths"))
+	case gone:
+		return deleted(t)
+	}
+	return closed(t)
+}
+
+// checkEvent checks what depends on the task; what an event may be is the log's to check.
+func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	if err := event.Validate(e); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if size(e) > event.MaxBodyBytes {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("an event must be at most %d bytes", event.MaxBodyBytes))
+	}
+	if e.TaskName != "" && e.TaskName != t.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("event: taskName %q: must be the task, %q", e.TaskName, t.Name))
+	}
+	if s := session(t); e.SessionName != "" && e.SessionName != s {
+		return apierrors.NewBadRequest(fmt.Sprintf("event: sessionName %q: must be the session of the task", e.SessionName))
+	}
+	return nil
+}
+
+// size is the length of an event's payload. The request that carried it was at
+// least as long.
+func size(e *v1alpha1.ExecutionEvent) int {
+	n := len(e.Summary) + len(e.ContentText)
+	if e.Content != nil {
+		n += len(e.Content.Raw)
+	}
+	return n
+}
+
+func stream(t *v1alpha1.Task) eventlog.Stream {
+	return eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t)}
+}
+
+func closed(t *v1alpha1.Task) error {
+	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended and its event stream is closed"))
+}
+
+func deleted(t *v1alpha1.Task) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    410,
+		Reason:  metav1.StatusReasonGone,
+		Message: fmt.Sprintf("task %q is being deleted", t.Name),
+		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "tasks", Name: t.Name, UID: t.UID},
+	}}
+}
+
+// prefixed puts the place before the message of an API error.
+func prefixed(place string, err error) error {
+	var s *apierrors.StatusError
+	if errors.As(err, &s) {
+		status := s.ErrStatus
+		status.Message = place + status.Message
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// started reports whether work was begun by the spec as it is. From then on
+// the spec is the record of what was asked.
+func started(s *v1alpha1.TaskStatus) bool {
+	return s.AgentExecutionBinding != nil || s.Attempts > 0 || s.StartTime != nil || s.Phase.Terminal()
+}
+
+// validateUpdate holds what cannot be changed, beside type, requestedBy and
+// transaction, which the tags of the type hold.
+func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validateIdentity(t, old)
+	if started(&old.Status) {
+		return append(errs, validateStarted(&t.Spec, &old.Spec, path)...)
+	}
+	if intent := effectiveIntent(&t.Spec); intent != effectiveIntent(&old.Spec) {
+		errs = append(errs, immutable(path.Child("workspace", "intent"), intent))
+	}
+	if old.Spec.Type != v1alpha1.TaskTypeAgent {
+		return errs
+	}
+	for _, f := range []struct {
+		name     string
+		new, old any
+	}{
+		{"prompt", t.Spec.Prompt, old.Spec.Prompt},
+		{"agentRef", t.Spec.AgentRef, old.Spec.AgentRef},
+		{"agentRuntime", t.Spec.AgentRuntime, old.Spec.AgentRuntime},
+		{"sessionRef", t.Spec.SessionRef, old.Spec.SessionRef},
+		{"workspace", t.Spec.Workspace, old.Spec.Workspace},
+		{"timeout", t.Spec.Timeout, old.Spec.Timeout},
+	} {
+		if !equality.Semantic.DeepEqual(f.new, f.old) {
+			errs = append(errs, immutable(path.Child(f.name), field.OmitValueType{}))
+		}
+	}
+	return errs
+}
+
+// validateStarted leaves only suspend to be changed: it stops the next
+// iteration of a running task.
+func validateStarted(spec, old *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	was := old.DeepCopy()
+	was.Suspend = spec.Suspend
+	// Reported by their tags.
+	was.Type, was.RequestedBy, was.Transaction = spec.Type, spec.RequestedBy, spec.Transaction
+	if equality.Semantic.DeepEqual(spec, was) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "the task has started: only suspend can be changed")}
+}
+
+func immutable(path *field.Path, value any) *field.Error {
+	return field.Invalid(path, value, apivalidation.FieldImmutableErrorMsg).WithOrigin("immutable")
+}
+
+// validateStatus refuses a terminal phase that is left again: everything that
+// follows the end of a task relies on it.
+func validateStatus(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
+	path := field.NewPath("status", "phase")
+	if old.Status.Phase.Terminal() && t.Status.Phase != old.Status.Phase {
+		return field.ErrorList{field.Invalid(path, t.Status.Phase, "a task that is "+string(old.Status.Phase)+" stays so")}
+	}
+	return nil
+}
