@@ -5,13 +5,22 @@ package host_test
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
@@ -145,4 +154,83 @@ func (s *server) bearer(token string) *rest.Config {
 func (s *server) client(c *rest.Config) kubernetes.Interface {
 	s.t.Helper()
 	return must(kubernetes.NewForConfig(c))(s.t)
+}
+
+func (s *server) dynamic(gvr schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	s.t.Helper()
+	return must(dynamic.NewForConfig(s.admin()))(s.t).Resource(gvr).Namespace(namespace)
+}
+
+// createTask makes a task, held by the given finalizers, and returns its UID.
+func (s *server) createTask(namespace, name string, finalizers ...string) types.UID {
+	s.t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "spec": map[string]any{"type": "ai"}}}
+	o.SetName(name)
+	o.SetFinalizers(finalizers)
+	made := must(s.dynamic(v1alpha1.SchemeGroupVersion.WithResource("tasks"), namespace).Create(s.t.Context(), o, metav1.CreateOptions{}))(s.t)
+	return made.GetUID()
+}
+
+// releaseTask takes the finalizers off a task.
+func (s *server) releaseTask(namespace, name string) {
+	s.t.Helper()
+	must(s.dynamic(v1alpha1.SchemeGroupVersion.WithResource("tasks"), namespace).Patch(s.t.Context(), name,
+		types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(s.t)
+}
+
+func (s *server) deleteTask(namespace, name string) {
+	s.t.Helper()
+	if err := s.dynamic(v1alpha1.SchemeGroupVersion.WithResource("tasks"), namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// left is everything in a namespace, of all listable resources of the server.
+func (s *server) left(namespace string) []string {
+	s.t.Helper()
+	lists := must(s.client(s.admin()).Discovery().ServerPreferredNamespacedResources())(s.t)
+	var out []string
+	for _, l := range lists {
+		gv := must(schema.ParseGroupVersion(l.GroupVersion))(s.t)
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			items := must(s.dynamic(gv.WithResource(r.Name), namespace).List(s.t.Context(), metav1.ListOptions{}))(s.t)
+			for _, i := range items.Items {
+				out = append(out, r.Name+"/"+i.GetName())
+			}
+		}
+	}
+	return out
+}
+
+// awaitNamespace waits until a namespace is as wanted.
+func (s *server) awaitNamespace(k kubernetes.Interface, name string, ok func(*corev1.Namespace) bool) {
+	s.t.Helper()
+	w := must(k.CoreV1().Namespaces().Watch(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}))(s.t)
+	defer w.Stop()
+	var last *corev1.Namespace
+	for {
+		select {
+		case e := <-w.ResultChan():
+			if ns, is := e.Object.(*corev1.Namespace); is {
+				if last = ns; ok(ns) {
+					return
+				}
+			}
+		case <-time.After(soon):
+			s.t.Fatalf("namespace %s is still %v", name, last)
+		}
+	}
+}
+
+// pool has the server's authority.
+func pool(t *testing.T, s *server) *x509.CertPool {
+	t.Helper()
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(s.host.PKI().CAPEM()) {
+		t.Fatal("no certificate")
+	}
+	return p
 }
