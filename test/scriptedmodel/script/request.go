@@ -115,6 +115,9 @@ func (r *Request) data() Data {
 		switch m.Role {
 		case "user":
 			d.Prompt = m.Text()
+			if words := strings.Fields(d.Prompt); len(words) > 0 {
+				d.LastWord = words[len(words)-1]
+			}
 		case "tool":
 			var v any = m.Text()
 			if decoded := any(nil); json.Unmarshal([]byte(m.Text()), &decoded) == nil {

@@ -130,6 +130,8 @@ type Fault struct {
 type Data struct {
 	// Prompt is the last user message.
 	Prompt string
+	// LastWord is the last word of Prompt, such as an address to use.
+	LastWord string
 	// Results holds the last result of each tool by name: decoded when it is
 	// JSON, text otherwise. Example: {{ .Results.code_exec.data.output }}
 	Results map[string]any
