@@ -1,0 +1,250 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// quickClock fires every timer at once, and notes what was waited for.
+type quickClock struct {
+	*clocktesting.FakeClock
+	mu    sync.Mutex
+	waits []time.Duration
+}
+
+func newQuickClock() *quickClock {
+	return &quickClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+}
+
+func (c *quickClock) NewTimer(d time.Duration) clock.Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = append(c.waits, d)
+	t := c.FakeClock.NewTimer(d)
+	c.Step(d)
+	return t
+}
+
+func status(code int) error {
+	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{Resource: "tasks"}, "t", "", 0, false)
+}
+
+// server is the other end of an outbox: it accepts batches, and fails as told.
+type server struct {
+	mu sync.Mutex
+	// fail decides about a batch before it is stored; after may fail although it was.
+	fail, after func(batch []string) error
+	got         []string
+	seen        map[string]bool
+	requests    int
+}
+
+func (s *server) send(_ context.Context, batch []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	if s.fail != nil {
+		if err := s.fail(batch); err != nil {
+			return err
+		}
+	}
+	for _, item := range batch {
+		// What the store does with a de-duplication key.
+		if !s.seen[item] {
+			s.seen[item] = true
+			s.got = append(s.got, item)
+		}
+	}
+	if s.after != nil {
+		return s.after(batch)
+	}
+	return nil
+}
+
+func newOutbox(t *testing.T, s *server, c clock.Clock) *outbox[string] {
+	t.Helper()
+	s.seen = map[string]bool{}
+	o := &outbox[string]{name: "test", send: s.send, size: func(x string) int { return len(x) }, clock: c}
+	o.start(t.Context())
+	return o
+}
+
+// TestOutboxKeepsOrder fails requests at random, before and after they are
+// stored: everything arrives once and in order.
+func TestOutboxKeepsOrder(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		flaky := func([]string) error {
+			switch r.IntN(4) {
+			case 0:
+				return errors.New("connection refused")
+			case 1:
+				return status(http.StatusServiceUnavailable)
+			default:
+				return nil
+			}
+		}
+		s := &server{fail: flaky, after: flaky}
+		o := newOutbox(t, s, &noWait{})
+		var want []string
+		for i := range 300 {
+			want = append(want, fmt.Sprint("item ", i))
+			o.add(want[i])
+		}
+		lost := o.close(time.Hour)
+		if lost != 0 || strings.Join(s.got, ",") != strings.Join(want, ",") {
+			t.Fatalf("seed %d: lost %d, got %d of %d", seed, lost, len(s.got), len(want))
+		}
+	}
+}
+
+// noWait is a clock whose short timers fire at once and whose long ones never do.
+type noWait struct{ clock.RealClock }
+
+func (c *noWait) NewTimer(d time.Duration) clock.Timer {
+	if d < time.Minute {
+		d = 0
+	}
+	return c.RealClock.NewTimer(d)
+}
+
+func TestOutboxBatches(t *testing.T) {
+	s := &server{}
+	release := make(chan struct{})
+	var sizes []int
+	s.fail = func(batch []string) error {
+		sizes = append(sizes, len(batch))
+		if len(sizes) == 1 {
+			<-release
+		}
+		return nil
+	}
+	o := newOutbox(t, s, &noWait{})
+	o.add("first")
+	// The others gather while the first request is under way, or go with it.
+	for i := range 250 {
+		o.add(fmt.Sprint(i))
+	}
+	close(release)
+	if lost := o.close(time.Hour); lost != 0 || len(s.got) != 251 || len(sizes) > 5 || sizes[len(sizes)-1] > maxBatchItems {
+		t.Errorf("lost %d, got %d in batches of %v", lost, len(s.got), sizes)
+	}
+}
+
+// TestOutboxDropsOnlyWhatIsUnfit: one bad item does not take others with it.
+func TestOutboxDropsOnlyWhatIsUnfit(t *testing.T) {
+	s := &server{fail: func(batch []string) error {
+		for _, item := range batch {
+			if item == "bad" {
+				return status(http.StatusRequestEntityTooLarge)
+			}
+		}
+		return nil
+	}}
+	o := newOutbox(t, s, &noWait{})
+	for _, item := range []string{"a", "b", "bad", "c"} {
+		o.add(item)
+	}
+	if lost := o.close(time.Hour); lost != 1 || strings.Join(s.got, "") != "abc" {
+		t.Errorf("lost %d, got %v", lost, s.got)
+	}
+}
+
+func TestOutboxStopsWhenTheStreamIsClosed(t *testing.T) {
+	s := &server{fail: func([]string) error { return apierrors.NewConflict(schema.GroupResource{}, "t", errors.New("closed")) }}
+	o := newOutbox(t, s, &noWait{})
+	o.add("a")
+	if lost := o.close(time.Hour); lost != 1 || s.requests != 1 {
+		t.Errorf("lost %d, %d requests", lost, s.requests)
+	}
+	o.add("b")
+	if o.lost != 2 {
+		t.Errorf("lost %d", o.lost)
+	}
+}
+
+// TestOutboxRunsOutOfPatience: an API that stays away does not hold the worker for ever.
+func TestOutboxRunsOutOfPatience(t *testing.T) {
+	s := &server{fail: func([]string) error { return errors.New("connection refused") }}
+	o := newOutbox(t, s, clock.RealClock{})
+	o.add("a")
+	o.add("b")
+	if lost := o.close(50 * time.Millisecond); lost != 2 || len(s.got) != 0 {
+		t.Errorf("lost %d, got %v", lost, s.got)
+	}
+}
+
+func TestOutboxQueueIsBounded(t *testing.T) {
+	release := make(chan struct{})
+	s := &server{fail: func([]string) error { <-release; return nil }}
+	o := newOutbox(t, s, &noWait{})
+	piece := strings.Repeat("x", 1<<20)
+	for i := range 40 {
+		o.add(piece + fmt.Sprint(i))
+	}
+	close(release)
+	if lost := o.close(time.Hour); lost < 8 || lost+len(s.got) != 40 {
+		t.Errorf("lost %d, got %d", lost, len(s.got))
+	}
+}
+
+func TestTemporary(t *testing.T) {
+	for err, want := range map[error]bool{
+		errors.New("dial tcp: connection refused"): true,
+		status(http.StatusServiceUnavailable):      true,
+		status(http.StatusInternalServerError):     true,
+		status(http.StatusTooManyRequests):         true,
+		status(http.StatusUnauthorized):            true,
+		status(http.StatusForbidden):               false,
+		status(http.StatusNotFound):                false,
+		status(http.StatusConflict):                false,
+		status(http.StatusGone):                    false,
+		status(http.StatusBadRequest):              false,
+		context.Canceled:                           false,
+		&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity}}: false,
+	} {
+		if got := temporary(fmt.Errorf("wrapped: %w", err)); got != want {
+			t.Errorf("%v: got %v", err, got)
+		}
+	}
+}
+
+func TestPatiently(t *testing.T) {
+	c := newQuickClock()
+	tries := 0
+	err := patiently(t.Context(), c, time.Minute, func(context.Context) error {
+		if tries++; tries < 5 {
+			return errors.New("connection refused")
+		}
+		return nil
+	})
+	if err != nil || tries != 5 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	tries = 0
+	begun := c.Now()
+	err = patiently(t.Context(), c, time.Minute, func(context.Context) error { tries++; return errors.New("no") })
+	if err == nil || c.Since(begun) > time.Minute || tries < 10 {
+		t.Errorf("%v after %d tries and %v", err, tries, c.Since(begun))
+	}
+	tries = 0
+	if err = patiently(t.Context(), c, time.Minute, func(context.Context) error { tries++; return status(http.StatusForbidden) }); err == nil || tries != 1 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+}

@@ -1,0 +1,344 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+const (
+	token       = "token-0123456789"
+	providerKey = "provider-key-0123456789"
+)
+
+func environment(change map[string]string) func(string) string {
+	env := map[string]string{
+		runspec.EnvTaskName: "t", runspec.EnvTaskNamespace: "ns", runspec.EnvTaskUID: "uid", runspec.EnvAttempt: "2",
+		runspec.EnvControllerURL: "https://127.0.0.1:1", runspec.EnvWorkDir: "/tmp", runspec.EnvCredentials: runspec.CredentialsStdin,
+		"PATH": os.Getenv("PATH"),
+	}
+	for k, v := range change {
+		env[k] = v
+	}
+	return func(name string) string { return env[name] }
+}
+
+func credentials() *bytes.Reader {
+	raw, err := json.Marshal(runspec.Credentials{Token: token, ProviderKeys: map[string]string{"p": providerKey}})
+	if err != nil {
+		panic(err)
+	}
+	return bytes.NewReader(raw)
+}
+
+// newTestWorker is a worker whose outboxes are not started: what it records
+// stays in the queues. Its requests go to nobody.
+func newTestWorker(t *testing.T, change func(*Config)) *worker {
+	t.Helper()
+	c, err := LoadConfig(environment(nil), credentials())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.WorkDir, c.TempDir, c.ArtifactsDir = t.TempDir(), t.TempDir(), t.TempDir()
+	if change != nil {
+		change(c)
+	}
+	w := newWorker(c, &api{clock: clock.RealClock{}}, clock.RealClock{})
+	w.post = func(context.Context, string, []byte, ...string) error { return errors.New("nobody is there") }
+	return w
+}
+
+func (w *worker) queued() []string {
+	var out []string
+	for _, e := range w.events.out.queue {
+		out = append(out, fmt.Sprintf("%s %s", e.Type, e.Content.Raw))
+	}
+	return out
+}
+
+func (w *worker) logged() string { return strings.Join(w.log.out.queue, "") }
+
+func TestLoadConfig(t *testing.T) {
+	c, err := LoadConfig(environment(map[string]string{runspec.EnvWebFetchAllow: "localhost:80", runspec.EnvCodeMemoryKB: "1024"}), credentials())
+	if err != nil || c.Attempt != 2 || c.Credentials.ProviderKeys["p"] != providerKey || c.FetchAllow[0] != "localhost:80" || c.CodeLimits.MemoryBytes != 1<<20 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	file := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(file, []byte(`{"token":"`+token+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := LoadConfig(environment(map[string]string{runspec.EnvCredentials: file}), nil); err != nil || c.Credentials.Token != token {
+		t.Errorf("%v", err)
+	}
+	for name, value := range map[string]string{
+		runspec.EnvTaskName: "", runspec.EnvTaskUID: "", runspec.EnvControllerURL: "", runspec.EnvWorkDir: "", runspec.EnvAttempt: "0",
+		runspec.EnvCredentials: "/no/such/file", runspec.EnvWebFetchAllow: "nonsense", runspec.EnvCodeCPUSeconds: "-1",
+	} {
+		if _, err := LoadConfig(environment(map[string]string{name: value}), credentials()); !errors.Is(err, ErrUsage) {
+			t.Errorf("%s=%q: %v", name, value, err)
+		}
+	}
+	if _, err := LoadConfig(environment(nil), strings.NewReader(`{"token": "`+token)); !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), token) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := LoadConfig(environment(nil), strings.NewReader(`{}`)); !errors.Is(err, ErrUsage) {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+// TestMisconfiguredWorkerSaysWhy runs the real entry point.
+func TestMisconfiguredWorkerSaysWhy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "termination")
+	code := Main(t.Context(), environment(map[string]string{runspec.EnvAttempt: "", runspec.EnvTerminationLog: path}), credentials())
+	var got runspec.Termination
+	raw, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(raw, &got) != nil {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	if code != runspec.ExitUsage || got.Reason != ReasonUsage || got.ExitCode != code || !strings.Contains(got.Message, runspec.EnvAttempt) {
+		t.Errorf("%d %+v", code, got)
+	}
+}
+
+// TestRecorder: keys in order, no credential, and a line in the log for each event.
+func TestRecorder(t *testing.T) {
+	w := newTestWorker(t, nil)
+	w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "begun with "+token, map[string]any{"n": providerKey}))
+	e := agentloop.NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", map[string]any{"iteration": 1})
+	e.ContentText = "my key is " + providerKey + "\nand password=hunter2222"
+	w.events.Record(e)
+	var keys []string
+	for _, e := range w.events.out.queue {
+		keys = append(keys, e.DedupKey)
+	}
+	if diff := cmp.Diff([]string{"uid/2/1", "uid/2/2"}, keys); diff != "" {
+		t.Error(diff)
+	}
+	raw, err := json.Marshal(w.events.out.queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(raw), w.logged()} {
+		if strings.Contains(text, token) || strings.Contains(text, providerKey) || strings.Contains(text, "hunter2222") || !strings.Contains(text, "[REDACTED]") {
+			t.Errorf("got %s", text)
+		}
+	}
+	if log := w.logged(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "WorkerStarted: begun with") {
+		t.Errorf("got %s", log)
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	w := newTestWorker(t, nil)
+	for _, piece := range []string{"one\ntw", "o with " + token[:8], token[8:] + "\n\n", "bad \xff\n", strings.Repeat("x", maxLine+5), "\nend"} {
+		if n, err := w.log.Write([]byte(piece)); n != len(piece) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	want := []string{"one\n", "two with [REDACTED]\n", "\n", "bad \uFFFD\n", strings.Repeat("x", maxLine), "xxxxx\n"}
+	if diff := cmp.Diff(want, w.log.out.queue); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUploadTries holds the result to the spec's rule: 5 tries, 2-4-8-16 s between them.
+func TestUploadTries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail  func(try int) error
+		tries int
+		waits []time.Duration
+		ok    bool
+	}{
+		"at once":          {func(int) error { return nil }, 1, nil, true},
+		"third time":       {func(n int) error { return map[bool]error{true: errors.New("refused")}[n < 3] }, 3, []time.Duration{2 * time.Second, 4 * time.Second}, true},
+		"never":            {func(int) error { return status(http.StatusServiceUnavailable) }, 5, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}, false},
+		"refused for good": {func(int) error { return status(http.StatusForbidden) }, 1, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorker(t, nil)
+			c := newQuickClock()
+			w.clock = c
+			tries := 0
+			w.post = func(_ context.Context, contentType string, body []byte, path ...string) error {
+				tries++
+				if contentType != "application/octet-stream" || string(body) != "the result, [REDACTED]" || path[0] != "result" {
+					t.Errorf("%s %s %v", contentType, body, path)
+				}
+				return tt.fail(tries)
+			}
+			err := w.submitResult(t.Context(), "the result, "+providerKey)
+			if tries != tt.tries || (err == nil) != tt.ok || !cmp.Equal(tt.waits, c.waits) {
+				t.Errorf("%v after %d tries and %v", err, tries, c.waits)
+			}
+			if submitted := len(w.queued()) == 1; submitted != tt.ok {
+				t.Errorf("events %v", w.queued())
+			}
+		})
+	}
+}
+
+func TestResultSizes(t *testing.T) {
+	w := newTestWorker(t, nil)
+	var got []byte
+	w.post = func(_ context.Context, _ string, body []byte, _ ...string) error { got = body; return nil }
+	if err := w.submitResult(t.Context(), " \n"); err != nil || got != nil {
+		t.Errorf("a blank result was sent: %q, %v", got, err)
+	}
+	if err := w.submitResult(t.Context(), strings.Repeat("é", maxResult)); err != nil || len(got) > maxResult || !strings.HasSuffix(string(got), "is cut here]\n") {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+func TestArtifacts(t *testing.T) {
+	w := newTestWorker(t, nil)
+	outside := filepath.Join(t.TempDir(), "secret")
+	dir := w.config.ArtifactsDir
+	for path, content := range map[string]string{"a.txt": "alpha", "sub/b.json": "{}", "large": strings.Repeat("x", maxArtifact+1), "refused": "r"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(outside, []byte("hidden"), 0o600), os.Symlink(outside, filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	w.post = func(_ context.Context, contentType string, body []byte, path ...string) error {
+		if path[1] == "refused" {
+			return status(http.StatusForbidden)
+		}
+		got[strings.Join(path, "/")] = contentType + " " + string(body)
+		return nil
+	}
+	w.submitArtifacts(t.Context())
+	want := map[string]string{"artifacts/a.txt": "text/plain; charset=utf-8 alpha", "artifacts/sub_b.json": "text/plain; charset=utf-8 {}"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var events []string
+	for _, e := range w.queued() {
+		events = append(events, strings.Fields(e)[0])
+	}
+	wantEvents := []string{"ArtifactUploadCompleted", "ArtifactUploadFailed", "ArtifactUploadFailed", "ArtifactUploadCompleted"}
+	if diff := cmp.Diff(wantEvents, events); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func containerTask(script string) *v1alpha1.Task {
+	return &v1alpha1.Task{Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeContainer, Command: []string{"bash", "-c"}, Args: []string{script},
+		Env: []corev1.EnvVar{{Name: "GREETING", Value: "hello"}, {Name: runspec.EnvTaskName, Value: "forged"}},
+	}}
+}
+
+// TestContainer runs real commands.
+func TestContainer(t *testing.T) {
+	t.Setenv("WORKER_SECRET", "hunter22")
+	w := newTestWorker(t, func(c *Config) { c.HostCommands = true })
+	d, err := w.runContainer(t.Context(), containerTask(`echo $GREETING $PLATFORM_TASK_NAME; pwd; env | grep -c WORKER_SECRET; echo warn >&2; echo `+providerKey))
+	if err != nil || !strings.HasPrefix(d.text, "hello t\n"+w.config.WorkDir+"\n0\n") || strings.Contains(d.text, "warn") || d.content["exitCode"] != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if log := w.logged(); !strings.Contains(log, "hello t\n") || !strings.Contains(log, "warn\n") || strings.Contains(log, providerKey) {
+		t.Errorf("log %s", log)
+	}
+	for script, reason := range map[string]string{"exit 3": ReasonCommandFailed, "kill -9 $$": ReasonCommandFailed} {
+		if _, err := w.runContainer(t.Context(), containerTask(script)); classify(err).reason != reason || classify(err).exit != runspec.ExitFailed {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+	missing := containerTask("")
+	missing.Spec.Command = []string{"no-such-command-here"}
+	if _, err := w.runContainer(t.Context(), missing); classify(err).reason != ReasonCommandNotRun {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestContainerIsRefused(t *testing.T) {
+	w := newTestWorker(t, nil)
+	if _, err := w.runContainer(t.Context(), containerTask("echo no")); classify(err).reason != ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestContainerStops: the command gets SIGTERM, and what it printed until then is kept.
+func TestContainerStops(t *testing.T) {
+	w := newTestWorker(t, func(c *Config) { c.HostCommands = true })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready := filepath.Join(w.config.WorkDir, "ready")
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(ready); err == nil {
+				cancel()
+			}
+		}
+	}()
+	d, err := w.runContainer(ctx, containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`))
+	if classify(err).reason != ReasonStopped || d.text != "begun\nbye\n" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	model := func(c llm.Class) error { return &llm.Error{Class: c, Message: "m"} }
+	for err, want := range map[error]struct {
+		reason string
+		exit   int
+	}{
+		model(llm.ClassAuth):        {"ModelAuthenticationFailed", runspec.ExitFailed},
+		model(llm.ClassRateLimited): {"ModelRateLimited", runspec.ExitUnavailable},
+		model(llm.ClassServer):      {"ModelServerError", runspec.ExitUnavailable},
+		model(llm.ClassCutStream):   {"ModelStreamCut", runspec.ExitUnavailable},
+		model(llm.ClassCanceled):    {ReasonStopped, runspec.ExitFailed},
+		fmt.Errorf("%w; no summary: %w", agentloop.ErrMaxIterations, model(llm.ClassServer)): {ReasonMaxIterations, runspec.ExitFailed},
+		agentloop.ErrBlankAnswer:              {ReasonBlankAnswer, runspec.ExitFailed},
+		status(http.StatusNotFound):           {ReasonReferenceInvalid, runspec.ExitFailed},
+		status(http.StatusServiceUnavailable): {ReasonServerUnreachable, runspec.ExitUnavailable},
+		errors.New("surprise"):                {ReasonInternal, runspec.ExitFailed},
+	} {
+		if f := classify(fmt.Errorf("wrapped: %w", err)); f.reason != want.reason || f.exit != want.exit {
+			t.Errorf("%v: got %s, %d", err, f.reason, f.exit)
+		}
+	}
+}
+
+func TestTermination(t *testing.T) {
+	s := &secrets{values: []string{providerKey}}
+	for _, message := range []string{"short", strings.Repeat("é", 5000), strings.Repeat("\x01", 5000), "the key " + providerKey} {
+		raw := termination("Reason", message, 1, s)
+		var got runspec.Termination
+		if err := json.Unmarshal(raw, &got); err != nil || len(raw) > maxTermination || got.Reason != "Reason" || got.Message == "" || strings.Contains(got.Message, providerKey) {
+			t.Errorf("%d bytes, %v, %.80q", len(raw), err, got.Message)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "termination")
+	for range 2 {
+		if err := writeTermination(path, []byte("x")); err != nil {
+			t.Error(err)
+		}
+	}
+}
