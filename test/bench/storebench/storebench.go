@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"time"
 
@@ -46,9 +47,8 @@ type row struct {
 	measure    func(ctx context.Context, s storage.Interface, window time.Duration) (float64, error)
 }
 
-// Run measures every selected row for every subject, one after the other, each on
-// an empty resource of its own.
-func Run(ctx context.Context, o Options, r *report.Report) (err error) {
+// Run measures every selected row for every subject, one after the other.
+func Run(ctx context.Context, o Options, r *report.Report) error {
 	if o.Window == 0 {
 		o.Window = 3 * time.Second
 	}
@@ -58,51 +58,52 @@ func Run(ctx context.Context, o Options, r *report.Report) (err error) {
 			selected = append(selected, m)
 		}
 	}
-	if len(selected) == 0 {
-		return nil
-	}
-	b, err := open(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	for i, m := range selected {
-		if err := b.row(ctx, m, i, o.Window, r); err != nil {
+	for _, m := range selected {
+		if err := m.run(ctx, o, r); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
 	return nil
 }
 
-// row measures one row and reports it.
-func (b *bench) row(ctx context.Context, m row, n int, window time.Duration, r *report.Report) error {
-	resource := fmt.Sprintf("row%d", n)
-	theirs, closeTheirs, err := b.etcd(resource)
+// run measures one row, on fresh databases, and reports it.
+func (m row) run(ctx context.Context, o Options, r *report.Report) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "row-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b, err := open(ctx, o.Etcd, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	theirs, closeTheirs, err := b.etcd()
 	if err != nil {
 		return err
 	}
 	defer closeTheirs()
 	figures := map[string]float64{}
-	if figures[stock], err = m.on(ctx, theirs, window); err != nil {
+	if figures[stock], err = m.on(ctx, theirs, o.Window); err != nil {
 		return fmt.Errorf("%s: %w", stock, err)
 	}
 	if m.cached {
-		c, closeCache, err := withCache(ctx, theirs, resource)
+		c, closeCache, err := withCache(ctx, theirs, b.codec)
 		if err != nil {
 			return err
 		}
-		figures[cached], err = m.measure(ctx, c, window)
+		figures[cached], err = m.measure(ctx, c, o.Window)
 		closeCache()
 		if err != nil {
 			return fmt.Errorf("%s: %w", cached, err)
 		}
 	}
-	ours, err := b.ours(resource)
+	ours, err := b.ours()
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
-	figure, err := m.on(ctx, ours, window)
+	figure, err := m.on(ctx, ours, o.Window)
 	if err != nil {
 		return fmt.Errorf("ours: %w", err)
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
-// bench is one run: an etcd process and an engine of ours.
+// bench is what one row runs on: an etcd process and an engine of ours, both new.
 type bench struct {
 	endpoint string
 	stop     func() error
@@ -37,18 +37,18 @@ type bench struct {
 	codec    runtime.Codec
 }
 
-func open(ctx context.Context, o Options) (_ *bench, err error) {
+func open(ctx context.Context, etcd, dir string) (_ *bench, err error) {
 	b := &bench{}
 	if b.codec, err = newCodec(); err != nil {
 		return nil, err
 	}
-	if b.endpoint, b.stop, err = startEtcd(ctx, o.Etcd, filepath.Join(o.Dir, "etcd")); err != nil {
+	if b.endpoint, b.stop, err = startEtcd(ctx, etcd, filepath.Join(dir, "etcd")); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(filepath.Join(o.Dir, "ours"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "ours"), 0o700); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
-	if b.engine, err = engine.Open(ctx, engine.Options{Dir: filepath.Join(o.Dir, "ours")}); err != nil {
+	if b.engine, err = engine.Open(ctx, engine.Options{Dir: filepath.Join(dir, "ours")}); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	if b.db, err = object.Open(ctx, b.engine, object.Options{}); err != nil {
@@ -74,29 +74,26 @@ func newCodec() (runtime.Codec, error) {
 func newPod() runtime.Object     { return &example.Pod{} }
 func newPodList() runtime.Object { return &example.PodList{} }
 
-// ours opens an empty resource in our store.
-func (b *bench) ours(resource string) (*object.Store, error) {
+var pods = schema.GroupResource{Resource: "pods"}
+
+// ours opens the resource in our store.
+func (b *bench) ours() (*object.Store, error) {
 	return b.db.NewStore(object.Config{
-		Codec: b.codec, NewFunc: newPod, Prefix: "/registry/" + resource, ResourcePrefix: "/pods/",
-		GroupResource: schema.GroupResource{Resource: resource},
+		Codec: b.codec, NewFunc: newPod, Prefix: "/registry", ResourcePrefix: "/pods/", GroupResource: pods,
 	})
 }
 
-// etcd opens an empty resource in the stock store.
-func (b *bench) etcd(resource string) (storage.Interface, factory.DestroyFunc, error) {
-	config := storagebackend.NewDefaultConfig("/registry/"+resource, b.codec)
+// etcd opens the resource in the stock store.
+func (b *bench) etcd() (storage.Interface, factory.DestroyFunc, error) {
+	config := storagebackend.NewDefaultConfig("/registry", b.codec)
 	config.Transport.ServerList = []string{b.endpoint}
-	return factory.Create(*config.ForResource(schema.GroupResource{Resource: resource}), newPod, newPodList, "/pods/")
+	return factory.Create(*config.ForResource(pods), newPod, newPodList, "/pods/")
 }
 
 // withCache puts the watch cache in front of a store, as the API server does.
-func withCache(ctx context.Context, s storage.Interface, resource string) (storage.Interface, func(), error) {
-	codec, err := newCodec()
-	if err != nil {
-		return nil, nil, err
-	}
+func withCache(ctx context.Context, s storage.Interface, codec runtime.Codec) (storage.Interface, func(), error) {
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage: s, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: resource},
+		Storage: s, Versioner: storage.APIObjectVersioner{}, GroupResource: pods,
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: "/pods/",
 		KeyFunc:      func(obj runtime.Object) (string, error) { return storage.NamespaceKeyFunc("/pods/", obj) },
 		GetAttrsFunc: podAttrs, NewFunc: newPod, NewListFunc: newPodList, Codec: codec,

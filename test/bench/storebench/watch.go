@@ -138,21 +138,14 @@ func fanOut(ctx context.Context, s storage.Interface, window time.Duration) (flo
 		return 0, err
 	}
 	last.Store(highest)
-	done := make(chan struct{})
-	go func() { followers.Wait(); close(done) }()
-	for {
-		behind := 0
-		for n := range seen {
-			if seen[n].Load() < highest {
-				behind++
-			}
-		}
-		if behind == 0 {
-			break
-		}
+	ended := make(chan struct{})
+	go func() { followers.Wait(); close(ended) }()
+	for behind(seen[:], highest) {
 		select {
-		case <-done: // some ended with an error
-			return 0, errors.Join(errs...)
+		case <-ended:
+			if behind(seen[:], highest) {
+				return 0, errors.Join(append(errs, errors.New("a watch ended early"))...)
+			}
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -163,6 +156,15 @@ func fanOut(ctx context.Context, s storage.Interface, window time.Duration) (flo
 		return 0, fmt.Errorf("%d events delivered, want at least %d", got, want)
 	}
 	return float64(watches*writes) / took.Seconds(), nil
+}
+
+func behind(seen []atomic.Uint64, rev uint64) bool {
+	for n := range seen {
+		if seen[n].Load() < rev {
+			return true
+		}
+	}
+	return false
 }
 
 // fanOutWrites updates a few objects and returns the highest revision.
