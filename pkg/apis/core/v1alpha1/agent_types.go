@@ -341,6 +341,7 @@ type AgentStatus struct {
 	ActiveTasks int32 `json:"activeTasks,omitempty"`
 	// lastUsed is when a task of the agent last ended.
 	// +optional
+	// +k8s:optional
 	LastUsed *metav1.Time `json:"lastUsed,omitempty"`
 	// conditions are the conditions of the object: Ready.
 	// +optional

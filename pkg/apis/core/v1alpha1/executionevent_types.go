@@ -154,18 +154,23 @@ type ExecutionEvent struct {
 	StopReason string `json:"stopReason,omitempty"`
 	// inputTokens is the number of input tokens the provider reported; absent means not reported.
 	// +optional
+	// +k8s:optional
 	InputTokens *int64 `json:"inputTokens,omitempty"`
 	// outputTokens is the number of output tokens the provider reported; absent means not reported.
 	// +optional
+	// +k8s:optional
 	OutputTokens *int64 `json:"outputTokens,omitempty"`
 	// cachedInputTokens is the part of inputTokens read from a cache; absent means not reported.
 	// +optional
+	// +k8s:optional
 	CachedInputTokens *int64 `json:"cachedInputTokens,omitempty"`
 	// contextWindowUsed is the number of tokens of the context window in use.
 	// +optional
+	// +k8s:optional
 	ContextWindowUsed *int64 `json:"contextWindowUsed,omitempty"`
 	// contextWindowSize is the size of the context window in tokens.
 	// +optional
+	// +k8s:optional
 	ContextWindowSize *int64 `json:"contextWindowSize,omitempty"`
 
 	// summary is one sanitized line, at most 4096 characters.
@@ -173,12 +178,14 @@ type ExecutionEvent struct {
 	Summary string `json:"summary,omitempty"`
 	// content is the sanitized structured payload, at most 64 KiB of JSON.
 	// +optional
+	// +k8s:optional
 	Content *apiextensionsv1.JSON `json:"content,omitempty"`
 	// contentText is the sanitized text payload, at most 32768 characters.
 	// +optional
 	ContentText string `json:"contentText,omitempty"`
 	// truncation tells what was cut, without the removed data.
 	// +optional
+	// +k8s:optional
 	Truncation *EventTruncation `json:"truncation,omitempty"`
 
 	// taskSeq is the sequence in the source task's stream, in session timelines.

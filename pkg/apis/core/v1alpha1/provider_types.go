@@ -108,6 +108,7 @@ type ProviderStatus struct {
 	Ready bool `json:"ready,omitempty"`
 	// lastValidated is when that was last checked.
 	// +optional
+	// +k8s:optional
 	LastValidated *metav1.Time `json:"lastValidated,omitempty"`
 	// message explains ready to people.
 	// +optional

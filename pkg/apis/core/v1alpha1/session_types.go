@@ -76,18 +76,22 @@ type SessionStatus struct {
 	MessageCount int32 `json:"messageCount,omitempty"`
 	// inputTokens is the sum of reported input tokens; absent means that none were reported.
 	// +optional
+	// +k8s:optional
 	InputTokens *int64 `json:"inputTokens,omitempty"`
 	// outputTokens is the sum of reported output tokens; absent means that none were reported.
 	// +optional
+	// +k8s:optional
 	OutputTokens *int64 `json:"outputTokens,omitempty"`
 	// cancelled is set when the session was deleted while a turn ran.
 	// +optional
 	Cancelled bool `json:"cancelled,omitempty"`
 	// updatedAt is when the session last changed.
 	// +optional
+	// +k8s:optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
 	// executionControl tells of the runtime that the session is bound to.
 	// +optional
+	// +k8s:optional
 	ExecutionControl *SessionExecutionControl `json:"executionControl,omitempty"`
 	// conditions are the conditions of the object.
 	// +optional
@@ -109,6 +113,7 @@ type SessionExecutionControl struct {
 	SessionUID string `json:"sessionUID,omitempty"`
 	// runtimePoolRef is the RuntimePool of the session.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	RuntimePoolRef *NamespacedReference `json:"runtimePoolRef,omitempty"`
 	// runtimeProfileDigest is the digest of the runtime's profile.
@@ -137,6 +142,7 @@ type SessionExecutionControl struct {
 	RelatedPublicationID string `json:"relatedPublicationID,omitempty"`
 	// lineage is where the session at the runtime comes from.
 	// +optional
+	// +k8s:optional
 	Lineage *SessionLineage `json:"lineage,omitempty"`
 }
 
@@ -162,6 +168,7 @@ type SessionLineage struct {
 	ConfigDigest string `json:"configDigest,omitempty"`
 	// establishedAt is when the session was established.
 	// +optional
+	// +k8s:optional
 	EstablishedAt *metav1.Time `json:"establishedAt,omitempty"`
 }
 
@@ -198,6 +205,7 @@ type SessionMessage struct {
 	Name string `json:"name,omitempty"`
 	// input is the tool's input.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	Input *apiextensionsv1.JSON `json:"input,omitempty"`
 	// toolCalls are the calls that an assistant message asks for.

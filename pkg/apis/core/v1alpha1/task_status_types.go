@@ -49,9 +49,11 @@ type TaskStatus struct {
 	Message string `json:"message,omitempty"`
 	// startTime is when the first attempt started.
 	// +optional
+	// +k8s:optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// completionTime is when the task reached a terminal phase.
 	// +optional
+	// +k8s:optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// attempts is how many attempts were started.
 	// +optional
@@ -60,6 +62,7 @@ type TaskStatus struct {
 	Attempts int32 `json:"attempts,omitempty"`
 	// nextAttemptTime is when the next attempt may start, while a retry waits.
 	// +optional
+	// +k8s:optional
 	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`
 	// iteration is the iteration of an autonomous task, from 0.
 	// +optional
@@ -84,10 +87,12 @@ type TaskStatus struct {
 	Model string `json:"model,omitempty"`
 	// usage is what the task's model requests used; absent means that nothing is known.
 	// +optional
+	// +k8s:optional
 	Usage *TaskUsage `json:"usage,omitempty"`
 
 	// resultRef tells whether there is a result to read at tasks/result.
 	// +optional
+	// +k8s:optional
 	ResultRef *TaskResultReference `json:"resultRef,omitempty"`
 	// executionOutcome is the result of the work, decided before delivery ends.
 	// +optional
@@ -108,9 +113,11 @@ type TaskStatus struct {
 	ExecutionWorkspace *TaskExecutionWorkspaceStatus `json:"executionWorkspace,omitempty"`
 	// harnessRuntime tells which runtime was chosen for an agent task.
 	// +optional
+	// +k8s:optional
 	HarnessRuntime *TaskHarnessRuntime `json:"harnessRuntime,omitempty"`
 	// agentExecutionBinding is the Agent as the task uses it. Once it is set, spec cannot be changed.
 	// +optional
+	// +k8s:optional
 	AgentExecutionBinding *TaskAgentExecutionBinding `json:"agentExecutionBinding,omitempty"`
 	// connectionBindings are the linked accounts that the task may use, frozen at its start.
 	// +optional
@@ -129,9 +136,11 @@ type TaskStatus struct {
 	WebhookDelivered bool `json:"webhookDelivered,omitempty"`
 	// lastScheduleTime is the last time a schedule was due.
 	// +optional
+	// +k8s:optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// nextScheduleTime is the next time a schedule is due.
 	// +optional
+	// +k8s:optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 	// conditions are Complete, JobCreated, WaitingForApproval and CancelRequested.
 	// +optional
@@ -148,12 +157,15 @@ type TaskStatus struct {
 type TaskUsage struct {
 	// inputTokens is the sum of reported input tokens; absent means that none were reported.
 	// +optional
+	// +k8s:optional
 	InputTokens *int64 `json:"inputTokens,omitempty"`
 	// outputTokens is the sum of reported output tokens; absent means that none were reported.
 	// +optional
+	// +k8s:optional
 	OutputTokens *int64 `json:"outputTokens,omitempty"`
 	// cachedInputTokens is the part of inputTokens read from a cache; absent means not reported.
 	// +optional
+	// +k8s:optional
 	CachedInputTokens *int64 `json:"cachedInputTokens,omitempty"`
 	// modelRequests is the number of model requests.
 	// +optional
@@ -181,9 +193,11 @@ type TaskExecutionOutcome struct {
 	Attempt int32 `json:"attempt,omitempty"`
 	// resultRef tells whether the attempt left a result.
 	// +optional
+	// +k8s:optional
 	ResultRef *TaskResultReference `json:"resultRef,omitempty"`
 	// recordedAt is when it was decided.
 	// +optional
+	// +k8s:optional
 	RecordedAt *metav1.Time `json:"recordedAt,omitempty"`
 	// message explains it to people.
 	// +optional
@@ -273,6 +287,7 @@ type TaskExecutionStatus struct {
 	Message string `json:"message,omitempty"`
 	// lastTransitionTime is when state last changed.
 	// +optional
+	// +k8s:optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
@@ -326,6 +341,7 @@ type TaskDelivery struct {
 	StartingSHA string `json:"startingSHA,omitempty"`
 	// remoteBeforeSHA is the head of the branch before the push: absent if unknown, empty if there was no branch.
 	// +optional
+	// +k8s:optional
 	RemoteBeforeSHA *string `json:"remoteBeforeSHA,omitempty"`
 	// treeSHA is the tree that is published.
 	// +optional
@@ -387,6 +403,7 @@ type TaskHarnessRuntime struct {
 	ContractVersion string `json:"contractVersion,omitempty"`
 	// runtimeRef is the AgentRuntime, where the Agent names one.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	RuntimeRef *LocalReference `json:"runtimeRef,omitempty"`
 	// profileDigest is the digest of the runtime's profile.
@@ -413,6 +430,7 @@ type TaskAgentExecutionBinding struct {
 	ConfigDigest string `json:"configDigest,omitempty"`
 	// recordedAt is when the binding was recorded.
 	// +optional
+	// +k8s:optional
 	RecordedAt *metav1.Time `json:"recordedAt,omitempty"`
 }
 

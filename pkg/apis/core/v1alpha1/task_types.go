@@ -420,6 +420,7 @@ type TaskTransaction struct {
 	RequesterContextDigest string `json:"requesterContextDigest,omitempty"`
 	// context is the transaction context, without secrets.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	Context *apiextensionsv1.JSON `json:"context,omitempty"`
 }

@@ -309,9 +309,11 @@ type TaskExecutionWorkspaceStatus struct {
 	Provider ExecutionWorkspaceProvider `json:"provider,omitempty"`
 	// classRef is the class of the sandbox.
 	// +optional
+	// +k8s:optional
 	ClassRef *LocalReference `json:"classRef,omitempty"`
 	// workspaceRef is the sandbox.
 	// +optional
+	// +k8s:optional
 	WorkspaceRef *NamespacedReference `json:"workspaceRef,omitempty"`
 	// uid is the UID of the sandbox.
 	// +optional
@@ -327,5 +329,6 @@ type TaskExecutionWorkspaceStatus struct {
 	Message string `json:"message,omitempty"`
 	// lastTransitionTime is when state last changed.
 	// +optional
+	// +k8s:optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }

@@ -219,6 +219,7 @@ type ToolStatus struct {
 	Available bool `json:"available,omitempty"`
 	// lastCheck is when that was last tried.
 	// +optional
+	// +k8s:optional
 	LastCheck *metav1.Time `json:"lastCheck,omitempty"`
 	// error explains why the tool is not available.
 	// +optional
@@ -228,9 +229,11 @@ type ToolStatus struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// workspace is the sandbox of the MCP server.
 	// +optional
+	// +k8s:optional
 	Workspace *ToolWorkspaceStatus `json:"workspace,omitempty"`
 	// actor is the actor of the MCP server.
 	// +optional
+	// +k8s:optional
 	Actor *ToolActorStatus `json:"actor,omitempty"`
 	// conditions are the conditions of the object: Available.
 	// +optional
@@ -246,10 +249,12 @@ type ToolStatus struct {
 type ToolWorkspaceStatus struct {
 	// classRef is the class of the sandbox.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	ClassRef *LocalReference `json:"classRef,omitempty"`
 	// workspaceRef is the sandbox.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	WorkspaceRef *NamespacedReference `json:"workspaceRef,omitempty"`
 	// state is the provider's word for the state of the sandbox.
@@ -278,10 +283,12 @@ type ToolActorStatus struct {
 	RouteHost string `json:"routeHost,omitempty"`
 	// templateRef is the resolved template.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	TemplateRef *NamespacedReference `json:"templateRef,omitempty"`
 	// poolRef is the pool of the actor.
 	// +optional
+	// +k8s:optional
 	// +k8s:opaqueType
 	PoolRef *NamespacedReference `json:"poolRef,omitempty"`
 }

@@ -1463,7 +1463,34 @@ func Validate_AgentStatus(
 	// field AgentStatus.ObservedGeneration has no validation
 	// field AgentStatus.Ready has no validation
 	// field AgentStatus.ActiveTasks has no validation
-	// field AgentStatus.LastUsed has no validation
+
+	{ // field AgentStatus.LastUsed
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentStatus) *v1.Time {
+				return oldObj.LastUsed
+			})
+		errs = append(errs, fn(fldPath.Child("lastUsed"), obj.LastUsed, oldVal, oldObj != nil)...)
+	}
 
 	{ // field AgentStatus.Conditions
 		fn := func(
@@ -1964,15 +1991,207 @@ func Validate_ExecutionEvent(
 	// field ExecutionEvent.Provider has no validation
 	// field ExecutionEvent.Model has no validation
 	// field ExecutionEvent.StopReason has no validation
-	// field ExecutionEvent.InputTokens has no validation
-	// field ExecutionEvent.OutputTokens has no validation
-	// field ExecutionEvent.CachedInputTokens has no validation
-	// field ExecutionEvent.ContextWindowUsed has no validation
-	// field ExecutionEvent.ContextWindowSize has no validation
+
+	{ // field ExecutionEvent.InputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.InputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEvent.OutputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.OutputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEvent.CachedInputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.CachedInputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEvent.ContextWindowUsed
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.ContextWindowUsed
+			})
+		errs = append(errs, fn(fldPath.Child("contextWindowUsed"), obj.ContextWindowUsed, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEvent.ContextWindowSize
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.ContextWindowSize
+			})
+		errs = append(errs, fn(fldPath.Child("contextWindowSize"), obj.ContextWindowSize, oldVal, oldObj != nil)...)
+	}
+
 	// field ExecutionEvent.Summary has no validation
-	// field ExecutionEvent.Content has no validation
+
+	{ // field ExecutionEvent.Content
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *apiextensionsv1.JSON,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *apiextensionsv1.JSON {
+				return oldObj.Content
+			})
+		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
+	}
+
 	// field ExecutionEvent.ContentText has no validation
-	// field ExecutionEvent.Truncation has no validation
+
+	{ // field ExecutionEvent.Truncation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *EventTruncation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *EventTruncation {
+				return oldObj.Truncation
+			})
+		errs = append(errs, fn(fldPath.Child("truncation"), obj.Truncation, oldVal, oldObj != nil)...)
+	}
+
 	// field ExecutionEvent.TaskSeq has no validation
 	// field ExecutionEvent.TaskStreamID has no validation
 	// field ExecutionEvent.DedupKey has no validation
@@ -3111,7 +3330,35 @@ func Validate_ProviderStatus(
 
 	// field ProviderStatus.ObservedGeneration has no validation
 	// field ProviderStatus.Ready has no validation
-	// field ProviderStatus.LastValidated has no validation
+
+	{ // field ProviderStatus.LastValidated
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderStatus) *v1.Time {
+				return oldObj.LastValidated
+			})
+		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
+	}
+
 	// field ProviderStatus.Message has no validation
 
 	{ // field ProviderStatus.Conditions
@@ -3557,6 +3804,129 @@ func Validate_Session(
 	return errs
 }
 
+// Validate_SessionExecutionControl validates an instance of SessionExecutionControl according
+// to declarative validation rules in the API schema.
+func Validate_SessionExecutionControl(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *SessionExecutionControl) (errs field.ErrorList) {
+
+	// field SessionExecutionControl.ResourceVersion has no validation
+	// field SessionExecutionControl.SessionUID has no validation
+
+	{ // field SessionExecutionControl.RuntimePoolRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionExecutionControl) *NamespacedReference {
+				return oldObj.RuntimePoolRef
+			})
+		errs = append(errs, fn(fldPath.Child("runtimePoolRef"), obj.RuntimePoolRef, oldVal, oldObj != nil)...)
+	}
+
+	// field SessionExecutionControl.RuntimeProfileDigest has no validation
+	// field SessionExecutionControl.Generation has no validation
+	// field SessionExecutionControl.Lifecycle has no validation
+	// field SessionExecutionControl.Availability has no validation
+	// field SessionExecutionControl.MutationLeaseGeneration has no validation
+	// field SessionExecutionControl.BlockedReason has no validation
+	// field SessionExecutionControl.RelatedPromptAttemptID has no validation
+	// field SessionExecutionControl.RelatedPublicationID has no validation
+
+	{ // field SessionExecutionControl.Lineage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *SessionLineage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_SessionLineage(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionExecutionControl) *SessionLineage {
+				return oldObj.Lineage
+			})
+		errs = append(errs, fn(fldPath.Child("lineage"), obj.Lineage, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_SessionLineage validates an instance of SessionLineage according
+// to declarative validation rules in the API schema.
+func Validate_SessionLineage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *SessionLineage) (errs field.ErrorList) {
+
+	// field SessionLineage.NamespaceUID has no validation
+	// field SessionLineage.SessionUID has no validation
+	// field SessionLineage.ContractVersion has no validation
+	// field SessionLineage.Generation has no validation
+	// field SessionLineage.RuntimeIdentity has no validation
+	// field SessionLineage.ConfigDigest has no validation
+
+	{ // field SessionLineage.EstablishedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionLineage) *v1.Time {
+				return oldObj.EstablishedAt
+			})
+		errs = append(errs, fn(fldPath.Child("establishedAt"), obj.EstablishedAt, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 var symbolsForSessionPersistence = sets.New(PersistenceConfigMap, PersistenceNone, PersistencePVC)
 
 // Validate_SessionPersistence validates an instance of SessionPersistence according
@@ -3657,11 +4027,121 @@ func Validate_SessionStatus(
 		errs = append(errs, fn(fldPath.Child("messageCount"), &obj.MessageCount, oldVal, oldObj != nil)...)
 	}
 
-	// field SessionStatus.InputTokens has no validation
-	// field SessionStatus.OutputTokens has no validation
+	{ // field SessionStatus.InputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionStatus) *int64 {
+				return oldObj.InputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field SessionStatus.OutputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionStatus) *int64 {
+				return oldObj.OutputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
+	}
+
 	// field SessionStatus.Cancelled has no validation
-	// field SessionStatus.UpdatedAt has no validation
-	// field SessionStatus.ExecutionControl has no validation
+
+	{ // field SessionStatus.UpdatedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionStatus) *v1.Time {
+				return oldObj.UpdatedAt
+			})
+		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field SessionStatus.ExecutionControl
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *SessionExecutionControl,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_SessionExecutionControl(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SessionStatus) *SessionExecutionControl {
+				return oldObj.ExecutionControl
+			})
+		errs = append(errs, fn(fldPath.Child("executionControl"), obj.ExecutionControl, oldVal, oldObj != nil)...)
+	}
 
 	{ // field SessionStatus.Conditions
 		fn := func(
@@ -4708,6 +5188,49 @@ func Validate_TaskAI(
 	return errs
 }
 
+// Validate_TaskAgentExecutionBinding validates an instance of TaskAgentExecutionBinding according
+// to declarative validation rules in the API schema.
+func Validate_TaskAgentExecutionBinding(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskAgentExecutionBinding) (errs field.ErrorList) {
+
+	// field TaskAgentExecutionBinding.AgentName has no validation
+	// field TaskAgentExecutionBinding.AgentNamespace has no validation
+	// field TaskAgentExecutionBinding.AgentUID has no validation
+	// field TaskAgentExecutionBinding.AgentGeneration has no validation
+	// field TaskAgentExecutionBinding.ConfigDigest has no validation
+
+	{ // field TaskAgentExecutionBinding.RecordedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskAgentExecutionBinding) *v1.Time {
+				return oldObj.RecordedAt
+			})
+		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_TaskAgentRuntime validates an instance of TaskAgentRuntime according
 // to declarative validation rules in the API schema.
 func Validate_TaskAgentRuntime(
@@ -5041,7 +5564,35 @@ func Validate_TaskDelivery(
 
 	// field TaskDelivery.Branch has no validation
 	// field TaskDelivery.StartingSHA has no validation
-	// field TaskDelivery.RemoteBeforeSHA has no validation
+
+	{ // field TaskDelivery.RemoteBeforeSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDelivery) *string {
+				return oldObj.RemoteBeforeSHA
+			})
+		errs = append(errs, fn(fldPath.Child("remoteBeforeSHA"), obj.RemoteBeforeSHA, oldVal, oldObj != nil)...)
+	}
+
 	// field TaskDelivery.TreeSHA has no validation
 	// field TaskDelivery.ExpectedCommitSHA has no validation
 	// field TaskDelivery.VerifiedRemoteSHA has no validation
@@ -5134,8 +5685,63 @@ func Validate_TaskExecutionOutcome(
 	}
 
 	// field TaskExecutionOutcome.Attempt has no validation
-	// field TaskExecutionOutcome.ResultRef has no validation
-	// field TaskExecutionOutcome.RecordedAt has no validation
+
+	{ // field TaskExecutionOutcome.ResultRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskResultReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskExecutionOutcome) *TaskResultReference {
+				return oldObj.ResultRef
+			})
+		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskExecutionOutcome.RecordedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskExecutionOutcome) *v1.Time {
+				return oldObj.RecordedAt
+			})
+		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
+	}
+
 	// field TaskExecutionOutcome.Message has no validation
 	return errs
 }
@@ -5300,7 +5906,34 @@ func Validate_TaskExecutionStatus(
 		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskExecutionStatus.LastTransitionTime has no validation
+	{ // field TaskExecutionStatus.LastTransitionTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskExecutionStatus) *v1.Time {
+				return oldObj.LastTransitionTime
+			})
+		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 
@@ -5343,6 +5976,14 @@ func Validate_TaskExecutionWorkspaceStatus(
 					return nil
 				}
 			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
 			// call the type's validation function
 			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
 			return
@@ -5365,6 +6006,14 @@ func Validate_TaskExecutionWorkspaceStatus(
 					return nil
 				}
 			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
 			// call the type's validation function
 			errs = append(errs, Validate_NamespacedReference(ctx, op, fldPath, obj, oldObj)...)
 			return
@@ -5380,7 +6029,76 @@ func Validate_TaskExecutionWorkspaceStatus(
 	// field TaskExecutionWorkspaceStatus.Slot has no validation
 	// field TaskExecutionWorkspaceStatus.State has no validation
 	// field TaskExecutionWorkspaceStatus.Message has no validation
-	// field TaskExecutionWorkspaceStatus.LastTransitionTime has no validation
+
+	{ // field TaskExecutionWorkspaceStatus.LastTransitionTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskExecutionWorkspaceStatus) *v1.Time {
+				return oldObj.LastTransitionTime
+			})
+		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskHarnessRuntime validates an instance of TaskHarnessRuntime according
+// to declarative validation rules in the API schema.
+func Validate_TaskHarnessRuntime(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskHarnessRuntime) (errs field.ErrorList) {
+
+	// field TaskHarnessRuntime.Type has no validation
+	// field TaskHarnessRuntime.ContractVersion has no validation
+
+	{ // field TaskHarnessRuntime.RuntimeRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskHarnessRuntime) *LocalReference {
+				return oldObj.RuntimeRef
+			})
+		errs = append(errs, fn(fldPath.Child("runtimeRef"), obj.RuntimeRef, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskHarnessRuntime.ProfileDigest has no validation
 	return errs
 }
 
@@ -6484,6 +7202,8 @@ func Validate_TaskSpec(
 			if earlyReturn {
 				return // do not proceed
 			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskTransaction(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
@@ -6535,8 +7255,62 @@ func Validate_TaskStatus(
 	}
 
 	// field TaskStatus.Message has no validation
-	// field TaskStatus.StartTime has no validation
-	// field TaskStatus.CompletionTime has no validation
+
+	{ // field TaskStatus.StartTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.StartTime
+			})
+		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskStatus.CompletionTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.CompletionTime
+			})
+		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
+	}
 
 	{ // field TaskStatus.Attempts
 		fn := func(
@@ -6569,7 +7343,33 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("attempts"), &obj.Attempts, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskStatus.NextAttemptTime has no validation
+	{ // field TaskStatus.NextAttemptTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.NextAttemptTime
+			})
+		errs = append(errs, fn(fldPath.Child("nextAttemptTime"), obj.NextAttemptTime, oldVal, oldObj != nil)...)
+	}
 
 	{ // field TaskStatus.Iteration
 		fn := func(
@@ -6607,8 +7407,64 @@ func Validate_TaskStatus(
 	// field TaskStatus.AgentName has no validation
 	// field TaskStatus.Provider has no validation
 	// field TaskStatus.Model has no validation
-	// field TaskStatus.Usage has no validation
-	// field TaskStatus.ResultRef has no validation
+
+	{ // field TaskStatus.Usage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskUsage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskUsage(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *TaskUsage {
+				return oldObj.Usage
+			})
+		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskStatus.ResultRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskResultReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *TaskResultReference {
+				return oldObj.ResultRef
+			})
+		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
+	}
 
 	{ // field TaskStatus.ExecutionOutcome
 		fn := func(
@@ -6728,8 +7584,66 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("executionWorkspace"), obj.ExecutionWorkspace, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskStatus.HarnessRuntime has no validation
-	// field TaskStatus.AgentExecutionBinding has no validation
+	{ // field TaskStatus.HarnessRuntime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskHarnessRuntime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskHarnessRuntime(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *TaskHarnessRuntime {
+				return oldObj.HarnessRuntime
+			})
+		errs = append(errs, fn(fldPath.Child("harnessRuntime"), obj.HarnessRuntime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskStatus.AgentExecutionBinding
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskAgentExecutionBinding,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskAgentExecutionBinding(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *TaskAgentExecutionBinding {
+				return oldObj.AgentExecutionBinding
+			})
+		errs = append(errs, fn(fldPath.Child("agentExecutionBinding"), obj.AgentExecutionBinding, oldVal, oldObj != nil)...)
+	}
+
 	// field TaskStatus.ConnectionBindings has no validation
 
 	{ // field TaskStatus.ChildTasks
@@ -6765,8 +7679,62 @@ func Validate_TaskStatus(
 	}
 
 	// field TaskStatus.WebhookDelivered has no validation
-	// field TaskStatus.LastScheduleTime has no validation
-	// field TaskStatus.NextScheduleTime has no validation
+
+	{ // field TaskStatus.LastScheduleTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.LastScheduleTime
+			})
+		errs = append(errs, fn(fldPath.Child("lastScheduleTime"), obj.LastScheduleTime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskStatus.NextScheduleTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.NextScheduleTime
+			})
+		errs = append(errs, fn(fldPath.Child("nextScheduleTime"), obj.NextScheduleTime, oldVal, oldObj != nil)...)
+	}
 
 	{ // field TaskStatus.Conditions
 		fn := func(
@@ -6803,6 +7771,54 @@ func Validate_TaskStatus(
 	return errs
 }
 
+// Validate_TaskTransaction validates an instance of TaskTransaction according
+// to declarative validation rules in the API schema.
+func Validate_TaskTransaction(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskTransaction) (errs field.ErrorList) {
+
+	// field TaskTransaction.Profile has no validation
+	// field TaskTransaction.ID has no validation
+	// field TaskTransaction.Issuer has no validation
+	// field TaskTransaction.Audience has no validation
+	// field TaskTransaction.Subject has no validation
+	// field TaskTransaction.RequestingWorkload has no validation
+	// field TaskTransaction.Scope has no validation
+	// field TaskTransaction.Scopes has no validation
+	// field TaskTransaction.ContextDigest has no validation
+	// field TaskTransaction.RequesterContextDigest has no validation
+
+	{ // field TaskTransaction.Context
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *apiextensionsv1.JSON,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskTransaction) *apiextensionsv1.JSON {
+				return oldObj.Context
+			})
+		errs = append(errs, fn(fldPath.Child("context"), obj.Context, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 var symbolsForTaskType = sets.New(TaskTypeAI, TaskTypeAgent, TaskTypeContainer)
 
 // Validate_TaskType validates an instance of TaskType according
@@ -6815,6 +7831,101 @@ func Validate_TaskType(
 		errs = append(errs, e...)
 	}
 
+	return errs
+}
+
+// Validate_TaskUsage validates an instance of TaskUsage according
+// to declarative validation rules in the API schema.
+func Validate_TaskUsage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskUsage) (errs field.ErrorList) {
+
+	{ // field TaskUsage.InputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskUsage) *int64 {
+				return oldObj.InputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskUsage.OutputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskUsage) *int64 {
+				return oldObj.OutputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskUsage.CachedInputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskUsage) *int64 {
+				return oldObj.CachedInputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskUsage.ModelRequests has no validation
+	// field TaskUsage.UnreportedRequests has no validation
 	return errs
 }
 
@@ -7599,6 +8710,75 @@ func Validate_Tool(
 	return errs
 }
 
+// Validate_ToolActorStatus validates an instance of ToolActorStatus according
+// to declarative validation rules in the API schema.
+func Validate_ToolActorStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolActorStatus) (errs field.ErrorList) {
+
+	// field ToolActorStatus.Provider has no validation
+	// field ToolActorStatus.ActorID has no validation
+	// field ToolActorStatus.RouteHost has no validation
+
+	{ // field ToolActorStatus.TemplateRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolActorStatus) *NamespacedReference {
+				return oldObj.TemplateRef
+			})
+		errs = append(errs, fn(fldPath.Child("templateRef"), obj.TemplateRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolActorStatus.PoolRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolActorStatus) *NamespacedReference {
+				return oldObj.PoolRef
+			})
+		errs = append(errs, fn(fldPath.Child("poolRef"), obj.PoolRef, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 var symbolsForToolAuthInject = sets.New(AuthInjectBody, AuthInjectHeader)
 
 // Validate_ToolAuthInject validates an instance of ToolAuthInject according
@@ -8319,7 +9499,35 @@ func Validate_ToolStatus(
 
 	// field ToolStatus.ObservedGeneration has no validation
 	// field ToolStatus.Available has no validation
-	// field ToolStatus.LastCheck has no validation
+
+	{ // field ToolStatus.LastCheck
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolStatus) *v1.Time {
+				return oldObj.LastCheck
+			})
+		errs = append(errs, fn(fldPath.Child("lastCheck"), obj.LastCheck, oldVal, oldObj != nil)...)
+	}
+
 	// field ToolStatus.Error has no validation
 	// field ToolStatus.Endpoint has no validation
 
@@ -8334,6 +9542,14 @@ func Validate_ToolStatus(
 					return nil
 				}
 			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
 			// call the type's validation function
 			errs = append(errs, Validate_ToolWorkspaceStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
@@ -8345,7 +9561,35 @@ func Validate_ToolStatus(
 		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolStatus.Actor has no validation
+	{ // field ToolStatus.Actor
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ToolActorStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ToolActorStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolStatus) *ToolActorStatus {
+				return oldObj.Actor
+			})
+		errs = append(errs, fn(fldPath.Child("actor"), obj.Actor, oldVal, oldObj != nil)...)
+	}
 
 	{ // field ToolStatus.Conditions
 		fn := func(
@@ -8477,8 +9721,62 @@ func Validate_ToolWorkspaceStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolWorkspaceStatus) (errs field.ErrorList) {
 
-	// field ToolWorkspaceStatus.ClassRef has no validation
-	// field ToolWorkspaceStatus.WorkspaceRef has no validation
+	{ // field ToolWorkspaceStatus.ClassRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolWorkspaceStatus) *LocalReference {
+				return oldObj.ClassRef
+			})
+		errs = append(errs, fn(fldPath.Child("classRef"), obj.ClassRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolWorkspaceStatus.WorkspaceRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolWorkspaceStatus) *NamespacedReference {
+				return oldObj.WorkspaceRef
+			})
+		errs = append(errs, fn(fldPath.Child("workspaceRef"), obj.WorkspaceRef, oldVal, oldObj != nil)...)
+	}
+
 	// field ToolWorkspaceStatus.State has no validation
 
 	{ // field ToolWorkspaceStatus.Conditions
