@@ -45,17 +45,18 @@ func (r *recording) Record(e *v1alpha1.ExecutionEvent) {
 func (r *recording) lines(keys ...string) []string {
 	var out []string
 	for _, e := range r.events {
-		line := strings.TrimPrefix(string(e.Type), "Model")
+		var line strings.Builder
+		line.WriteString(strings.TrimPrefix(string(e.Type), "Model"))
 		var c map[string]any
 		if e.Content != nil && json.Unmarshal(e.Content.Raw, &c) != nil {
 			r.t.Errorf("content of %s", e.Type)
 		}
 		for _, k := range keys {
 			if v, ok := c[k]; ok {
-				line += fmt.Sprintf(" %s=%v", k, v)
+				_, _ = fmt.Fprintf(&line, " %s=%v", k, v)
 			}
 		}
-		out = append(out, line)
+		out = append(out, line.String())
 	}
 	return out
 }

@@ -84,7 +84,7 @@ func (g Guard) allowed(address string) bool {
 func (g Guard) check(resolved string) error {
 	ap, err := netip.ParseAddrPort(resolved)
 	if err != nil {
-		return fmt.Errorf("%w: %v", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if kind := classify(ap.Addr()); kind == kindForbidden || kind == kindPrivate && !g.Private {
 		return fmt.Errorf("%w: it is private, local or reserved", ErrRefused)

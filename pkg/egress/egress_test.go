@@ -67,7 +67,7 @@ func TestDial(t *testing.T) {
 		}
 		res, err := (&http.Client{Transport: tr}).Do(req)
 		if err == nil {
-			res.Body.Close()
+			_ = res.Body.Close()
 		}
 		return err
 	}
@@ -92,7 +92,11 @@ func TestDial(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := get(tt.guard, tt.url)
-			if tt.refused != errors.Is(err, ErrRefused) && !(name == "decimal form" && err != nil) || !tt.refused && err != nil {
+			switch {
+			case !tt.refused && err != nil, tt.refused && err == nil:
+				t.Errorf("got %v", err)
+			// Some resolvers do not know the decimal form at all.
+			case tt.refused && name != "decimal form" && !errors.Is(err, ErrRefused):
 				t.Errorf("got %v", err)
 			}
 		})

@@ -78,7 +78,8 @@ func TestCall(t *testing.T) {
 		},
 		"Retry-After beyond the bound ends it": {
 			[]string{"- {fault: {status: 429, retryAfter: '3600'}}"},
-			[]string{"p0: rate_limited"}, nil,
+			[]string{"p0: rate_limited"},
+			nil,
 		},
 		"cut stream is tried again": {
 			[]string{"- {times: 1, reply: {text: half of it}, fault: {cutAfterBytes: 300}}\n" + ok},
@@ -104,7 +105,8 @@ func TestCall(t *testing.T) {
 		},
 		"fallback after all attempts": {
 			[]string{"- {fault: {status: 429, retryAfter: '600'}}", "- {fault: {status: 400}}", ok},
-			[]string{"p0: rate_limited", "p1: invalid_request", "p2: fine"}, nil,
+			[]string{"p0: rate_limited", "p1: invalid_request", "p2: fine"},
+			nil,
 		},
 		"no fallback for a conversation that is too long": {
 			[]string{"- {fault: {status: 400, code: context_length_exceeded}}", ok}, []string{"p0: context_too_long"}, nil,

@@ -20,10 +20,10 @@ const (
 	// EnvCAFile is the CA bundle that the API server's certificate is checked with.
 	EnvCAFile = "PLATFORM_CA_FILE"
 	// EnvCredentials says where Credentials come from: CredentialsStdin, or a file.
-	EnvCredentials = "PLATFORM_CREDENTIALS"
+	EnvCredentials = "PLATFORM_CREDENTIALS" //nolint:gosec // the name of a variable
 	// EnvTokenPath is a file with the worker's token, for projected tokens that
 	// rotate. It wins over Credentials.Token.
-	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH"
+	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH" //nolint:gosec // the name of a variable
 	// EnvWorkDir is the only folder, beside the system's temporary one, that file tools may touch.
 	EnvWorkDir = "PLATFORM_WORK_DIR"
 	// EnvArtifactsDir is the folder whose files are uploaded as artifacts at the end.

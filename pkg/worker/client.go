@@ -88,8 +88,7 @@ func (a *api) configMap(ctx context.Context, namespace, name string) (*corev1.Co
 // temporary reports whether an error of the API may go away by itself: the
 // server is restarting, overloaded or does not know us yet.
 func temporary(err error) bool {
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false
 	}
 	var status apierrors.APIStatus

@@ -98,7 +98,7 @@ func codeLimits(getenv func(string) string) (exec.Limits, error) {
 	cpu, err1 := number(runspec.EnvCodeCPUSeconds)
 	memory, err2 := number(runspec.EnvCodeMemoryKB)
 	processes, err3 := number(runspec.EnvCodeMaxProcesses)
-	return exec.Limits{CPU: time.Duration(cpu) * time.Second, MemoryBytes: memory << 10, Processes: processes}, //nolint:gosec // at most 32 bits
+	return exec.Limits{CPU: time.Duration(cpu) * time.Second, MemoryBytes: memory << 10, Processes: processes},
 		errors.Join(err1, err2, err3)
 }
 
@@ -115,7 +115,7 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 		if err != nil {
 			return c, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		stdin = f
 	}
 	raw, err := io.ReadAll(io.LimitReader(stdin, maxCredentials))

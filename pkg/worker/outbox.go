@@ -55,7 +55,7 @@ type outbox[T any] struct {
 
 // start begins to send. The goroutine ends with close.
 func (o *outbox[T]) start(ctx context.Context) {
-	ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // close calls it
 	o.wake, o.done = make(chan struct{}, 1), make(chan struct{})
 	go o.loop(ctx)
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -139,7 +141,7 @@ func TestOutboxBatches(t *testing.T) {
 	o.add("first")
 	// The others gather while the first request is under way, or go with it.
 	for i := range 250 {
-		o.add(fmt.Sprint(i))
+		o.add(strconv.Itoa(i))
 	}
 	close(release)
 	if lost := o.close(time.Hour); lost != 0 || len(s.got) != 251 || len(sizes) > 5 || sizes[len(sizes)-1] > maxBatchItems {
@@ -150,10 +152,8 @@ func TestOutboxBatches(t *testing.T) {
 // TestOutboxDropsOnlyWhatIsUnfit: one bad item does not take others with it.
 func TestOutboxDropsOnlyWhatIsUnfit(t *testing.T) {
 	s := &server{fail: func(batch []string) error {
-		for _, item := range batch {
-			if item == "bad" {
-				return status(http.StatusRequestEntityTooLarge)
-			}
+		if slices.Contains(batch, "bad") {
+			return status(http.StatusRequestEntityTooLarge)
 		}
 		return nil
 	}}
@@ -196,7 +196,7 @@ func TestOutboxQueueIsBounded(t *testing.T) {
 	o := newOutbox(t, s, &noWait{})
 	piece := strings.Repeat("x", 1<<20)
 	for i := range 40 {
-		o.add(piece + fmt.Sprint(i))
+		o.add(piece + strconv.Itoa(i))
 	}
 	close(release)
 	if lost := o.close(time.Hour); lost < 8 || lost+len(s.got) != 40 {

@@ -131,12 +131,12 @@ func readArtifact(dir, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	body, err := io.ReadAll(io.LimitReader(f, maxArtifact+1))
 	if err == nil && len(body) > maxArtifact {
 		err = fmt.Errorf("larger than %d bytes", maxArtifact)

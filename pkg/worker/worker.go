@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,9 +177,7 @@ func (w *worker) deliver(ctx context.Context, d done, err error) error {
 // conclude records the worker's last event.
 func (w *worker) conclude(d done, err error) (reason, message string, code int) {
 	content := map[string]any{"attempt": w.config.Attempt}
-	for k, v := range d.content {
-		content[k] = v
-	}
+	maps.Copy(content, d.content)
 	if err == nil {
 		w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerCompleted, v1alpha1.SeverityInfo, "the work is done", content))
 		return ReasonCompleted, "", runspec.ExitSucceeded

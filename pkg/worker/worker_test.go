@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,9 +38,7 @@ func environment(change map[string]string) func(string) string {
 		runspec.EnvControllerURL: "https://127.0.0.1:1", runspec.EnvWorkDir: "/tmp", runspec.EnvCredentials: runspec.CredentialsStdin,
 		"PATH": os.Getenv("PATH"),
 	}
-	for k, v := range change {
-		env[k] = v
-	}
+	maps.Copy(env, change)
 	return func(name string) string { return env[name] }
 }
 

@@ -31,21 +31,21 @@ func main() {
 		pflag.Usage()
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *listen, *file, *portFile); err != nil {
+	if err := run(*listen, *file, *portFile); err != nil {
 		fmt.Fprintln(os.Stderr, "scriptedmodel:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves the script until ctx ends.
-func run(ctx context.Context, listen, file, portFile string) error {
+// run serves the script until a signal comes.
+func run(listen, file, portFile string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	s, err := script.Load(file)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", listen)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
 	}

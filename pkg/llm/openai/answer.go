@@ -5,6 +5,7 @@ package openai
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -97,8 +98,7 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 // apart by index; a new id at a known index is a new call too, since some
 // compatible servers send index 0 for every call.
 func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuilder, fresh bool) {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		b := a.calls[i]
+	for _, b := range slices.Backward(a.calls) {
 		if b.index == t.Index && (t.ID == "" || b.id == t.ID) {
 			return b, false
 		}

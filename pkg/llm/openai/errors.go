@@ -215,8 +215,7 @@ func (c *Client) scrub(s string) string {
 
 // transportText describes a failed connection without its URL.
 func (c *Client) transportText(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	var op *net.OpError

@@ -166,7 +166,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 	defer cancel(nil)
 	var raw *http.Response
 	stream := c.chat.NewStreaming(ctx, c.params(req), option.WithResponseInto(&raw))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
 		return llm.Response{}, c.refused(ctx, raw, err)
 	}

@@ -51,7 +51,8 @@ func ask(text string) llm.Request {
 	return llm.Request{Model: "m", MaxTokens: 100, Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}}
 }
 
-func ptr(n int64) *int64 { return &n }
+//go:fix inline
+func ptr(n int64) *int64 { return new(n) }
 
 func TestStreamsTextAndUsage(t *testing.T) {
 	_, url := serve(t, `
@@ -269,7 +270,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	l.Close()
+	_ = l.Close()
 	_, err = newClient(t, Config{APIKey: key, BaseURL: "http://" + address + "/v1"}).Generate(t.Context(), ask("hi"), nil)
 	if llm.ClassOf(err) != llm.ClassUnreachable || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "/v1") {
 		t.Errorf("got %v", err)

@@ -176,7 +176,7 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	if err != nil {
 		return nil, t.transportError(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +93,8 @@ func TestRequests(t *testing.T) {
 			`{"a":1,"key":"forged"}`, `POST /w auth="" x="" body={"a":1,"key":"` + credential + `"}`,
 		},
 		"get": {
-			v1alpha1.ToolHTTP{Method: v1alpha1.ToolGet}, `{"city":"New York","n":1.50,"tags":["a","b"],"deep":{"x":true},"none":null}`,
+			v1alpha1.ToolHTTP{Method: v1alpha1.ToolGet},
+			`{"city":"New York","n":1.50,"tags":["a","b"],"deep":{"x":true},"none":null}`,
 			`GET /w?city=New+York&deep=%7B%22x%22%3Atrue%7D&n=1.50&tags=a&tags=b auth="" x="" body=`,
 		},
 	}
@@ -126,7 +128,7 @@ func TestRefusals(t *testing.T) {
 	status := 0
 	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
-		fmt.Fprintf(w, "you sent %s", r.Header.Get("Authorization"))
+		_, _ = fmt.Fprintf(w, "you sent %s", r.Header.Get("Authorization"))
 	})
 	c := newTool(t, v1alpha1.ToolHTTP{URL: e.URL, AuthSecretRef: secret()}, "")
 	for code, want := range map[int]tool.ErrorType{
@@ -135,7 +137,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		status = code
 		r := c.Call(t.Context(), "weather", "{}")
-		if r.ErrorType != want || strings.Contains(r.Text, credential) || !strings.Contains(r.Text, fmt.Sprint(code)) {
+		if r.ErrorType != want || strings.Contains(r.Text, credential) || !strings.Contains(r.Text, strconv.Itoa(code)) {
 			t.Errorf("%d: got %s", code, r.Text)
 		}
 	}

@@ -113,7 +113,7 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, in.file)
 	if err := os.WriteFile(file, []byte(a.Code), 0o600); err != nil {
 		return nil, err

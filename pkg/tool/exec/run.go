@@ -18,6 +18,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -119,19 +120,20 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer openGate.Close()
+	defer func() { _ = openGate.Close() }()
 	out, err := newDrains(c.Stdout, c.Stderr)
 	if err != nil {
 		return Outcome{}, errors.Join(err, opened.Close())
 	}
-	cmd := osexec.Command("/bin/sh", append([]string{"-c", gate, "sh", path}, c.Args[1:]...)...) //nolint:gosec,noctx // running programs is the purpose; ctx is handled below
-	cmd.Dir, cmd.Env = c.Dir, append(c.Env[:len(c.Env):len(c.Env)], marker)
+	cmd := osexec.Command("/bin/sh", append([]string{"-c", gate, "sh", path}, c.Args[1:]...)...) //nolint:noctx // running programs is the purpose; ctx is handled below
+	cmd.Dir, cmd.Env = c.Dir, slices.Concat(c.Env, []string{marker})
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out[0].w, out[1].w, []*os.File{opened}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	startErr := cmd.Start()
 	err = errors.Join(startErr, opened.Close(), out.started())
+	defer out.wait(c.Clock)
 	if startErr != nil {
-		return Outcome{}, errors.Join(err, out.wait(c.Clock))
+		return Outcome{}, err
 	}
 	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole}
 	err = errors.Join(err, c.Limits.apply(t.leader))
@@ -144,7 +146,7 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 		err = supervise(ctx, c, t)
 	}
 	_ = cmd.Wait()
-	return outcomeOf(cmd.ProcessState), errors.Join(err, out.wait(c.Clock))
+	return outcomeOf(cmd.ProcessState), err
 }
 
 // supervise waits until the leader has ended, by itself or because ctx has,
@@ -207,7 +209,8 @@ func newDrains(targets ...io.Writer) (d drains, err error) {
 	for i, target := range targets {
 		p := &drain{done: make(chan struct{})}
 		if p.r, p.w, err = os.Pipe(); err != nil {
-			return d, errors.Join(err, d.wait(clock.RealClock{}))
+			d.wait(clock.RealClock{})
+			return d, err
 		}
 		d[i] = p
 		// Ends when all writers of the pipe are gone, or wait closes it.
@@ -228,7 +231,7 @@ func newDrains(targets ...io.Writer) (d drains, err error) {
 func (d drains) started() error { return errors.Join(d[0].w.Close(), d[1].w.Close()) }
 
 // wait returns when everything was copied.
-func (d drains) wait(c clock.WithDelayedExecution) error {
+func (d drains) wait(c clock.WithDelayedExecution) {
 	for _, p := range d {
 		if p == nil {
 			continue
@@ -239,5 +242,4 @@ func (d drains) wait(c clock.WithDelayedExecution) error {
 		timer.Stop()
 		_ = p.r.Close()
 	}
-	return nil
 }

@@ -167,7 +167,7 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 		if err != nil {
 			continue
 		}
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}) //nolint:gosec // a descriptor fits
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		// What the pidfd holds cannot change any more: compare only now.
 		if p, ok := readProcess(m.pid); !ok || p.session != m.session || p.dead {
 			continue
@@ -226,7 +226,7 @@ func userThreads() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	uid := uint32(os.Getuid()) //nolint:gosec // a uid fits
+	uid := uint32(os.Getuid())
 	n := 0
 	for _, p := range all {
 		var st unix.Stat_t
@@ -234,7 +234,7 @@ func userThreads() (uint64, error) {
 			n += p.threads
 		}
 	}
-	return uint64(n), nil //nolint:gosec // a count is not negative
+	return uint64(n), nil
 }
 
 // defaultLimits are those of code_exec (D2 §4.10): 60 s of processor time,

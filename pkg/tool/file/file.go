@@ -33,11 +33,11 @@ func NewRoots(workDir string, more ...string) (*Roots, error) {
 		if err != nil {
 			return nil, err
 		}
-		real, err := filepath.EvalSymlinks(abs)
+		resolved, err := filepath.EvalSymlinks(abs)
 		if err != nil {
 			return nil, fmt.Errorf("root of file tools: %w", err)
 		}
-		r.dirs = append(r.dirs, real)
+		r.dirs = append(r.dirs, resolved)
 	}
 	return r, nil
 }
@@ -59,12 +59,12 @@ func (r *Roots) locate(path string) (place, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.dirs[0], path)
 	}
-	real, err := resolve(filepath.Clean(path))
+	resolved, err := resolve(filepath.Clean(path))
 	if err != nil {
 		return place{}, describe(err, path)
 	}
 	for _, root := range r.dirs {
-		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(root, resolved); err == nil && filepath.IsLocal(rel) {
 			return place{root, rel}, nil
 		}
 	}
@@ -74,9 +74,9 @@ func (r *Roots) locate(path string) (place, error) {
 
 // resolve follows the links of the longest part of path that exists.
 func resolve(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return real, err
+		return resolved, err
 	}
 	if info, lerr := os.Lstat(path); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		// A dangling link would be followed on create: to where is not ours to say.
@@ -86,8 +86,8 @@ func resolve(path string) (string, error) {
 	if parent == path {
 		return "", err
 	}
-	real, err = resolve(parent)
-	return filepath.Join(real, filepath.Base(path)), err
+	resolved, err = resolve(parent)
+	return filepath.Join(resolved, filepath.Base(path)), err
 }
 
 // describe turns an error of the file system into one for the model.
@@ -101,8 +101,7 @@ func describe(err error, path string) error {
 		return tool.Errorf(tool.TypePermissionDenied, "%s is not accessible", path)
 	}
 	reason := err
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		reason = pe.Err
 	}
 	return tool.Errorf(tool.TypeUnavailable, "%s: %v", path, reason)

@@ -56,7 +56,7 @@ func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
 	if err != nil {
 		return nil, describe(err, a.Path)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	size, err := regularSize(f, a.Path)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func open(at place, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return root.OpenFile(at.rel, flags, 0o644)
 }
 

@@ -66,7 +66,7 @@ func (r *Roots) write(a WriteArguments) (*WriteResult, error) {
 	if err != nil {
 		return nil, describe(err, a.Path)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := regularSize(f, a.Path); err != nil {
 		return nil, err
 	}
@@ -114,6 +114,6 @@ func makeDirs(at place) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return root.MkdirAll(dir, 0o755)
 }

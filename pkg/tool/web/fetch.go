@@ -108,7 +108,7 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 	if err != nil {
 		return nil, transportError(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
 	if err != nil {
 		return nil, transportError(err)
@@ -133,8 +133,8 @@ const userAgent = "platform-web-fetch/1.0"
 
 // extract turns a body into text by its media type.
 func extract(body []byte, contentType string, raw bool) (text, extractor string, err error) {
-	media, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
+	media, _, typeErr := mime.ParseMediaType(contentType)
+	if typeErr != nil {
 		media, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 		contentType = media
 	}
@@ -157,11 +157,11 @@ func extract(body []byte, contentType string, raw bool) (text, extractor string,
 		}
 		return string(body), "text", nil
 	case isHTML:
-		markdown, err := htmltomarkdown.ConvertReader(bytes.NewReader(body))
-		if err != nil {
-			return string(body), "raw", nil
+		if markdown, err := htmltomarkdown.ConvertReader(bytes.NewReader(body)); err == nil {
+			return string(markdown), "markdown", nil
 		}
-		return string(markdown), "markdown", nil
+		// The source is better than nothing.
+		return string(body), "raw", nil
 	default:
 		return string(body), "text", nil
 	}
@@ -213,8 +213,7 @@ func transportError(err error) error {
 
 // reason is the innermost message of a transport error, without the URL.
 func reason(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	for {

@@ -86,7 +86,7 @@ func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
 	if err != nil {
 		return nil, transportError(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service answered with status %d", res.StatusCode)
 	}

@@ -6,6 +6,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -70,25 +71,33 @@ func TestFetch(t *testing.T) {
 		args  map[string]any
 		want  FetchResult
 	}{
-		"html": {"type=text/html%3Bcharset=utf-8&body=" + escape(page), nil,
-			FetchResult{Status: 200, Content: "# Head\n\nOne [link](/x)", Length: 22, Extractor: "markdown"}},
-		"raw": {"type=text/html&body=" + escape("<p>é</p>"), map[string]any{"raw": true},
-			FetchResult{Status: 200, Content: "<p>é</p>", Length: 8, Extractor: "raw"}},
+		"html": {
+			"type=text/html%3Bcharset=utf-8&body=" + escape(page), nil,
+			FetchResult{Status: 200, Content: "# Head\n\nOne [link](/x)", Length: 22, Extractor: "markdown"},
+		},
+		"raw": {
+			"type=text/html&body=" + escape("<p>é</p>"),
+			map[string]any{"raw": true},
+			FetchResult{Status: 200, Content: "<p>é</p>", Length: 8, Extractor: "raw"},
+		},
 		"json":  {"type=application/problem%2Bjson&body=" + escape(`{"a":[1]}`), nil, FetchResult{Status: 200, Content: "{\n  \"a\": [\n    1\n  ]\n}", Length: 22, Extractor: "json"}},
 		"text":  {"type=text/plain&body=hello", nil, FetchResult{Status: 200, Content: "hello", Length: 5, Extractor: "text"}},
 		"error": {"type=text/plain&status=404&body=gone", nil, FetchResult{Status: 404, Content: "gone", Length: 4, Extractor: "text"}},
 		"latin": {"type=text/plain%3Bcharset=iso-8859-1&body=caf%E9", nil, FetchResult{Status: 200, Content: "café", Length: 4, Extractor: "text"}},
-		"no type": {"body=" + escape("<!DOCTYPE html><p>hi</p>"), nil,
-			FetchResult{Status: 200, Content: "hi", Length: 2, Extractor: "markdown"}},
-		"limit": {"type=text/plain%3Bcharset=utf-8&body=" + escape("äöü😀x"), map[string]any{"max_chars": 4},
-			FetchResult{Status: 200, Content: "äöü😀", Length: 5, Truncated: true, Extractor: "text"}},
+		"no type": {
+			"body=" + escape("<!DOCTYPE html><p>hi</p>"), nil,
+			FetchResult{Status: 200, Content: "hi", Length: 2, Extractor: "markdown"},
+		},
+		"limit": {
+			"type=text/plain%3Bcharset=utf-8&body=" + escape("äöü😀x"),
+			map[string]any{"max_chars": 4},
+			FetchResult{Status: 200, Content: "äöü😀", Length: 5, Truncated: true, Extractor: "text"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			args := map[string]any{"url": base + "/p?" + tt.query}
-			for k, v := range tt.args {
-				args[k] = v
-			}
+			maps.Copy(args, tt.args)
 			var got FetchResult
 			r := call(t, Fetch(guard), args, &got)
 			tt.want.URL = base + "/p?" + tt.query

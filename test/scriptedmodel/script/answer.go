@@ -34,7 +34,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, t 
 	}
 	if !req.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reply.whole(req.Model))
+		_, _ = w.Write(encode(reply.whole(req.Model)))
 		return
 	}
 	s.stream(w, r, f, reply.chunks(req.Model, req.StreamOptions != nil && req.StreamOptions.IncludeUsage))

@@ -67,10 +67,11 @@ func (m Message) Text() string {
 	if json.Unmarshal(m.Content, &parts) != nil {
 		return ""
 	}
+	var all strings.Builder
 	for _, p := range parts {
-		s += p.Text
+		all.WriteString(p.Text)
 	}
-	return s
+	return all.String()
 }
 
 // Turn is the number of the answer that the request asks for, from 1.
@@ -192,17 +193,8 @@ func checkMessages(messages []Message) error {
 				return fmt.Errorf("messages[%d]: content is empty", i)
 			}
 		case "assistant":
-			if len(m.Content) == 0 && len(m.ToolCalls) == 0 {
-				return fmt.Errorf("messages[%d]: an assistant message needs content or tool_calls", i)
-			}
-			for _, c := range m.ToolCalls {
-				if c.ID == "" || c.Type != "function" || c.Function.Name == "" || known[c.ID] {
-					return fmt.Errorf("messages[%d]: tool call %q is not valid", i, c.ID)
-				}
-				if !json.Valid([]byte(c.Function.Arguments)) {
-					return fmt.Errorf("messages[%d]: arguments of tool call %q are not JSON", i, c.ID)
-				}
-				open[c.ID], known[c.ID] = true, true
+			if err := checkAssistant(m, open, known); err != nil {
+				return fmt.Errorf("messages[%d]: %w", i, err)
 			}
 		case "tool":
 			if !open[m.ToolCallID] {
@@ -215,6 +207,23 @@ func checkMessages(messages []Message) error {
 	}
 	if len(open) > 0 {
 		return fmt.Errorf("%d tool calls have no result", len(open))
+	}
+	return nil
+}
+
+// checkAssistant notes the calls of an answer as open and known.
+func checkAssistant(m Message, open, known map[string]bool) error {
+	if len(m.Content) == 0 && len(m.ToolCalls) == 0 {
+		return errors.New("an assistant message needs content or tool_calls")
+	}
+	for _, c := range m.ToolCalls {
+		if c.ID == "" || c.Type != "function" || c.Function.Name == "" || known[c.ID] {
+			return fmt.Errorf("tool call %q is not valid", c.ID)
+		}
+		if !json.Valid([]byte(c.Function.Arguments)) {
+			return fmt.Errorf("arguments of tool call %q are not JSON", c.ID)
+		}
+		open[c.ID], known[c.ID] = true, true
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func post(t *testing.T, s *Server, key, body string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@
 package script
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -160,7 +159,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 		list.Data = append(list.Data, model{ID: name, Object: "model", OwnedBy: "scripted"})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(list)
+	_, _ = w.Write(encode(list))
 }
 
 func writeError(w http.ResponseWriter, f *Fault) {
@@ -190,6 +189,5 @@ func errorBody(f *Fault) []byte {
 	if f.Code != "" {
 		code = f.Code
 	}
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code}})
-	return body
+	return encode(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
 }

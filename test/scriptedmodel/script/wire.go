@@ -8,6 +8,15 @@ import "encoding/json"
 // object is a JSON object of the vendor's protocol.
 type object = map[string]any
 
+// encode makes JSON of what is made of texts, numbers and objects only.
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 const (
 	answerID = "chatcmpl-scripted"
 	created  = 1700000000
@@ -42,8 +51,7 @@ func (o *rendered) chunks(model string, includeUsage bool) [][]byte {
 			// Null on every chunk but the last, as the vendor does.
 			c["usage"] = usage
 		}
-		raw, _ := json.Marshal(c)
-		out = append(out, raw)
+		out = append(out, encode(c))
 	}
 	delta := func(d object) { emit([]object{{"index": 0, "delta": d, "finish_reason": nil}}, nil) }
 
