@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +29,8 @@ const (
 	// result rule of the spec: 5 tries, 2-4-8-16 s.
 	uploadTries = 5
 	uploadPause = 2 * time.Second
+
+	octets = "application/octet-stream"
 )
 
 // postBytes posts raw bytes to a subresource of the task.
@@ -61,7 +62,7 @@ func (w *worker) submitResult(ctx context.Context, text string) error {
 	if len(text) > maxResult {
 		text = strings.ToValidUTF8(text[:maxResult-64], "") + "\n[the result was longer and is cut here]\n"
 	}
-	if err := w.upload(ctx, "application/octet-stream", []byte(text), "result"); err != nil {
+	if err := w.upload(ctx, octets, []byte(text), "result"); err != nil {
 		return fmt.Errorf("upload result: %w", err)
 	}
 	w.events.Record(agentloop.NewEvent(v1alpha1.EventResultSubmitted, v1alpha1.SeverityInfo, "result submitted", map[string]any{"resultLength": len(text)}))
@@ -116,8 +117,8 @@ func (w *worker) submitArtifact(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	contentType := http.DetectContentType(body)
-	if err := w.upload(ctx, contentType, body, "artifacts", filename); err != nil {
+	// The server finds the media type by name and content.
+	if err := w.upload(ctx, octets, body, "artifacts", filename); err != nil {
 		return err
 	}
 	w.events.Record(agentloop.NewEvent(v1alpha1.EventArtifactUploadCompleted, v1alpha1.SeverityInfo, "artifact "+filename+" uploaded",

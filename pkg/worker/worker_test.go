@@ -232,7 +232,7 @@ func TestArtifacts(t *testing.T) {
 		return nil
 	}
 	w.submitArtifacts(t.Context())
-	want := map[string]string{"artifacts/a.txt": "text/plain; charset=utf-8 alpha", "artifacts/sub_b.json": "text/plain; charset=utf-8 {}"}
+	want := map[string]string{"artifacts/a.txt": "application/octet-stream alpha", "artifacts/sub_b.json": "application/octet-stream {}"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
