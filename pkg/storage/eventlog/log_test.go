@@ -1,0 +1,338 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a log; a nil disk is a folder of the real one.
+func open(t testing.TB, disk *enginetest.Disk, o eventlog.Options) *eventlog.Log {
+	t.Helper()
+	eo := engine.Options{Dir: t.TempDir(), OnFatal: func(err error) { t.Errorf("fatal: %v", err) }}
+	if disk != nil {
+		eo.Dir, eo.FS = enginetest.Dir, disk.FS()
+	}
+	e, err := engine.Open(context.Background(), eo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := eventlog.Open(context.Background(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), e.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return l
+}
+
+func of(typ string) *v1alpha1.ExecutionEvent {
+	return &v1alpha1.ExecutionEvent{Type: v1alpha1.EventType(typ)}
+}
+
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Many writers and readers at once: dense sequences and cursors, one result per
+// de-duplication key, and every watch sees all of it in order.
+func TestConcurrent(t *testing.T) {
+	l := open(t, nil, eventlog.Options{WatchQueue: 16, CachedStreams: 4})
+	ctx := context.Background()
+	const writers, each, streams = 8, 60, 4
+	var readers sync.WaitGroup
+	for _, q := range []eventlog.Query{{}, {Namespace: "n"}, {Namespace: "n", Task: "t0"}, {Namespace: "n", Session: "s"}} {
+		w := must[watch.Interface](t)(l.Watch(ctx, q, 1, eventlog.WatchOptions{}))
+		defer w.Stop()
+		want := writers * each
+		if q.Task != "" {
+			want /= streams
+		}
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			last := uint64(0)
+			for range want {
+				e := <-w.ResultChan()
+				o, ok := e.Object.(*v1alpha1.ExecutionEvent)
+				if !ok {
+					t.Errorf("%+v: got %+v", q, e)
+					return
+				}
+				if rev, err := strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || rev <= last || o.Kind != "" {
+					t.Errorf("%+v: %s after %d", q, o.ResourceVersion, last)
+				} else {
+					last = rev
+				}
+				o.Kind = "changed" // as an encoder does to what it is given
+			}
+		}()
+	}
+	tails := make([]*eventlog.Tail, streams)
+	for i := range tails {
+		s := eventlog.Stream{Namespace: "n", Task: fmt.Sprint("t", i), UID: types.UID(fmt.Sprint("u", i))}
+		tails[i] = must[*eventlog.Tail](t)(l.TailTask(s, 0, nil))
+		defer tails[i].Close()
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			for next := int64(1); next <= writers*each/streams; {
+				p, err := tails[i].Next(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, e := range p.Events {
+					if e.Seq != next {
+						t.Errorf("tail got %d, want %d", e.Seq, next)
+					}
+					next++
+				}
+			}
+		}()
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range each {
+				task := fmt.Sprint("t", (w+i)%streams)
+				s := eventlog.Stream{Namespace: "n", Task: task, UID: types.UID("u" + task[1:]), Session: "s"}
+				e := of("ToolCallStarted")
+				e.DedupKey = fmt.Sprintf("%d/%d", w, i)
+				var wgDup sync.WaitGroup
+				var results [2]int64
+				for k := range results { // the same append twice at the same time
+					wgDup.Add(1)
+					go func() {
+						defer wgDup.Done()
+						got, err := l.Append(ctx, s, []*v1alpha1.ExecutionEvent{e})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						results[k] = got[0].Seq
+					}()
+				}
+				wgDup.Wait()
+				if results[0] != results[1] {
+					t.Errorf("one key has seq %d and %d", results[0], results[1])
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	readers.Wait()
+	for i := range streams {
+		s := eventlog.Stream{Namespace: "n", Task: fmt.Sprint("t", i), UID: types.UID(fmt.Sprint("u", i))}
+		p := must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 0, 1000, nil))
+		if len(p.Events) != writers*each/streams {
+			t.Errorf("%s has %d events", s, len(p.Events))
+		}
+		for k, e := range p.Events {
+			if e.Seq != int64(k)+1 {
+				t.Errorf("%s: seq %d at %d", s, e.Seq, k)
+			}
+		}
+	}
+	p := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 1000))
+	if len(p.Events) != writers*each || p.Latest != writers*each {
+		t.Errorf("session has %d events, latest %d", len(p.Events), p.Latest)
+	}
+	for k, e := range p.Events {
+		if e.Seq != int64(k)+1 {
+			t.Fatalf("cursor %d at %d", e.Seq, k)
+		}
+	}
+}
+
+// Pebble shows a batch before its sync. While a sync hangs no reader may see it.
+func TestNothingBeforeDurable(t *testing.T) {
+	disk := enginetest.NewDisk()
+	l := open(t, disk, eventlog.Options{CachedStreams: 4})
+	ctx := context.Background()
+	a := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}
+	b := eventlog.Stream{Namespace: "n", Task: "b", UID: "b", Session: "s"}
+	must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, a, []*v1alpha1.ExecutionEvent{of("TaskStarted")}))
+	w := must[watch.Interface](t)(l.Watch(ctx, eventlog.Query{}, 2, eventlog.WatchOptions{}))
+	defer w.Stop()
+
+	hanging, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	disk.Fail(func(op enginetest.Op) error {
+		if op.Log() && op.Kind == enginetest.Sync {
+			once.Do(func() { close(hanging) })
+			<-release
+		}
+		return nil
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Append(ctx, b, []*v1alpha1.ExecutionEvent{of("TaskStarted"), of("TaskSucceeded")})
+		if err == nil {
+			err = l.DeleteStream(ctx, a)
+		}
+		done <- err
+	}()
+	<-hanging
+
+	page := must[*eventlog.Page](t)(l.List(ctx, eventlog.Query{}))
+	task := must[*eventlog.StreamPage](t)(l.TaskPage(ctx, b, 0, 0, nil))
+	session := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 0))
+	head := must[eventlog.Head](t)(l.Head(ctx, b))
+	if _, err := l.Get(ctx, "n", "b.0000000001"); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Errorf("get: %v", err)
+	}
+	if len(page.Items) != 1 || page.Revision != 2 || len(task.Events) != 0 || len(session.Events) != 1 || session.Latest != 1 || head != (eventlog.Head{}) {
+		t.Errorf("seen before it is durable: list %d at %d, task %d, session %d of %d, head %+v",
+			len(page.Items), page.Revision, len(task.Events), len(session.Events), session.Latest, head)
+	}
+	select {
+	case e := <-w.ResultChan():
+		t.Errorf("delivered before it is durable: %+v", e)
+	default:
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ADDED b.0000000001", "ADDED b.0000000002", "DELETED a.0000000001"} {
+		e := <-w.ResultChan()
+		if got := fmt.Sprintf("%s %s", e.Type, e.Object.(*v1alpha1.ExecutionEvent).Name); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if _, err := l.Get(ctx, "n", "a.0000000001"); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Errorf("get of a deleted event: %v", err)
+	}
+}
+
+// The events given are not changed, and the results are the caller's own.
+func TestAppendLeavesItsInputAlone(t *testing.T) {
+	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
+	in := of("TaskStarted")
+	in.Summary, in.Labels = "token=abc", map[string]string{"x": "y"}
+	got := must[[]*v1alpha1.ExecutionEvent](t)(l.Append(context.Background(), s, []*v1alpha1.ExecutionEvent{in}))
+	if in.Summary != "token=abc" || in.Seq != 0 || got[0].Summary != "token=[REDACTED]" || got[0].Labels != nil {
+		t.Errorf("in %q %d, out %q %v", in.Summary, in.Seq, got[0].Summary, got[0].Labels)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	l := open(t, enginetest.NewDisk(), eventlog.Options{Registerer: reg})
+	ctx := context.Background()
+	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
+	secret := of("ToolCallFailed")
+	secret.Summary = "password=x"
+	must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{of("TaskStarted"), secret, of("TaskFailed")}))
+	if _, err := l.Append(ctx, s, []*v1alpha1.ExecutionEvent{of("TaskStarted")}); !errors.Is(err, eventlog.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := l.Append(ctx, s, []*v1alpha1.ExecutionEvent{of("made up")}); err == nil {
+		t.Error("an unknown type is accepted")
+	}
+	for name, want := range map[string]int{
+		"platform_execution_events_appended_total":         3,
+		"platform_execution_event_append_failures_total":   2,
+		"platform_execution_event_append_duration_seconds": 5, // of it, 4 types times results and "unknown"
+		"platform_execution_event_redactions_total":        1,
+		"platform_execution_event_truncations_total":       0,
+	} {
+		if got, err := testutil.GatherAndCount(reg, name); err != nil || got != want {
+			t.Errorf("%s has %d series, want %d, %v", name, got, want, err)
+		}
+	}
+}
+
+// A page costs the page and an append the append, however long the stream.
+func TestCostDoesNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 20,000 events")
+	}
+	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	ctx := context.Background()
+	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}
+	fill := func(n int) {
+		batch := make([]*v1alpha1.ExecutionEvent, 500)
+		for range n / len(batch) {
+			for i := range batch {
+				batch[i] = of("ToolCallStarted")
+			}
+			must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, batch))
+		}
+		rare := of("ToolCallFailed")
+		rare.Severity, rare.DedupKey = "error", fmt.Sprint(n)
+		must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{rare}))
+	}
+	costs := func() map[string]float64 {
+		list := func(q eventlog.Query) func() {
+			return func() {
+				q.Limit = 10
+				must[*eventlog.Page](t)(l.List(ctx, q))
+			}
+		}
+		return map[string]float64{
+			"list":     testing.AllocsPerRun(20, list(eventlog.Query{})),
+			"task":     testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Task: "a"})),
+			"severity": testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Severity: []v1alpha1.EventSeverity{"error"}})),
+			"type":     testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Task: "a", Types: []v1alpha1.EventType{"ToolCallFailed"}})),
+			"page":     testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 400, 10, nil)) }),
+			"timeline": testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10)) }),
+		}
+	}
+	fill(1000)
+	small := costs()
+	fill(19000)
+	for name, large := range costs() {
+		if large > 2*small[name]+50 {
+			t.Errorf("%s: %.0f allocations at 1,000 events, %.0f at 20,000", name, small[name], large)
+		}
+	}
+}
+
+func TestWatchErrors(t *testing.T) {
+	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := l.Watch(ctx, eventlog.Query{Types: []v1alpha1.EventType{"x"}}, 0, eventlog.WatchOptions{}); err == nil {
+		t.Error("a watch of an unknown type begins")
+	}
+	w := must[watch.Interface](t)(l.Watch(ctx, eventlog.Query{}, 0, eventlog.WatchOptions{SendInitialEvents: ptr.To(false)}))
+	cancel()
+	if e, ok := <-w.ResultChan(); ok {
+		t.Errorf("a cancelled watch sends %+v", e)
+	}
+	w.Stop()
+	w.Stop()
+}
