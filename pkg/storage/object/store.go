@@ -136,8 +136,8 @@ func (s *Store) GetCurrentResourceVersion(context.Context) (uint64, error) {
 
 // RequestWatchProgress makes every watch that wants progress report it once it is idle.
 func (s *Store) RequestWatchProgress(context.Context) error {
-	s.topic.wakeups.progress.Add(1)
-	s.topic.wakeups.wake()
+	s.topic.scopes.progress.Add(1)
+	s.topic.scopes.whole.wake() // a watch cache watches everything
 	return nil
 }
 

@@ -61,19 +61,20 @@ type topic struct {
 	kept    []*snapshot // older states that a list goes on with; oldest first
 	ring    ring
 
-	bytes   atomic.Int64 // stored bytes of the live objects
-	wakeups wakeups
+	bytes  atomic.Int64 // stored bytes of the live objects
+	scopes scopes
 }
 
 type decodeFunc func(ctx context.Context, key string, stored []byte, rev uint64) (runtime.Object, error)
 
 func newTopic(db *DB, prefix, resource string, decode decodeFunc) *topic {
-	return &topic{
+	t := &topic{
 		db: db, prefix: prefix, resource: resource, decode: decode, metrics: db.metrics.of(resource), heads: map[string]head{},
-		tree:    btree.NewG(treeDegree, byKey),
-		ring:    ring{maxEvents: db.opts.RingEvents, maxBytes: db.opts.RingBytes},
-		wakeups: wakeups{db: db},
+		tree: btree.NewG(treeDegree, byKey),
+		ring: ring{maxEvents: db.opts.RingEvents, maxBytes: db.opts.RingBytes},
 	}
+	t.scopes.init(db)
+	return t
 }
 
 // load reads the live keys. No value is read.
@@ -163,8 +164,9 @@ func (t *topic) forgetHead(key string, change uint64) {
 	t.headsMu.Unlock()
 }
 
-// apply puts a durable write into the index and the ring.
-func (t *topic) apply(w *write) {
+// apply puts a durable write into the index and the ring, and returns what it
+// costs there.
+func (t *topic) apply(w *write) (cost int64) {
 	en := &entry{key: w.key, rev: w.rev, size: int32(len(w.data))}
 	ev := &event{rev: w.rev, op: w.op, cur: en, data: w.data}
 	if w.data != nil && t.bytes.Load() < t.db.opts.ValueCacheBytes {
@@ -195,6 +197,7 @@ func (t *topic) apply(w *write) {
 	if w.obj != nil {
 		t.remember(en, w.obj)
 	}
+	return ev.cost()
 }
 
 // value returns the stored bytes of an entry. The caller must not change them.

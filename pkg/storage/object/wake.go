@@ -15,6 +15,90 @@ const (
 	wakeLonger = 10 * time.Millisecond
 )
 
+// scopes wakes the watches that a change may concern: those of the whole topic,
+// and the narrow ones of its key or of a prefix of it. Thousands of watches of one
+// object each then cost a writer one look-up, not thousands of wake-ups.
+type scopes struct {
+	whole    wakeups
+	progress atomic.Uint64 // counts requests for progress
+
+	mu     sync.RWMutex
+	narrow map[string]*scope // by the watch's key; with a trailing slash for a prefix
+	// pending and pendingBytes measure what was published since all narrow watches
+	// looked. They must look before it leaves the ring, lest they search the
+	// changelog for changes that do not concern them. Only publication touches them.
+	pending      int
+	pendingBytes int64
+}
+
+type scope struct {
+	wakeups
+	watches int // guarded by scopes.mu
+}
+
+func (s *scopes) init(db *DB) {
+	s.whole.db = db
+	s.narrow = map[string]*scope{}
+}
+
+// join returns what wakes the watches of key, until leave.
+func (s *scopes) join(key, topicPrefix string) *wakeups {
+	if key == topicPrefix {
+		return &s.whole
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sc := s.narrow[key]
+	if sc == nil {
+		sc = &scope{wakeups: wakeups{db: s.whole.db}}
+		s.narrow[key] = sc
+	}
+	sc.watches++
+	return &sc.wakeups
+}
+
+func (s *scopes) leave(key, topicPrefix string) {
+	if key == topicPrefix {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc := s.narrow[key]; sc != nil {
+		if sc.watches--; sc.watches == 0 {
+			delete(s.narrow, key)
+		}
+	}
+}
+
+// wake wakes the watches that a change of key may concern.
+func (s *scopes) wake(key string, topicPrefix string, ev int64, r *ring) {
+	s.whole.wake()
+	s.pending++
+	s.pendingBytes += ev
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.narrow) == 0 {
+		return
+	}
+	if s.pending > r.maxEvents/4 || s.pendingBytes > r.maxBytes/4 {
+		s.pending, s.pendingBytes = 0, 0
+		for _, sc := range s.narrow {
+			sc.wake()
+		}
+		return
+	}
+	if sc := s.narrow[key]; sc != nil {
+		sc.wake()
+	}
+	for i := len(topicPrefix); i < len(key); i++ {
+		if key[i] == '/' {
+			if sc := s.narrow[key[:i+1]]; sc != nil {
+				sc.wake()
+			}
+		}
+	}
+}
+
 // wakeups tells watches that something changed.
 type wakeups struct {
 	db *DB
@@ -22,10 +106,9 @@ type wakeups struct {
 	mu     sync.Mutex
 	notify chan struct{} // closed by the next wake-up; nil while nobody has asked for it
 
-	waiting  atomic.Int32
-	waking   atomic.Bool   // rounds of wake-ups are going on
-	unseen   atomic.Bool   // something changed since the last round
-	progress atomic.Uint64 // counts requests for progress
+	waiting atomic.Int32
+	waking  atomic.Bool // rounds of wake-ups are going on
+	unseen  atomic.Bool // something changed since the last round
 }
 
 // changed returns a channel that the next wake-up closes. A watch takes it before

@@ -7,23 +7,16 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
-	"k8s.io/utils/clock"
 )
 
-const (
-	// watchBuffer is how many events a watch holds ready for its reader.
-	watchBuffer = 100
-	// deadlineBookmark is how long before a watch's deadline it gets a bookmark, so
-	// that the next one can begin there.
-	deadlineBookmark = 2 * time.Second
-)
+// watchBuffer is how many events a watch holds ready for its reader.
+const watchBuffer = 100
 
 // watcher is a cursor over a topic's events. Its goroutine ends when the caller
 // stops it, its context or its store ends, or it met an error.
@@ -39,6 +32,7 @@ type watcher struct {
 	rev       uint64
 	ctx       context.Context //nolint:containedctx // a watch is a request that goes on after its call
 	cancel    context.CancelFunc
+	wakeups   *wakeups // of its scope
 	result    chan watch.Event
 }
 
@@ -90,7 +84,9 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	unlink := context.AfterFunc(s.ctx, w.cancel)
 	s.watches.Add(1)
 	s.topic.metrics.watches.Inc()
+	w.wakeups = s.topic.scopes.join(k, s.topic.prefix)
 	go func() {
+		defer s.topic.scopes.leave(k, s.topic.prefix)
 		defer s.watches.Done()
 		defer s.topic.metrics.watches.Dec()
 		defer unlink()
@@ -163,10 +159,10 @@ func (w *watcher) catchUp() error {
 
 // follow delivers events from the ring. It returns nil when it fell behind it.
 func (w *watcher) follow(pos uint64) error {
-	n := &w.t.wakeups
+	n, progress := w.wakeups, &w.t.scopes.progress
 	timer := newBookmarkTimer(w)
 	defer timer.stop()
-	asked := n.progress.Load()
+	asked := progress.Load()
 	var events []*event
 	for {
 		changed := n.changed()
@@ -184,7 +180,7 @@ func (w *watcher) follow(pos uint64) error {
 			w.rev = max(w.rev, upTo)
 		}
 		due := timer.poll()
-		if now := n.progress.Load(); w.progress && now != asked && len(events) == 0 {
+		if now := progress.Load(); w.progress && now != asked && len(events) == 0 {
 			asked, due = now, true
 		}
 		if due {
@@ -210,18 +206,50 @@ func (w *watcher) follow(pos uint64) error {
 	}
 }
 
-// initial delivers the state of a tree.
-func (w *watcher) initial(tree *btree.BTreeG[*entry]) (err error) {
+// Bounds of what a watch reads ahead of its client while it delivers a state.
+const (
+	initialAtOnce = 128
+	initialBytes  = 1 << 20
+)
+
+// initial delivers the state of a tree, piece by piece: while the client is slow
+// to take one, no iterator is open that would keep old files on disk.
+func (w *watcher) initial(tree *btree.BTreeG[*entry]) error {
+	for from := w.key; from != ""; {
+		var (
+			events []watch.Event
+			err    error
+		)
+		if events, from, err = w.piece(tree, from); err != nil {
+			return err
+		}
+		for _, ev := range events {
+			if err := w.emit(ev); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// piece reads the events of some keys at or after from, and the key to go on with.
+func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch.Event, next string, err error) {
 	r := valueReader{t: w.t}
 	defer func() {
 		if closed := r.close(); err == nil {
 			err = closed
 		}
 	}()
-	tree.AscendGreaterOrEqual(&entry{key: w.key}, func(en *entry) bool {
+	bytes := 0
+	tree.AscendGreaterOrEqual(&entry{key: from}, func(en *entry) bool {
 		if !w.matches(en.key) {
 			return false
 		}
+		if len(events) == initialAtOnce || bytes > initialBytes {
+			next = en.key
+			return false
+		}
+		bytes += int(en.size)
 		var (
 			obj    runtime.Object
 			shared bool
@@ -233,13 +261,13 @@ func (w *watcher) initial(tree *btree.BTreeG[*entry]) (err error) {
 			return true
 		}
 		if shared {
-			err = w.emit(w.event(watch.Added, &sharedObject{obj: obj}))
+			events = append(events, w.event(watch.Added, &sharedObject{obj: obj}))
 		} else {
-			err = w.emit(watch.Event{Type: watch.Added, Object: obj})
+			events = append(events, watch.Event{Type: watch.Added, Object: obj})
 		}
-		return err == nil
+		return true
 	})
-	return err
+	return events, next, err
 }
 
 func (w *watcher) matches(key string) bool {
@@ -338,70 +366,4 @@ func (w *watcher) event(typ watch.EventType, obj *sharedObject) watch.Event {
 		return watch.Event{Type: typ, Object: obj.GetObject()}
 	}
 	return watch.Event{Type: typ, Object: obj}
-}
-
-// bookmarkTimer says when a watch is due for a bookmark.
-type bookmarkTimer struct {
-	w     *watcher
-	timer clock.Timer // nil for a watch without bookmarks
-	due   bool
-}
-
-func newBookmarkTimer(w *watcher) *bookmarkTimer {
-	b := &bookmarkTimer{w: w}
-	if w.bookmarks || w.progress {
-		b.timer = w.s.db.opts.Clock.NewTimer(b.next())
-	}
-	return b
-}
-
-func (b *bookmarkTimer) next() time.Duration {
-	o := &b.w.s.db.opts
-	wait := o.BookmarkInterval
-	if b.w.progress {
-		wait = o.ProgressInterval
-	}
-	if deadline, ok := b.w.ctx.Deadline(); ok {
-		if left := deadline.Sub(o.Clock.Now()) - deadlineBookmark; left > 0 {
-			wait = min(wait, left)
-		}
-	}
-	return wait
-}
-
-func (b *bookmarkTimer) c() <-chan time.Time {
-	if b.timer == nil {
-		return nil
-	}
-	return b.timer.C()
-}
-
-// poll reports whether a bookmark is due.
-func (b *bookmarkTimer) poll() bool {
-	select {
-	case <-b.c():
-		b.due = true
-	default:
-	}
-	return b.due
-}
-
-func (b *bookmarkTimer) reset() {
-	b.due = false
-	if b.timer == nil {
-		return
-	}
-	if !b.timer.Stop() {
-		select {
-		case <-b.timer.C():
-		default:
-		}
-	}
-	b.timer.Reset(b.next())
-}
-
-func (b *bookmarkTimer) stop() {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 }

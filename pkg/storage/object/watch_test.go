@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -368,4 +369,63 @@ func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
 		}
 	}
 	return clock.Waiters()
+}
+
+// TestNarrowWatchSleeps has watches of one object and of one namespace in a store
+// that is busy elsewhere: they neither miss a change of theirs nor search history.
+func TestNarrowWatchSleeps(t *testing.T) {
+	h := open(t, func(s *setup) { s.db.RingEvents = 2048 })
+	create(t, h, "mine")
+	from := h.db.Revision()
+	var watches []watch.Interface
+	for _, key := range []string{podKey("mine"), "/pods/ns"} {
+		opts := storage.ListOptions{ResourceVersion: fmt.Sprint(from), Predicate: storage.Everything, Recursive: key == "/pods/ns"}
+		w, err := h.Watch(testContext(t), key, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		watches = append(watches, w)
+	}
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 300 {
+				name := fmt.Sprintf("%d-%d", n, i)
+				if err := h.Create(context.Background(), "/pods/other/"+name, pod(name), nil, 0); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	mine := setLabel(t, h, "mine", "1")
+	for _, w := range watches {
+		if ev := next(t, w); ev.Type != watch.Modified || revisionOf(t, ev.Object) != revisionOf(t, mine) {
+			t.Errorf("%s at %d, want the change at %s", ev.Type, revisionOf(t, ev.Object), mine.ResourceVersion)
+		}
+		w.Stop()
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(h.db.metrics.replayed)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := families[0].GetMetric()[0].GetCounter().GetValue(); n != 0 {
+		t.Errorf("%v events were read from disk", n)
+	}
+	for deadline := time.Now().Add(within); ; runtime.Gosched() {
+		h.topic.scopes.mu.RLock()
+		left := len(h.topic.scopes.narrow)
+		h.topic.scopes.mu.RUnlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d scopes are left without watches", left)
+		}
+	}
 }

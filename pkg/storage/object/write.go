@@ -96,8 +96,8 @@ func (w *write) Publish() {
 	if w.obj != nil && versioner.UpdateObject(w.obj, w.rev) != nil {
 		w.obj = nil
 	}
-	w.topic.apply(w)
+	cost := w.topic.apply(w)
 	w.topic.forgetHead(w.key, w.rev)
 	w.topic.db.wrote(w)
-	w.topic.wakeups.wake()
+	w.topic.scopes.wake(w.key, w.topic.prefix, cost, &w.topic.ring)
 }
