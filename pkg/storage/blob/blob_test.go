@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
 )
 
 func open(t *testing.T, dir string) *blob.Store {
@@ -165,5 +166,91 @@ func TestDeleteTakesOneOwnerAndStaysAfterReopen(t *testing.T) {
 	}
 	if log, err := s.ReadLog(ctx, "ab", 4); err != nil || string(log) != "of ab" {
 		t.Errorf("log of ab: %q, %v", log, err)
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	const mark = "\n[log truncated: 10 MiB is the limit]\n"
+	add := func(b []byte) {
+		t.Helper()
+		before := bytes.Clone(b)
+		if err := s.AppendLog(ctx, "u", b); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(before, b) {
+			t.Error("the data given was changed")
+		}
+	}
+	whole := pattern(blob.MaxLogBytes + 7)
+	add(whole[:blob.MaxLogBytes-3])
+	add(whole[blob.MaxLogBytes-3:])
+	add([]byte("more"))
+	var got []byte
+	for {
+		b, err := s.ReadLog(ctx, "u", int64(len(got)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) == 0 {
+			break
+		}
+		got = append(got, b...)
+	}
+	if want := string(whole[:blob.MaxLogBytes]) + mark; string(got) != want {
+		t.Errorf("%d bytes, ends %q", len(got), got[max(0, len(got)-60):])
+	}
+}
+
+// The power goes at any moment: a file is the old one or the new one, a log ends
+// where an append ended, and what was acknowledged is there.
+func TestCrash(t *testing.T) {
+	for seed := range uint64(20) {
+		disk, ctx := enginetest.NewDisk(), t.Context()
+		old, next := pattern(700<<10), pattern(600<<10+1)
+		run := func(d *enginetest.Disk, f func(*blob.Store)) {
+			t.Helper()
+			e, err := engine.Open(ctx, engine.Options{Dir: enginetest.Dir, FS: d.FS()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(blob.New(e))
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		crashed := disk
+		run(disk, func(s *blob.Store) {
+			if err := errors.Join(s.PutFile(ctx, "u", blob.File{Name: "f"}, old), s.AppendLog(ctx, "u", []byte("one "))); err != nil {
+				t.Fatal(err)
+			}
+			// The second write is on its way when the power goes.
+			var once sync.Once
+			disk.Fail(func(op enginetest.Op) error {
+				if op.Log() && op.Kind == enginetest.Sync {
+					once.Do(func() { crashed = disk.Crash(50, seed) })
+				}
+				return nil
+			})
+			var err error
+			if seed%2 == 0 {
+				err = s.PutFile(ctx, "u", blob.File{Name: "f"}, next)
+			} else {
+				err = s.AppendLog(ctx, "u", []byte("two "))
+			}
+			if err != nil || crashed == disk {
+				t.Errorf("seed %d: second write: %v", seed, err)
+			}
+		})
+		run(crashed, func(s *blob.Store) {
+			_, data, ok, err := s.File(ctx, "u", "f")
+			if err != nil || !ok || !bytes.Equal(data, old) && !(seed%2 == 0 && bytes.Equal(data, next)) {
+				t.Errorf("seed %d: file of %d bytes, %v, %v", seed, len(data), ok, err)
+			}
+			log, err := s.ReadLog(ctx, "u", 0)
+			if err != nil || string(log) != "one " && !(seed%2 == 1 && string(log) == "one two ") {
+				t.Errorf("seed %d: log %q, %v", seed, log, err)
+			}
+		})
 	}
 }

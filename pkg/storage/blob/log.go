@@ -19,8 +19,15 @@ func logKey(uid types.UID, offset int64) []byte {
 	return binary.BigEndian.AppendUint64(ownerPrefix(uid, kindLog), uint64(offset))
 }
 
-// AppendLog adds data to the end of an owner's log, as a whole or not at all.
-// It returns when that is durable.
+// MaxLogBytes bounds the log of an owner. What goes beyond is dropped, and a mark
+// at the end says so.
+const MaxLogBytes = 10 << 20
+
+// logMark ends a log that reached its bound; a log longer than the bound has it.
+const logMark = "\n[log truncated: 10 MiB is the limit]\n"
+
+// AppendLog adds data to the end of an owner's log, as a whole or not at all,
+// except for what is beyond MaxLogBytes. It returns when that is durable.
 func (s *Store) AppendLog(ctx context.Context, uid types.UID, data []byte) error {
 	if bad(string(uid)) {
 		return fmt.Errorf("append log: %w", ErrName)
@@ -33,6 +40,12 @@ func (s *Store) AppendLog(ctx context.Context, uid types.UID, data []byte) error
 	o.Lock()
 	defer o.Unlock()
 	end, err := s.logEnd(uid)
+	if err == nil && end > MaxLogBytes {
+		return nil // it has its mark
+	}
+	if over := end + int64(len(data)) - MaxLogBytes; over > 0 {
+		data = append(data[:int64(len(data))-over:int64(len(data))-over], logMark...)
+	}
 	if err == nil {
 		err = s.write(ctx, func(b *engine.Batch) error {
 			for rest := data; len(rest) > 0; {
