@@ -42,6 +42,9 @@ func validateName(name string, prefix bool) []string {
 func (r rules) validate(_ context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
 	errs := validateServerFields(spec, path)
+	if t.ResourceVersion == "" { // it is being created
+		errs = append(errs, validateIdentity(t, nil)...)
+	}
 	errs = append(errs, validateType(spec, path)...)
 	errs = append(errs, validateSchedule(t, path)...)
 	errs = append(errs, rule.Positive(spec.Timeout, path.Child("timeout"))...)
@@ -82,6 +85,11 @@ func validateServerFields(spec *v1alpha1.TaskSpec, path *field.Path) field.Error
 
 // validateType checks that the fields fit what runs the task.
 func validateType(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	switch spec.Type {
+	case v1alpha1.TaskTypeContainer, v1alpha1.TaskTypeAI, v1alpha1.TaskTypeAgent:
+	default:
+		return nil // reported by its tag
+	}
 	var errs field.ErrorList
 	only := func(set bool, t v1alpha1.TaskType, name string) {
 		if set && spec.Type != t {

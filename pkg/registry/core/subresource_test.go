@@ -1,0 +1,430 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+func (s *server) mustTask(name, spec string) *v1alpha1.Task {
+	s.t.Helper()
+	return s.mustApply("tasks", "apiVersion: core.platform.ai/v1alpha1\nkind: Task\nmetadata: {name: "+name+"}\nspec: "+spec+"\n").(*v1alpha1.Task)
+}
+
+func ev(typ v1alpha1.EventType) *v1alpha1.ExecutionEvent {
+	return &v1alpha1.ExecutionEvent{Type: typ, Summary: string(typ)}
+}
+
+func (s *server) worker(t *v1alpha1.Task) context.Context {
+	return s.as("system:serviceaccount:default:platform-ai-worker", map[string][]string{
+		v1alpha1.ExtraTaskNamespace: {t.Namespace}, v1alpha1.ExtraTaskName: {t.Name}, v1alpha1.ExtraTaskUID: {string(t.UID)},
+	})
+}
+
+func TestAppendEvents(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container, sessionRef: {name: s}}`)
+	got, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := got.(*v1alpha1.ExecutionEvent)
+	if e.Name != "a.0000000001" || e.Seq != 1 || e.SessionName != "s" || e.OwnerReferences[0].UID != a.UID || e.ResourceVersion == "" {
+		t.Errorf("stored: %+v", e)
+	}
+	got, err = s.createNamed(s.worker(a), "tasks/events", "a", &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{
+		*ev(v1alpha1.EventModelRequestStarted), *ev(v1alpha1.EventModelRequestCompleted),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := got.(*v1alpha1.ExecutionEventList); len(l.Items) != 2 || l.Items[1].Seq != 3 {
+		t.Errorf("list: %+v", l)
+	}
+	e = ev(v1alpha1.EventWorkerCompleted)
+	e.TaskName = "a"
+	if got, err = s.create(s.user(), "executionevents", e); err != nil || got.(*v1alpha1.ExecutionEvent).Seq != 4 {
+		t.Errorf("create of an executionevent: %v, %v", got, err)
+	}
+}
+
+func TestAppendIsRefused(t *testing.T) {
+	s := start(t)
+	a, b := s.mustTask("a", `{type: container, sessionRef: {name: s}}`), s.mustTask("b", `{type: container}`)
+	with := func(f func(*v1alpha1.ExecutionEvent)) *v1alpha1.ExecutionEvent {
+		e := ev(v1alpha1.EventModelMessage)
+		f(e)
+		return e
+	}
+	many := &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{*ev(v1alpha1.EventModelMessage), *ev("Nonsense")}}
+	for _, tc := range []struct {
+		name string
+		ctx  context.Context
+		task string
+		body runtime.Object
+		code int32
+		text string
+	}{
+		{"unknown task", s.user(), "c", ev(v1alpha1.EventModelMessage), 404, `"c" not found`},
+		{"unknown type", s.user(), "a", ev("Nonsense"), 400, "is not an event type"},
+		{"unknown type in a list", s.user(), "a", many, 400, "items[1]: "},
+		{"empty list", s.user(), "a", &v1alpha1.ExecutionEventList{}, 400, "at least one event"},
+		{"session stream", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.StreamType = v1alpha1.StreamSession }), 400, "streamType"},
+		{"other task", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.TaskName = "b" }), 400, "taskName"},
+		{"other session", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.SessionName = "z" }), 400, "sessionName"},
+		{"too large", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.ContentText = strings.Repeat("x", event.MaxBodyBytes+1) }), 413, "at most 262144 bytes"},
+		{"terminal", s.worker(a), "a", ev(v1alpha1.EventTaskSucceeded), 403, "terminal task and approval events must use controller-owned paths"},
+		{"decision", s.worker(a), "a", ev(v1alpha1.EventApprovalApproved), 403, "terminal task and approval events must use controller-owned paths"},
+		{"worker of another task", s.worker(b), "a", ev(v1alpha1.EventModelMessage), 403, "for another task"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := s.createNamed(tc.ctx, "tasks/events", tc.task, tc.body)
+			checkStatus(t, err, tc.code, tc.text)
+		})
+	}
+	if h, err := s.log.Head(t.Context(), eventlog.Stream{Namespace: "default", Task: "a", UID: a.UID}); err != nil || h.LatestSeq != 0 {
+		t.Errorf("a refused event was stored: %+v, %v", h, err)
+	}
+}
+
+func checkStatus(t *testing.T, err error, code int32, text string) {
+	t.Helper()
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Code != code || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v, want %d: %s", err, code, text)
+	}
+}
+
+func TestNothingFollowsTheEnd(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	s.setPhase("a", v1alpha1.TaskFailed)
+	_, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventModelMessage))
+	checkStatus(t, err, 409, "has ended")
+	// The controller may still write the terminal event, and nothing behind it.
+	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskFailed)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskPhaseChanged))
+	checkStatus(t, err, 409, "stream is closed")
+
+	b := s.mustTask("b", `{type: container}`)
+	if _, err := s.update(s.user(), "tasks", "b", func(o runtime.Object) { o.(*v1alpha1.Task).Finalizers = []string{v1alpha1.FinalizerCleanup} }); err != nil {
+		t.Fatal(err)
+	}
+	s.remove("tasks", "b")
+	_, err = s.createNamed(s.worker(b), "tasks/events", "b", ev(v1alpha1.EventModelMessage))
+	checkStatus(t, err, 410, "is being deleted")
+	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "b", ev(v1alpha1.EventTaskCancelled)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	for _, reason := range []string{"not needed", "again"} {
+		got, err := s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: reason})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := meta.FindStatusCondition(got.(*v1alpha1.Task).Status.Conditions, v1alpha1.ConditionCancelRequested)
+		if c == nil || c.Status != metav1.ConditionTrue || c.Message != "not needed" || c.LastTransitionTime.IsZero() {
+			t.Errorf("condition: %+v", c)
+		}
+	}
+	if got := s.task("a"); got.Generation != a.Generation {
+		t.Errorf("generation %d", got.Generation)
+	}
+	s.setPhase("a", v1alpha1.TaskCancelled)
+	_, err := s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{})
+	checkStatus(t, err, 409, "it is Cancelled")
+	_, err = s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: strings.Repeat("x", 1025)})
+	checkStatus(t, err, 400, "at most 1024 characters")
+}
+
+func TestContent(t *testing.T) {
+	s := start(t)
+	a, b := s.mustTask("a", `{type: container}`), s.mustTask("b", `{type: container}`)
+	me := s.worker(a)
+	ten := make([]byte, 10<<20)
+	ten[5] = 'x'
+	step := func(ctx context.Context, path, sub, what string, body []byte, code int, want string) *http.Response {
+		t.Helper()
+		w := s.call(ctx, path, "a", sub, what, body)
+		if w.Code != code || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s %s/%s: %d %.200q, want %d %q", what, path, sub, w.Code, w.Body, code, want)
+		}
+		return w.Result() //nolint:bodyclose // of a recorder
+	}
+	step(me, "tasks/result", "", "GET", nil, 404, "not found")
+	step(me, "tasks/result", "", "POST", []byte(" \n"), 400, "must not be blank")
+	step(me, "tasks/result", "", "POST", nil, 400, "must not be blank")
+	step(me, "tasks/result", "", "POST", append(ten, 'x'), 413, "at most 10485760 bytes")
+	step(s.worker(b), "tasks/result", "", "POST", []byte("forged"), 403, "for another task")
+	step(me, "tasks/result", "", "POST", ten, 204, "")
+	step(me, "tasks/result", "", "POST", []byte("the answer"), 204, "")
+	w := s.call(s.user(), "tasks/result", "a", "", "GET", nil)
+	var result v1alpha1.TaskResult
+	if err := json.Unmarshal(w.Body.Bytes(), &result); err != nil || result.Kind != "TaskResult" || result.Result != "the answer" {
+		t.Errorf("result: %s, %v", w.Body, err)
+	}
+
+	step(me, "tasks/log", "", "POST", []byte("one\n"), 204, "")
+	step(me, "tasks/log", "", "POST", []byte("two\n"), 204, "")
+	step(s.worker(b), "tasks/log", "", "POST", []byte("forged"), 403, "for another task")
+	if r := step(s.user(), "tasks/log", "", "GET", nil, 200, "one\ntwo\n"); r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("log: %v", r.Header)
+	}
+	step(s.user(), "tasks/log", "", "GET ?follow=maybe", nil, 400, "not true or false")
+
+	step(me, "tasks/artifacts", "", "POST", []byte("x"), 400, "filename: is required")
+	step(me, "tasks/artifacts", "a/b", "POST", []byte("x"), 400, "one path element")
+	step(me, "tasks/artifacts", "..", "POST", []byte("x"), 400, "one path element")
+	step(me, "tasks/artifacts", strings.Repeat("x", 256), "POST", []byte("x"), 400, "at most 255 bytes")
+	step(s.worker(b), "tasks/artifacts", "f", "POST", []byte("x"), 403, "for another task")
+	step(me, "tasks/artifacts", "page.html", "POST", []byte("<html>"), 201, "")
+	step(me, "tasks/artifacts", "empty", "POST", nil, 201, "")
+	r := step(s.user(), "tasks/artifacts", "page.html", "GET", nil, 200, "<html>")
+	if h := r.Header; h.Get("Content-Disposition") != "attachment; filename=page.html" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Length") != "6" {
+		t.Errorf("headers: %v", h)
+	}
+	step(s.user(), "tasks/artifacts", "absent", "GET", nil, 404, `"absent" not found`)
+	w = s.call(s.user(), "tasks/artifacts", "a", "", "GET", nil)
+	var list v1alpha1.TaskArtifactList
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Artifacts) != 2 || list.Artifacts[1].Filename != "page.html" || list.Artifacts[1].Size != 6 || list.Artifacts[1].CreatedAt.IsZero() {
+		t.Errorf("artifacts: %s, %v", w.Body, err)
+	}
+}
+
+func TestFollowedLogEndsWithTheTask(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
+	done := make(chan string)
+	go func() { done <- s.call(s.user(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
+	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
+	s.setPhase("a", v1alpha1.TaskSucceeded)
+	if got := <-done; got != "first\nsecond\n" {
+		t.Errorf("followed: %q", got)
+	}
+	ctx, cancel := context.WithCancel(s.user())
+	s.mustTask("b", `{type: container}`)
+	go func() { done <- s.call(ctx, "tasks/log", "b", "", "GET ?follow=true", nil).Body.String() }()
+	cancel()
+	if got := <-done; got != "" {
+		t.Errorf("cancelled: %q", got)
+	}
+}
+
+func TestContentLeavesWithTheTask(t *testing.T) {
+	dir := t.TempDir()
+	s := startIn(t, dir)
+	a := s.mustTask("a", `{type: container}`)
+	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventTaskStarted)); err != nil {
+		t.Fatal(err)
+	}
+	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("x"))
+	s.remove("tasks", "a")
+	again := s.mustTask("a", `{type: container}`)
+	if w := s.call(s.user(), "tasks/log", "a", "", "GET", nil); w.Body.Len() > 0 {
+		t.Errorf("the new task has the old one's log: %s", w.Body)
+	}
+	if got := s.list(internalversion.ListOptions{}); len(got) > 0 {
+		t.Errorf("events are left: %v", got)
+	}
+	// What a crash left behind is found at the next start.
+	s.call(s.worker(again), "tasks/log", "a", "", "POST", []byte("mine"))
+	if err := s.blobs.AppendLog(t.Context(), "gone", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)}); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	s = startIn(t, dir)
+	w := s.watch(internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("taskName", "gone")})
+	for e := range w.ResultChan() {
+		if e.Type == watch.Deleted {
+			break
+		}
+	}
+	w.Stop()
+	for { // the log of the task goes after its events
+		if log, err := s.blobs.ReadLog(t.Context(), "gone", 0); err != nil {
+			t.Fatal(err)
+		} else if len(log) == 0 {
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the orphan's log stays")
+		}
+	}
+	if w := s.call(s.user(), "tasks/log", "a", "", "GET", nil); w.Body.String() != "mine" {
+		t.Errorf("the living task lost its log: %q", w.Body)
+	}
+}
+
+func (s *server) list(o internalversion.ListOptions) []string {
+	s.t.Helper()
+	list, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list.(*v1alpha1.ExecutionEventList).Items {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func (s *server) watch(o internalversion.ListOptions) watch.Interface {
+	s.t.Helper()
+	w, err := s.storage["executionevents"].(rest.Watcher).Watch(s.user(), &o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+func TestEventSelectors(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"a", "b"} {
+		s.mustTask(name, `{type: container, sessionRef: {name: s-`+name+`}}`)
+		for _, typ := range []v1alpha1.EventType{v1alpha1.EventTaskStarted, v1alpha1.EventToolCallFailed} {
+			e := ev(typ)
+			if typ == v1alpha1.EventToolCallFailed {
+				e.Severity = v1alpha1.SeverityError
+			}
+			if _, err := s.createNamed(s.user(), "tasks/events", name, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const a1, a2, b1, b2 = "a.0000000001", "a.0000000002", "b.0000000001", "b.0000000002"
+	for _, tc := range []struct {
+		selector string
+		want     []string
+	}{
+		{"", []string{a1, a2, b1, b2}},
+		{"taskName=a", []string{a1, a2}},
+		{"taskName!=a", []string{b1, b2}},
+		{"taskName=a,taskName=b", nil},
+		{"taskName=", nil},
+		{"sessionName=s-b,type=TaskStarted", []string{b1}},
+		{"severity=error", []string{a2, b2}},
+		{"severity!=error,type!=TaskSucceeded", []string{a1, b1}},
+		{"metadata.name=" + b2, []string{b2}},
+		{"metadata.name=nonsense", nil},
+		{"metadata.namespace=default,taskName=b", []string{b1, b2}},
+		{"metadata.namespace=other", nil},
+	} {
+		sel, err := fields.ParseSelector(tc.selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tc.want, s.list(internalversion.ListOptions{FieldSelector: sel})); d != "" {
+			t.Errorf("%q (-want +got):\n%s", tc.selector, d)
+		}
+		w := s.watch(internalversion.ListOptions{FieldSelector: sel})
+		var got []string
+		for range tc.want {
+			got = append(got, (<-w.ResultChan()).Object.(*v1alpha1.ExecutionEvent).Name)
+		}
+		w.Stop()
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("watch of %q (-want +got):\n%s", tc.selector, d)
+		}
+	}
+	_, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", "Nonsense")})
+	checkStatus(t, err, 400, "is not an event type")
+	_, err = s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{ResourceVersion: "999999"})
+	checkStatus(t, err, 504, "Too large resource version")
+	_, err = s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{Continue: "x"})
+	checkStatus(t, err, 400, "continue")
+	_, err = s.storage["executionevents"].(rest.Getter).Get(s.user(), "a.0000000009", &metav1.GetOptions{})
+	checkStatus(t, err, 404, `"a.0000000009" not found`)
+}
+
+func TestEventPages(t *testing.T) {
+	s := start(t)
+	s.mustTask("a", `{type: container}`)
+	var events v1alpha1.ExecutionEventList
+	for range 5 {
+		events.Items = append(events.Items, *ev(v1alpha1.EventModelMessage))
+	}
+	if _, err := s.createNamed(s.user(), "tasks/events", "a", &events); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for o := (internalversion.ListOptions{Limit: 2}); ; {
+		obj, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := obj.(*v1alpha1.ExecutionEventList)
+		if len(l.Items) > 2 || l.ResourceVersion == "" {
+			t.Errorf("page: %+v", l.ListMeta)
+		}
+		for _, e := range l.Items {
+			got = append(got, e.Name[len(e.Name)-1:])
+		}
+		if l.Continue == "" {
+			break
+		}
+		o.Continue = l.Continue
+	}
+	if want := "1 2 3 4 5"; strings.Join(got, " ") != want {
+		t.Errorf("pages: %v", got)
+	}
+}
+
+func TestTables(t *testing.T) {
+	s := start(t)
+	s.mustTask("a", `{type: ai, agentRef: {name: writer}, prompt: p}`)
+	table, err := s.storage["tasks"].(rest.TableConvertor).ConvertToTable(s.user(), s.task("a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range table.ColumnDefinitions {
+		if c.Priority == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	if got := strings.ToUpper(strings.Join(names, " ")); got != "NAME PHASE AGENT MODEL TOKENS AGE" {
+		t.Errorf("columns: %s", got)
+	}
+	if got := table.Rows[0].Cells[:5]; !cmp.Equal(got, []any{"a", "Pending", "writer", "", "unavailable"}) {
+		t.Errorf("cells: %v", got)
+	}
+}
+
+func TestSkillContent(t *testing.T) {
+	s := start(t)
+	s.mustApply("skills", "apiVersion: core.platform.ai/v1alpha1\nkind: Skill\nmetadata: {name: a}\nspec: {description: d, content: {inline: '# Hi'}}\n")
+	w := s.call(s.user(), "skills/content", "a", "", "GET", nil)
+	if w.Code != 200 || w.Body.String() != "# Hi" || !bytes.HasPrefix([]byte(w.Header().Get("Content-Type")), []byte("text/markdown")) {
+		t.Errorf("content: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
