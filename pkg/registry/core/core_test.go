@@ -4,10 +4,12 @@
 package core_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,9 +89,7 @@ func startIn(t *testing.T, dir string) *server {
 		check(r.Register(s.scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.scheme, RESTOptions: getter, Clock: clock.RealClock{}})
 		check(err)
-		for path, st := range paths {
-			s.storage[path] = st
-		}
+		maps.Copy(s.storage, paths)
 	}
 	closed := false
 	s.close = func() {
@@ -247,21 +247,19 @@ func TestExamples(t *testing.T) {
 			t.Errorf("no example of %s", kind)
 			continue
 		}
-		f, err := os.Open("../../../artifacts/examples/" + kind + ".yaml")
+		text, err := os.ReadFile("../../../artifacts/examples/" + kind + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
-		for docs := yaml.NewDocumentDecoder(f); ; {
-			doc := make([]byte, 1<<20)
-			n, err := docs.Read(doc)
+		for docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+			doc, err := docs.Read()
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			obj, err := s.apply(kind+"s", string(doc[:n]))
+			obj, err := s.apply(kind+"s", string(doc))
 			if err != nil {
 				t.Errorf("%s: %v", kind, err)
 				continue

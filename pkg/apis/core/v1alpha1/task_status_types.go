@@ -312,7 +312,7 @@ const (
 	DeliveryCancelledBeforePublish    TaskDeliveryState = "CancelledBeforePublish"
 	DeliveryReadOnlyWorkspaceModified TaskDeliveryState = "ReadOnlyWorkspaceModified"
 	DeliveryConflict                  TaskDeliveryState = "DeliveryConflict"
-	DeliveryCredentialBlocked         TaskDeliveryState = "CredentialBlocked"
+	DeliveryCredentialBlocked         TaskDeliveryState = "CredentialBlocked" //nolint:gosec // a state, not a credential
 	DeliveryPublicationOutcomeUnknown TaskDeliveryState = "PublicationOutcomeUnknown"
 )
 

@@ -5,6 +5,7 @@ package task
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
@@ -83,5 +84,5 @@ func count(n *int64) string {
 	if n == nil {
 		return "?"
 	}
-	return fmt.Sprint(*n)
+	return strconv.FormatInt(*n, 10)
 }

@@ -159,8 +159,7 @@ func deleted(t *v1alpha1.Task) error {
 
 // prefixed puts the place before the message of an API error.
 func prefixed(place string, err error) error {
-	var s *apierrors.StatusError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := s.ErrStatus
 		status.Message = place + status.Message
 		return &apierrors.StatusError{ErrStatus: status}

@@ -154,28 +154,32 @@ func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 				errs = append(errs, field.Invalid(p.Child("name"), e.Name, msg))
 			}
 		}
-		from := e.ValueFrom
-		if from == nil {
-			continue
-		}
-		if e.Value != "" {
-			errs = append(errs, field.Forbidden(p.Child("valueFrom"), "cannot be set together with value"))
-		}
-		set := 0
-		for _, is := range []bool{from.SecretKeyRef != nil, from.ConfigMapKeyRef != nil, from.FieldRef != nil, from.ResourceFieldRef != nil, from.FileKeyRef != nil} {
-			if is {
-				set++
+		if e.ValueFrom != nil {
+			if e.Value != "" {
+				errs = append(errs, field.Forbidden(p.Child("valueFrom"), "cannot be set together with value"))
 			}
+			errs = append(errs, validateEnvSource(e.ValueFrom, p.Child("valueFrom"))...)
 		}
-		if set != 1 {
-			errs = append(errs, field.Invalid(p.Child("valueFrom"), field.OmitValueType{}, "exactly one source must be set"))
+	}
+	return errs
+}
+
+func validateEnvSource(from *corev1.EnvVarSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	set := 0
+	for _, is := range []bool{from.SecretKeyRef != nil, from.ConfigMapKeyRef != nil, from.FieldRef != nil, from.ResourceFieldRef != nil, from.FileKeyRef != nil} {
+		if is {
+			set++
 		}
-		if r := from.SecretKeyRef; r != nil && (r.Name == "" || r.Key == "") {
-			errs = append(errs, field.Required(p.Child("valueFrom", "secretKeyRef"), "name and key must be set"))
-		}
-		if r := from.ConfigMapKeyRef; r != nil && (r.Name == "" || r.Key == "") {
-			errs = append(errs, field.Required(p.Child("valueFrom", "configMapKeyRef"), "name and key must be set"))
-		}
+	}
+	if set != 1 {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "exactly one source must be set"))
+	}
+	if r := from.SecretKeyRef; r != nil && (r.Name == "" || r.Key == "") {
+		errs = append(errs, field.Required(path.Child("secretKeyRef"), "name and key must be set"))
+	}
+	if r := from.ConfigMapKeyRef; r != nil && (r.Name == "" || r.Key == "") {
+		errs = append(errs, field.Required(path.Child("configMapKeyRef"), "name and key must be set"))
 	}
 	return errs
 }

@@ -92,7 +92,7 @@ func TestValidate(t *testing.T) {
 
 		{"timeout", container(func(s *spec) { s.Timeout = duration(time.Second) }), ""},
 		{"no timeout", container(func(s *spec) { s.Timeout = duration(0) }), "spec.timeout: must be greater than zero"},
-		{"backoff", container(func(s *spec) { s.RetryPolicy = &v1alpha1.RetryPolicy{BackoffMultiplier: ptr.To(0.5)} }), "spec.retryPolicy.backoffMultiplier: must be greater than or equal to 1"},
+		{"backoff", container(func(s *spec) { s.RetryPolicy = &v1alpha1.RetryPolicy{BackoffMultiplier: new(0.5)} }), "spec.retryPolicy.backoffMultiplier: must be greater than or equal to 1"},
 		{"negative delay", container(func(s *spec) { s.RetryPolicy = &v1alpha1.RetryPolicy{InitialDelay: duration(-1)} }), "spec.retryPolicy.initialDelay: must be greater than zero"},
 
 		{"schedule", container(func(s *spec) { s.Schedule, s.TimeZone = "*/5 * * * 1-5", "Europe/Berlin" }), ""},
@@ -122,7 +122,7 @@ func TestValidate(t *testing.T) {
 		{"prior task is itself", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t"} }), "spec.priorTaskRef.name: must be another task"},
 		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), ""},
 
-		{"temperature", ai(func(s *spec) { s.AI.Temperature = ptr.To(2.5) }), "spec.ai.temperature: must be between 0 and 2"},
+		{"temperature", ai(func(s *spec) { s.AI.Temperature = new(2.5) }), "spec.ai.temperature: must be between 0 and 2"},
 		{"provider twice", ai(func(s *spec) {
 			s.AI.Provider, s.AI.ProviderRef = v1alpha1.ProviderOpenAI, &v1alpha1.NamespacedReference{Name: "p"}
 		}), "spec.ai.provider: cannot be set together with providerRef"},
