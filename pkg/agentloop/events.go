@@ -6,6 +6,7 @@ package agentloop
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -98,11 +99,30 @@ func usageText(a llm.Attempt) string {
 }
 
 func (l *loop) message(r llm.Response) {
-	e := NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", content{
+	e := NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, headline(r), content{
 		"iteration": l.asked, "contentChars": utf8.RuneCountInString(r.Text), "toolCalls": len(r.ToolCalls), "stopReason": r.StopReason,
 	})
 	e.ContentText = r.Text
 	l.record(e)
+}
+
+// headlineChars is the length of a message's one-line summary.
+const headlineChars = 120
+
+// headline is the beginning of a message, on one line.
+func headline(r llm.Response) string {
+	text := strings.Join(strings.Fields(r.Text), " ")
+	if text == "" {
+		return fmt.Sprintf("no text, %d tool calls", len(r.ToolCalls))
+	}
+	n := 0
+	for i := range text {
+		if n == headlineChars {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
 }
 
 func (l *loop) contextTruncated(before int) {

@@ -174,11 +174,11 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 			}
 			return true
 		case unfit(err):
-			klog.FromContext(ctx).Info("The server refused an item", "outbox", o.name, "reason", apierrors.ReasonForError(err))
+			klog.FromContext(ctx).Info("The server refused an item", "outbox", o.name, "err", err.Error())
 			o.settle(1, 1)
 			return true
 		default:
-			klog.FromContext(ctx).Info("The server takes no more items", "outbox", o.name, "reason", apierrors.ReasonForError(err))
+			klog.FromContext(ctx).Info("The server takes no more items", "outbox", o.name, "err", err.Error())
 			o.shutDown()
 			return true
 		}

@@ -40,15 +40,25 @@ func newRecorder(c *Config, a *api, s *secrets, log *taskLog) *recorder {
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
 		name: "events", size: sizeOfEvent, clock: a.clock,
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
-			list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, 0, len(batch))}
-			for _, e := range batch {
-				list.Items = append(list.Items, *e)
-			}
-			_, err := a.CoreV1alpha1().Tasks(c.TaskNamespace).AppendEvents(ctx, c.TaskName, list, metav1.CreateOptions{})
-			return err
+			return a.appendEvents(ctx, c, batch)
 		},
 	}
 	return r
+}
+
+// appendEvents appends a batch as one commit.
+func (a *api) appendEvents(ctx context.Context, c *Config, batch []*v1alpha1.ExecutionEvent) error {
+	tasks := a.CoreV1alpha1().Tasks(c.TaskNamespace)
+	if len(batch) == 1 {
+		_, err := tasks.AppendEvent(ctx, c.TaskName, batch[0], metav1.CreateOptions{})
+		return err
+	}
+	list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, 0, len(batch))}
+	for _, e := range batch {
+		list.Items = append(list.Items, *e)
+	}
+	_, err := tasks.AppendEvents(ctx, c.TaskName, list, metav1.CreateOptions{})
+	return err
 }
 
 // Record cleans an event and queues it.
