@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -54,25 +53,108 @@ func lift(e *v1alpha1.ExecutionEvent) {
 }
 
 // collect notes the members of an object by normalised key, and those of the
-// nested objects that report usage. Of equal keys the outer wins.
+// nested objects that report usage. Of equal keys the outer and earlier wins.
 func collect(found map[string]json.RawMessage, raw json.RawMessage, depth int) {
-	var members map[string]json.RawMessage
-	if depth > 2 || !bytes.HasPrefix(raw, []byte("{")) || json.Unmarshal(raw, &members) != nil {
+	if depth > 2 || !bytes.HasPrefix(raw, []byte("{")) {
 		return
 	}
 	var inner []json.RawMessage
-	for k, v := range members {
-		k = strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(k))
-		if nested[k] {
-			inner = append(inner, v)
+	members(raw, func(key []byte, value json.RawMessage) {
+		var buf [maxLiftedKey]byte
+		k := normalizeKey(buf[:0], key)
+		if nested[string(k)] {
+			inner = append(inner, value)
 		}
-		if _, ok := found[k]; !ok {
-			found[k] = v
+		if !lifted[string(k)] {
+			return
 		}
-	}
+		if _, ok := found[string(k)]; !ok {
+			found[string(k)] = value
+		}
+	})
 	for _, v := range inner {
 		collect(found, v, depth+1)
 	}
+}
+
+// maxLiftedKey is longer than every key that means something here.
+const maxLiftedKey = 48
+
+// lifted are all normalised keys in spellings.
+var lifted = func() map[string]bool {
+	all := map[string]bool{}
+	for _, keys := range spellings {
+		for _, k := range keys {
+			all[k] = true
+		}
+	}
+	return all
+}()
+
+// normalizeKey appends key in lower case without separators; a key that is too
+// long becomes none.
+func normalizeKey(b, key []byte) []byte {
+	if len(key) > cap(b) {
+		return nil
+	}
+	for _, c := range key {
+		switch {
+		case c == '-' || c == '_' || c == '.' || c == ' ':
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c|0x20)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// members calls f with each member of a compact, valid JSON object.
+func members(raw json.RawMessage, f func(key []byte, value json.RawMessage)) {
+	for i := 1; i < len(raw) && raw[i] != '}'; {
+		if raw[i] == ',' {
+			i++
+		}
+		end := skipValue(raw, i)
+		key := raw[i+1 : end-1]
+		i = end + 1 // the colon
+		end = skipValue(raw, i)
+		f(key, raw[i:end])
+		i = end
+	}
+}
+
+// skipValue returns the end of the value at i of compact, valid JSON.
+func skipValue(raw []byte, i int) int {
+	depth := 0
+	for ; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',', ':':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return i
 }
 
 func liftText(found map[string]json.RawMessage, keys []string) string {

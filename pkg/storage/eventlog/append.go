@@ -19,7 +19,7 @@ import (
 // first one is returned in its place, also when the stream is closed. Other
 // errors are *event.FieldError, ErrBadStream, ErrClosed and ErrDeleted; an
 // engine.ErrFailed means that the outcome is unknown. The events given are not
-// changed.
+// changed. What the returned events point to is shared with watches: read only.
 func (l *Log) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	start := l.opts.Clock.Now()
 	stored, err := l.append(ctx, s, events)
@@ -244,7 +244,8 @@ func (t *appendTxn) results() ([]*v1alpha1.ExecutionEvent, error) {
 	for i := range t.events {
 		p := &t.events[i]
 		if p.fresh {
-			out[i] = p.entry.object().DeepCopy()
+			c := *p.entry.object() // what encodes it sets its kind
+			out[i] = &c
 			continue
 		}
 		raw, ok, err := t.log.engine.Get(dataKey(t.head.no, p.seq))
