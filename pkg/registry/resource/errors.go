@@ -15,7 +15,9 @@ import (
 	storeerr "k8s.io/apiserver/pkg/storage/errors"
 
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 // StatusError turns an error of the layers below into the API error a client sees. It leaves API errors as they are.
@@ -48,6 +50,16 @@ func mapped() []mapping {
 	return []mapping{
 		{event.ErrInvalid, http.StatusBadRequest, metav1.StatusReasonBadRequest},
 		{event.ErrName, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{blob.ErrName, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{eventlog.ErrBadStream, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{eventlog.ErrContinue, http.StatusBadRequest, metav1.StatusReasonBadRequest},
+		{eventlog.ErrNotFound, http.StatusNotFound, metav1.StatusReasonNotFound},
+		{eventlog.ErrClosed, http.StatusConflict, metav1.StatusReasonConflict},
+		{eventlog.ErrDeleted, http.StatusGone, metav1.StatusReasonGone},
+		{eventlog.ErrExpired, http.StatusGone, metav1.StatusReasonExpired},
+		{eventlog.ErrFuture, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
+		{eventlog.ErrLagging, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
+		{eventlog.ErrShutdown, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{engine.ErrClosed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{engine.ErrFailed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},

@@ -16,7 +16,9 @@ import (
 
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 func TestStatusError(t *testing.T) {
@@ -32,6 +34,10 @@ func TestStatusError(t *testing.T) {
 		{fmt.Errorf("outer: %w", conflict), metav1.StatusReasonConflict, 409},
 		{storage.NewKeyNotFoundError("/g/things/a", 0), metav1.StatusReasonNotFound, 404},
 		{fmt.Errorf("append: %w", event.ErrInvalid), metav1.StatusReasonBadRequest, 400},
+		{fmt.Errorf("append: %w", eventlog.ErrClosed), metav1.StatusReasonConflict, 409},
+		{eventlog.ErrDeleted, metav1.StatusReasonGone, 410},
+		{&eventlog.ExpiredError{Revision: 1, Floor: 2}, metav1.StatusReasonExpired, 410},
+		{blob.ErrName, metav1.StatusReasonBadRequest, 400},
 		{engine.ErrFailed, metav1.StatusReasonServiceUnavailable, 503},
 		{context.DeadlineExceeded, metav1.StatusReasonTimeout, 504},
 		{errors.New("unheard of"), metav1.StatusReasonInternalError, 500},
