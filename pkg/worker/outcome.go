@@ -100,6 +100,9 @@ func classify(err error) *failure {
 		return &failure{ReasonBlankAnswer, runspec.ExitFailed, err}
 	case errors.As(err, &model):
 		reason, exit := modelFailure(model.Class)
+		if model.Class == llm.ClassCanceled {
+			err = errors.New("the run was stopped")
+		}
 		return &failure{reason, exit, err}
 	case errors.Is(err, ErrUsage):
 		return &failure{ReasonUsage, runspec.ExitUsage, err}

@@ -132,13 +132,17 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	outcome, err := Run(limited, Command{
 		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
 	})
+	if ctx.Err() != nil {
+		// Half a program's output is not a result.
+		return nil, ctx.Err()
+	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}
 	return &Result{
 		Output: stdout.text(), OutputTruncated: stdout.truncated,
 		Error: stderr.text(), ErrorTruncated: stderr.truncated,
-		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil && ctx.Err() == nil,
+		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil,
 	}, nil
 }
 

@@ -243,3 +243,24 @@ func TestDenied(t *testing.T) {
 		t.Errorf("got %s", r.Text)
 	}
 }
+
+// TestStoppedCallIsNotAResult cancels the run during a call of the tool.
+func TestStoppedCallIsNotAResult(t *testing.T) {
+	o := options(t)
+	c, err := tool.NewCatalogue(New(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(o.WorkDir, "begun")); err == nil {
+				cancel()
+			}
+		}
+	}()
+	if r := c.Call(ctx, "code_exec", `{"language":"sh","code":"echo half; touch begun; sleep 1000"}`); r.ErrorType != tool.TypeCancelled {
+		t.Errorf("got %s", r.Text)
+	}
+}
