@@ -26,6 +26,15 @@ type Txn interface {
 	Publish()
 }
 
+// Overlapper is a Txn with work that needs neither order nor durability, such as
+// preparing what Publish shows.
+type Overlapper interface {
+	Txn
+	// Overlap runs once, on the goroutine that called Commit, while the Txn waits or its
+	// batch is being synced. Publish may run before it, or at the same time.
+	Overlap()
+}
+
 // pending is a Txn on its way through the pipeline.
 type pending struct {
 	txn  Txn
@@ -33,6 +42,18 @@ type pending struct {
 	last uint64 // highest revision after it was sequenced
 	lead bool   // set before wake: lead the next group instead of returning
 	wake chan struct{}
+
+	overlapped bool // only the goroutine of Commit touches it
+}
+
+func (p *pending) overlap() {
+	if p.overlapped {
+		return
+	}
+	p.overlapped = true
+	if o, ok := p.txn.(Overlapper); ok {
+		o.Overlap()
+	}
 }
 
 var wakePool = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
@@ -51,6 +72,7 @@ func (e *Engine) Commit(t Txn) error {
 	e.queue = append(e.queue, p)
 	if e.leading {
 		e.mu.Unlock()
+		p.overlap()
 		<-p.wake
 		if !p.lead {
 			return p.err
@@ -77,7 +99,7 @@ func (e *Engine) lead() {
 	group, rest := queue[:n], queue[n:]
 	size := batch.Len()
 	if err == nil {
-		err = e.persist(batch, before)
+		err = e.persist(batch, before, group[0])
 	}
 	if err != nil {
 		e.fail(err)
@@ -130,8 +152,8 @@ func (e *Engine) sequence(b *Batch, queue []*pending) (int, error) {
 	return len(queue), nil
 }
 
-// persist applies the batch and waits for its sync.
-func (e *Engine) persist(b *Batch, before uint64) error {
+// persist applies the batch and waits for its sync; own is the leader's.
+func (e *Engine) persist(b *Batch, before uint64, own *pending) error {
 	if e.sequenced != before {
 		if err := b.Set(revisionKey, binary.BigEndian.AppendUint64(nil, e.sequenced)); err != nil {
 			return err
@@ -144,6 +166,7 @@ func (e *Engine) persist(b *Batch, before uint64) error {
 	if err := guard(func() error { return e.db.ApplyNoSyncWait(b.b, pebble.Sync) }); err != nil {
 		return err
 	}
+	own.overlap()
 	if err := b.b.SyncWait(); err != nil {
 		return err
 	}

@@ -37,8 +37,7 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl)}
-	s.keepDecoded(w, plain)
+	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
 	if err := w.commit(); errors.Is(err, errConflict) {
 		return storage.NewKeyExistsError(k, 0)
 	} else if err != nil {
@@ -50,16 +49,19 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	return s.written(w, plain, out)
 }
 
-// keepDecoded decodes what is about to be written, if decoded objects are kept:
-// once for the caller, the index and all watches, and outside of any lock. What
-// cannot be decoded is left to written to report.
-func (s *Store) keepDecoded(w *write, plain []byte) {
+// decoder decodes what is about to be written, if decoded objects are kept: once
+// for the caller, the index and all watches. What cannot be decoded is left to
+// written to report.
+func (s *Store) decoder(plain []byte) func() runtime.Object {
 	if !s.topic.cachesObjects() {
-		return
+		return nil
 	}
-	obj := s.newFunc()
-	if _, _, err := s.codec.Decode(plain, nil, obj); err == nil {
-		w.obj = obj
+	return func() runtime.Object {
+		obj := s.newFunc()
+		if _, _, err := s.codec.Decode(plain, nil, obj); err != nil {
+			return nil
+		}
+		return obj
 	}
 }
 
@@ -219,8 +221,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 	if err != nil {
 		return nil, true, err
 	}
-	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl)}
-	s.keepDecoded(w, plain)
+	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
 	switch err := w.commit(); {
 	case errors.Is(err, errConflict):
 		next, err = r.read(ctx)

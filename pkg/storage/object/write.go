@@ -5,6 +5,7 @@ package object
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,15 +19,17 @@ type write struct {
 	expect uint64 // revision that the key must have; 0: it must not exist
 	data   []byte // stored bytes, not to be changed any more; nil deletes
 	expiry int64  // unix seconds, 0 for none
-	// obj is the decoded object without a revision; it gets one when it is
-	// published, and is shared from then on. Nil where none is to be kept.
-	obj runtime.Object
+	// decode returns the decoded object without a revision, or nil; it is nil where
+	// none is to be kept. It runs once, while the write is being synced.
+	decode   func() runtime.Object
+	decoding sync.Once
+	obj      runtime.Object // what decode returned; shared once it is published
 
 	rev uint64 // assigned by Sequence
 	op  byte
 }
 
-var _ engine.Txn = (*write)(nil)
+var _ engine.Overlapper = (*write)(nil)
 
 // commit makes w durable and visible, or returns errConflict.
 func (w *write) commit() error { return w.topic.db.engine.Commit(w) }
@@ -91,8 +94,18 @@ func (w *write) records(b *engine.Batch, previous uint64) error {
 	return nil
 }
 
+// Overlap decodes the object for the caller, the index and all watches.
+func (w *write) Overlap() {
+	w.decoding.Do(func() {
+		if w.decode != nil {
+			w.obj = w.decode()
+		}
+	})
+}
+
 // Publish puts w into the index and wakes watches.
 func (w *write) Publish() {
+	w.Overlap()
 	if w.obj != nil && versioner.UpdateObject(w.obj, w.rev) != nil {
 		w.obj = nil
 	}
