@@ -8,7 +8,6 @@ ROWS       ?= .
 KUBE       := v1.37.2
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
 KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
-export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
@@ -17,16 +16,16 @@ help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## build every program into _output/bin
-	$(GO) build -trimpath -o $(BIN)/ ./cmd/...
+	$(GO) build -o $(BIN)/ ./cmd/...
 
 kubectl: ## build the real kubectl that demo and tests use
-	cd test/kubectl && $(GO) build -trimpath -ldflags "$(KUBE_LD)" -o ../../$(BIN)/kubectl .
+	cd test/kubectl && $(GO) build -ldflags "$(KUBE_LD)" -o ../../$(BIN)/kubectl .
 
 etcd: ## build the real etcd that the benchmark compares with
-	cd test/bench/etcd && $(GO) build -trimpath -o ../../../$(BIN)/etcd go.etcd.io/etcd/server/v3
+	cd test/bench/etcd && $(GO) build -o ../../../$(BIN)/etcd go.etcd.io/etcd/server/v3
 
 scriptedmodel: ## build the scripted stand-in for a model vendor
-	$(GO) build -trimpath -o $(BIN)/ ./test/scriptedmodel
+	$(GO) build -o $(BIN)/ ./test/scriptedmodel
 
 generate: ## write all generated code anew
 	hack/update-codegen.sh
@@ -43,7 +42,7 @@ test: build kubectl scriptedmodel ## all tests: unit, conformance, integration, 
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test ./...
 
 race: ## unit and integration tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race ./pkg/... ./test/integration/...
+	$(GO) test -race ./pkg/... ./test/integration/...
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh

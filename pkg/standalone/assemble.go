@@ -17,7 +17,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apiserver"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/host"
+	"github.com/platform-ai/platform/pkg/registry/core"
+	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -25,6 +28,8 @@ import (
 type store struct {
 	engine  *engine.Engine
 	objects *object.DB
+	events  *eventlog.Log
+	blobs   *blob.Store
 }
 
 func (o *Options) openStore(ctx context.Context) (_ *store, err error) {
@@ -41,19 +46,28 @@ func (o *Options) openStore(ctx context.Context) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	st.objects, err = object.Open(ctx, st.engine, object.Options{Clock: o.Clock, Registerer: o.Metrics})
-	return st, err
+	if st.objects, err = object.Open(ctx, st.engine, object.Options{Clock: o.Clock, Registerer: o.Metrics}); err != nil {
+		return nil, err
+	}
+	if st.events, err = eventlog.Open(ctx, st.engine, eventlog.Options{Clock: o.Clock, Registerer: o.Metrics}); err != nil {
+		return nil, err
+	}
+	st.blobs = blob.New(st.engine)
+	return st, nil
 }
 
 // close closes what is open, in reverse order.
-func (s *store) close() error {
+func (s *store) close() (err error) {
+	if s.events != nil {
+		err = s.events.Close()
+	}
 	if s.objects != nil {
 		s.objects.Close()
 	}
 	if s.engine != nil {
-		return s.engine.Close()
+		err = errors.Join(err, s.engine.Close())
 	}
-	return nil
+	return err
 }
 
 // assembly is a server that is built and does not answer yet.
@@ -99,9 +113,10 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err := a.host.Apply(g); err != nil {
 		return err
 	}
+	ours := core.All(core.Options{Log: st.events, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
-		Resources:   a.host.Resources(),
+		Resources:   a.host.Resources(ours...),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Immortal:    host.Namespaces(),
 		Healthy:     st.engine.Healthy,

@@ -61,6 +61,13 @@ type Options struct {
 	Ready func(ctx context.Context, s Info) error
 	// Controllers runs until ctx ends. Default: the platform's own controllers.
 	Controllers func(ctx context.Context, c *rest.Config) error
+
+	// SearchURL and SearchKey are the search service behind the tool web_search; an empty URL is none.
+	SearchURL, SearchKey string
+	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch may reach although they are not public.
+	WebFetchAllow []string
+	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
+	WebhookAllow []string
 }
 
 // Info tells where a running server is.
@@ -87,6 +94,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Port, "secure-port", o.Port, "port to listen on; 0 takes a free one")
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
+	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch may reach although it is not public; repeatable")
+	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
+	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
 }
@@ -113,12 +123,6 @@ func (o *Options) complete() error {
 			return fmt.Errorf("worker program: %w", err)
 		}
 		o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
-	}
-	if o.Controllers == nil {
-		o.Controllers = func(ctx context.Context, _ *rest.Config) error {
-			<-ctx.Done()
-			return nil
-		}
 	}
 	if o.Out == nil {
 		o.Out = io.Discard

@@ -14,15 +14,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 )
 
-const (
-	// readyPoll is how often a starting server is asked whether it is ready.
-	readyPoll = 5 * time.Millisecond
-	// restartDelay and restartDelayMax bound the wait before controllers that failed are started again.
-	restartDelay, restartDelayMax = time.Second, 30 * time.Second
-)
+// readyPoll is how often a starting server is asked whether it is ready.
+const readyPoll = 5 * time.Millisecond
 
 // Run runs a server until ctx ends; then it returns nil after everything has stopped.
 func Run(ctx context.Context, o Options) error {
@@ -74,7 +69,7 @@ func (o *Options) serve(ctx context.Context, st *store, began time.Time) error {
 		err = o.Ready(working, a.info)
 	}
 	if err == nil {
-		o.control(working, a.loopback)
+		err = o.control(working, a)
 	}
 	stopServing()
 	parts.Wait()
@@ -105,24 +100,4 @@ func (a *assembly) awaitReady(ctx context.Context) error {
 		}
 		return resp.StatusCode == http.StatusOK, resp.Body.Close()
 	})
-}
-
-// control runs the controllers until ctx ends. Controllers that fail are started again, ever more slowly; the API
-// stays up meanwhile.
-func (o *Options) control(ctx context.Context, c *rest.Config) {
-	log := klog.FromContext(ctx)
-	for delay := restartDelay; ; delay = min(2*delay, restartDelayMax) {
-		err := o.Controllers(ctx, rest.CopyConfig(c))
-		if ctx.Err() != nil {
-			return
-		}
-		log.Error(err, "Controllers ended and will be started again", "delay", delay)
-		timer := o.Clock.NewTimer(delay)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C():
-		}
-	}
 }

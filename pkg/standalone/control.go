@@ -1,0 +1,69 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/executor/process"
+)
+
+const (
+	// restartDelay and restartDelayMax bound the wait before controllers that failed are started again.
+	restartDelay, restartDelayMax = time.Second, 30 * time.Second
+)
+
+// hostCommandsRefused tells why a container task fails where the operator did not allow it.
+const hostCommandsRefused = "container tasks are commands of the host here, which the operator did not allow (--allow-host-commands)"
+
+// control runs the controllers until ctx ends. Runs go on when it returns, and are found again by the next process.
+func (o *Options) control(ctx context.Context, a *assembly) (err error) {
+	if o.Controllers != nil {
+		o.keepRunning(ctx, a.loopback, o.Controllers)
+		return nil
+	}
+	e, err := process.Open(ctx, process.Options{
+		Dir: o.path("runs"), Command: []string{o.WorkerBinary}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
+	})
+	if err != nil {
+		return fmt.Errorf("executor: %w", err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	options := controller.Options{Executor: e, WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock}
+	if !o.AllowHostCommands {
+		options.ContainerRefusal = hostCommandsRefused
+	}
+	o.keepRunning(ctx, a.loopback, func(ctx context.Context, c *rest.Config) error {
+		return controller.Run(ctx, c, options)
+	})
+	return nil
+}
+
+// keepRunning runs controllers until ctx ends. Those that fail are started again, ever more slowly; the API stays up
+// meanwhile.
+func (o *Options) keepRunning(ctx context.Context, c *rest.Config, run func(context.Context, *rest.Config) error) {
+	log := klog.FromContext(ctx)
+	for delay := restartDelay; ; delay = min(2*delay, restartDelayMax) {
+		err := run(ctx, rest.CopyConfig(c))
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error(err, "Controllers ended and will be started again", "delay", delay)
+		timer := o.Clock.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}
