@@ -65,7 +65,9 @@ func (r *follower) next(ctx context.Context, n int) ([]change, error) {
 			out = r.drain()
 		default:
 			var overflow bool
-			if r.backlog, overflow = r.sub.take(n); overflow {
+			var since uint64
+			if r.backlog, overflow, since = r.sub.take(n); overflow {
+				r.pos = max(r.pos, since)
 				r.target, r.live = r.log.attach(r.sub), false
 			} else if len(r.backlog) == 0 {
 				return nil, nil

@@ -58,8 +58,9 @@ type subscriber struct {
 
 	mu       sync.Mutex
 	queue    []*entry
-	overflow bool  // something was not queued: read from the store
-	missed   int64 // how many events, since overflow
+	overflow bool   // something was not queued: read from the store
+	since    uint64 // everything at or below was taken, when overflow is set
+	missed   int64  // how many events, since overflow
 	isCut    bool
 }
 
@@ -121,6 +122,12 @@ func (s *subscriber) push(e *entry) {
 	}
 	s.mu.Lock()
 	if s.overflow || len(s.queue) >= s.limit {
+		if !s.overflow {
+			s.since = e.rev - 1
+			if len(s.queue) > 0 {
+				s.since = s.queue[0].rev - 1
+			}
+		}
 		s.queue, s.overflow = nil, true
 		s.missed += count
 		if s.maxLag > 0 && s.missed > s.maxLag && !s.isCut {
@@ -137,12 +144,13 @@ func (s *subscriber) push(e *entry) {
 	}
 }
 
-// take returns up to n changes from the queue, and whether some were not queued.
-func (s *subscriber) take(n int) (_ []*entry, overflow bool) {
+// take returns up to n changes from the queue. When some were not queued it
+// returns none, and the revision up to which all were taken.
+func (s *subscriber) take(n int) (_ []*entry, overflow bool, since uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.overflow {
-		return nil, true
+		return nil, true, s.since
 	}
 	n = min(n, len(s.queue))
 	taken := s.queue[:n:n]
@@ -151,5 +159,5 @@ func (s *subscriber) take(n int) (_ []*entry, overflow bool) {
 	} else {
 		s.queue = s.queue[n:]
 	}
-	return taken, false
+	return taken, false, 0
 }

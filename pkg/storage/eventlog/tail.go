@@ -100,7 +100,7 @@ func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 // read returns what there is, from the mailbox or, behind, from the store.
 func (t *Tail) read(ctx context.Context) (*StreamPage, error) {
 	if t.live {
-		entries, overflow := t.sub.take(tailLimit)
+		entries, overflow, _ := t.sub.take(tailLimit)
 		if !overflow {
 			return t.page(entries)
 		}

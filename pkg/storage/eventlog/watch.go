@@ -190,7 +190,6 @@ func (w *watcher) changes(ctx context.Context, tick <-chan time.Time) error {
 		if len(list) > 0 {
 			continue
 		}
-		w.follower.progress()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
