@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/host/token"
 )
@@ -100,9 +99,14 @@ func TestWhoGetsIn(t *testing.T) {
 	plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t, s)}}}
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/healthz": 200, "/version": 200, "/api": 401, "/api/v1/secrets": 401, "/metrics": 401, "/livez/ping": 401} {
 		req := mustT[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil))
-		resp := mustT[*http.Response](t)(plain.Do(req))
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
+		resp, err := plain.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Error(err)
+		}
+		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("anonymous GET %s: %d, want %d", path, resp.StatusCode, want)
 		}
@@ -232,7 +236,7 @@ func TestBoundTokens(t *testing.T) {
 		"old UID":      {bound(own, "Task", "t", uid), apierrors.IsConflict},
 		"no such task": {bound(own, "Task", "x", ""), apierrors.IsNotFound},
 		"a Pod":        {bound("v1", "Pod", "p", ""), apierrors.IsBadRequest},
-		"too short":    {func(r *authenticationv1.TokenRequestSpec) { r.ExpirationSeconds = ptr.To(int64(599)) }, apierrors.IsInvalid},
+		"too short":    {func(r *authenticationv1.TokenRequestSpec) { r.ExpirationSeconds = new(int64(599)) }, apierrors.IsInvalid},
 	} {
 		req := &authenticationv1.TokenRequest{}
 		tt.change(&req.Spec)
@@ -240,7 +244,7 @@ func TestBoundTokens(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	long := requestToken(t, k, "default", "bot", func(r *authenticationv1.TokenRequestSpec) { r.ExpirationSeconds = ptr.To(int64(1 << 30)) })
+	long := requestToken(t, k, "default", "bot", func(r *authenticationv1.TokenRequestSpec) { r.ExpirationSeconds = new(int64(1 << 30)) })
 	if *long.Spec.ExpirationSeconds != 86400 {
 		t.Errorf("the longest life is %d s", *long.Spec.ExpirationSeconds)
 	}

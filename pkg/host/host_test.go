@@ -215,6 +215,10 @@ func TestEventsAndLeases(t *testing.T) {
 	if _, err := k.CoreV1().Events("default").Create(t.Context(), event("kube-system", "x"), metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("an event about another namespace: %v", err)
 	}
+	if code, body := s.get("/api/v1/namespaces/default/events", "application/json;as=Table;g=meta.k8s.io;v=v1"); code != 200 ||
+		!strings.Contains(body, `"name":"Last Seen"`) || !strings.Contains(body, `"task/a"`) || strings.Contains(body, `"name":"Age"`) {
+		t.Errorf("table: %d %s", code, body)
+	}
 	list, err := k.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=a,reason=Tested"})
 	if err != nil || len(list.Items) != 1 {
 		t.Errorf("%d events, err %v", len(list.Items), err)

@@ -6,7 +6,9 @@ package host_test
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -233,4 +235,18 @@ func pool(t *testing.T, s *server) *x509.CertPool {
 		t.Fatal("no certificate")
 	}
 	return p
+}
+
+// get reads a path as the administrator.
+func (s *server) get(path, accept string) (int, string) {
+	s.t.Helper()
+	c := must(rest.HTTPClientFor(s.admin()))(s.t)
+	req := must(http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil))(s.t)
+	req.Header.Set("Accept", accept)
+	resp, err := c.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))
 }

@@ -38,6 +38,7 @@ var Events = &resource.Definition[*corev1.Event]{
 		{Path: "source", Value: eventSource},
 		{Path: "type", Value: func(e *corev1.Event) string { return e.Type }},
 	},
+	WholeTable: true,
 	Columns: []resource.Column[*corev1.Event]{
 		{Name: "Last Seen", Description: "When the event was last seen.", Value: func(e *corev1.Event) any { return lastSeen(e) }},
 		{Name: "Type", Description: "Normal or Warning.", Value: func(e *corev1.Event) any { return e.Type }},
@@ -46,8 +47,10 @@ var Events = &resource.Definition[*corev1.Event]{
 			return strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name
 		}},
 		{Name: "Source", Description: "Who reports.", Wide: true, Value: func(e *corev1.Event) any { return eventSource(e) }},
-		{Name: "Count", Type: "integer", Description: "How often it was seen.", Wide: true, Value: func(e *corev1.Event) any { return int64(e.Count) }},
 		{Name: "Message", Description: "What happened.", Value: func(e *corev1.Event) any { return strings.TrimSpace(e.Message) }},
+		{Name: "First Seen", Description: "When it was first seen.", Wide: true, Value: func(e *corev1.Event) any { return firstSeen(e) }},
+		{Name: "Count", Type: "integer", Description: "How often it was seen.", Wide: true, Value: func(e *corev1.Event) any { return count(e) }},
+		{Name: "Name", Description: "The name of the event.", Wide: true, Value: func(e *corev1.Event) any { return e.Name }},
 	},
 	Shape: resource.Kept[*corev1.Event]{
 		UnconditionalUpdate: true,
@@ -73,6 +76,20 @@ func lastSeen(e *corev1.Event) metav1.Time {
 		return metav1.NewTime(e.EventTime.Time)
 	}
 	return e.FirstTimestamp
+}
+
+func firstSeen(e *corev1.Event) metav1.Time {
+	if e.FirstTimestamp.IsZero() {
+		return metav1.NewTime(e.EventTime.Time)
+	}
+	return e.FirstTimestamp
+}
+
+func count(e *corev1.Event) int64 {
+	if e.Series != nil {
+		return int64(e.Series.Count)
+	}
+	return int64(max(e.Count, 1))
 }
 
 // validateEvent keeps an event in the namespace of its object; events about

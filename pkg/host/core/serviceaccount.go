@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// MinTokenLife and MaxTokenLife bound the life of a requested token; a
-	// longer one is shortened with a warning.
+	// MinTokenLife is the shortest life a token may be requested for.
 	MinTokenLife = 10 * time.Minute
+	// MaxTokenLife is the longest; a longer request is shortened with a warning.
 	MaxTokenLife = 24 * time.Hour
 	// maxTokenSeconds is the longest that may be asked for, as in Kubernetes.
 	maxTokenSeconds = 1 << 32

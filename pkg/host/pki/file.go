@@ -16,7 +16,7 @@ const private = 0o600
 // readFile returns nil for a file that does not exist. A file that others may
 // read, for instance after a careless copy of the folder, is closed to them.
 func readFile(path string) ([]byte, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the path is below the operator's own data folder
+	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil

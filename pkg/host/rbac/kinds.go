@@ -5,7 +5,7 @@ package rbac
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/registry/resource"
@@ -23,7 +23,12 @@ func Resources(v *View) []resource.Resource {
 }
 
 // Names of these kinds may contain colons, as in "system:discovery".
-func validName(name string, prefix bool) []string { return path.ValidatePathSegmentName(name, prefix) }
+func validName(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
 
 func roleRef() *field.Path { return field.NewPath("roleRef") }
 

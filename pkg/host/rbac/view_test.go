@@ -313,3 +313,28 @@ func randomObject(pick func(...string) string, kind, rev int) object {
 	}
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: at("", name, rev), RoleRef: ref("ClusterRole", pick("a", "b")), Subjects: subjects}
 }
+
+// A request of a ServiceAccount in a host with a thousand of everything.
+func BenchmarkAuthorize(b *testing.B) {
+	v := NewView()
+	put := func(o object) {
+		if err := v.set(o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	put(&rbacv1.ClusterRole{ObjectMeta: at("", "edit", 1), Rules: []rbacv1.PolicyRule{rule([]string{"get"}, "", "pods"), rule([]string{"list"}, "core.platform.ai", "tasks")}})
+	for i := range 1000 {
+		name := strconv.Itoa(i)
+		put(&rbacv1.RoleBinding{ObjectMeta: at("team", name, 1), RoleRef: ref("ClusterRole", "edit"), Subjects: []rbacv1.Subject{sub("ServiceAccount", name, "")}})
+		put(&rbacv1.ClusterRoleBinding{ObjectMeta: at("", name, 1), RoleRef: ref("ClusterRole", "edit"), Subjects: []rbacv1.Subject{sub("User", name, "")}})
+	}
+	a := resourceRequest("list core.platform.ai tasks -")
+	a.Namespace = "team"
+	a.User = &user.DefaultInfo{Name: "system:serviceaccount:team:500", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:team", "system:authenticated"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, _, _ := v.Authorize(b.Context(), a); d != authorizer.DecisionAllow {
+			b.Fatal(d)
+		}
+	}
+}

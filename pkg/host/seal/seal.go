@@ -41,7 +41,7 @@ const (
 // none; without, that is ErrNoKeys, because a new key would not open what an
 // old one has closed.
 func Open(path string, create bool) (value.Transformer, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the path is below the operator's own data folder
+	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && create:
 		if b, err = makeFile(path); err != nil {
@@ -78,7 +78,7 @@ func makeFile(path string) (line []byte, err error) {
 	if line, err = NewLine(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // see Open
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,8 @@ type Definition[T Object] struct {
 	Fields []Field[T]
 	// Columns are the table columns between Name and Age, which the kit adds.
 	Columns []Column[T]
+	// WholeTable makes Columns the whole table, for objects whose name tells nothing.
+	WholeTable bool
 	// Shape says which verbs exist and what they do.
 	Shape Shape[T]
 	// Subresources are served below the object; not below an Action.
@@ -123,7 +125,7 @@ func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.
 	if err := k.check(); err != nil {
 		return nil, fmt.Errorf("resource %s: %w", d.Resource.Resource, err)
 	}
-	k.table = tableConvertor[T]{columns: d.Columns, clock: c.Clock}
+	k.table = tableConvertor[T]{columns: d.Columns, whole: d.WholeTable, clock: c.Clock}
 	paths := map[string]rest.Storage{}
 	p, err := d.Shape.storage(ctx, k, paths)
 	if err != nil {

@@ -30,6 +30,7 @@ type Column[T Object] struct {
 
 type tableConvertor[T Object] struct {
 	columns []Column[T]
+	whole   bool // columns are all there are
 	clock   clock.PassiveClock
 }
 
@@ -66,7 +67,10 @@ func (c tableConvertor[T]) ConvertToTable(_ context.Context, obj runtime.Object,
 
 func (c tableConvertor[T]) headings() []metav1.TableColumnDefinition {
 	doc := metav1.ObjectMeta{}.SwaggerDoc()
-	defs := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: doc["name"]}}
+	var defs []metav1.TableColumnDefinition
+	if !c.whole {
+		defs = append(defs, metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: doc["name"]})
+	}
 	for _, col := range c.columns {
 		d := metav1.TableColumnDefinition{Name: col.Name, Type: col.Type, Description: col.Description}
 		if d.Type == "" {
@@ -77,12 +81,17 @@ func (c tableConvertor[T]) headings() []metav1.TableColumnDefinition {
 		}
 		defs = append(defs, d)
 	}
+	if c.whole {
+		return defs
+	}
 	return append(defs, metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: doc["creationTimestamp"]})
 }
 
 func (c tableConvertor[T]) cells(o T) []any {
 	cells := make([]any, 0, len(c.columns)+2)
-	cells = append(cells, o.GetName())
+	if !c.whole {
+		cells = append(cells, o.GetName())
+	}
 	for _, col := range c.columns {
 		v := col.Value(o)
 		switch t := v.(type) {
@@ -95,6 +104,9 @@ func (c tableConvertor[T]) cells(o T) []any {
 			}
 		}
 		cells = append(cells, v)
+	}
+	if c.whole {
+		return cells
 	}
 	return append(cells, c.since(o.GetCreationTimestamp()))
 }
