@@ -134,7 +134,16 @@ func withPath(ctx context.Context, path string) context.Context {
 	})
 }
 
+// createNamed posts to a subresource, whether it is created or connected.
 func (s *server) createNamed(ctx context.Context, path, name string, obj runtime.Object) (runtime.Object, error) {
+	codec := s.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)
+	if _, ok := s.storage[path].(rest.Connecter); ok {
+		w := s.call(ctx, path, name, "", "POST", []byte(runtime.EncodeOrDie(codec, obj)))
+		if w.Code < 300 {
+			return runtime.Decode(codec, w.Body.Bytes())
+		}
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(w.Code), Message: w.Body.String()}}
+	}
 	return s.storage[path].(rest.NamedCreater).Create(withPath(ctx, path), name, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 }
 

@@ -30,7 +30,7 @@ type Subresource[T Object] struct {
 	Kind schema.GroupVersionKind
 	// Get answers GET.
 	Get func(ctx context.Context, p Parent[T]) (runtime.Object, error)
-	// Create answers POST. obj is decoded into New's kind; a list of it also arrives here if the client sent one.
+	// Create answers POST. obj is decoded into New's kind.
 	Create func(ctx context.Context, p Parent[T], obj runtime.Object) (runtime.Object, error)
 	// Connect gives the raw handler of a request, to read and write bytes as it likes. An error becomes a Status;
 	// respond writes one for an error met later, before anything was written. The body is not limited.

@@ -30,6 +30,8 @@ import (
 const (
 	// maxContent is the size of a result, of an artifact and of one piece of log, in bytes.
 	maxContent = 10 << 20
+	// maxEvents is the size of a list of events, in bytes.
+	maxEvents = 15 << 20
 	// maxFilename is the length of an artifact's name in bytes.
 	maxFilename = 255
 	// followInterval is how often a followed log is looked at.
@@ -282,11 +284,15 @@ func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Ta
 	if t.DeletionTimestamp != nil {
 		return nil, deleted(t)
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxContent))
-	var tooLarge *http.MaxBytesError
+	return readBody(w, req, maxContent)
+}
+
+func readBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+	var over *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body must be at most %d bytes", maxContent))
+	case errors.As(err, &over):
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body must be at most %d bytes", limit))
 	case err != nil:
 		return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
 	}

@@ -7,10 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
+	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -18,11 +24,28 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// createEvents appends one event, or a list of events as one commit.
-func (r *Resource) createEvents(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+// events serves POST of one event, or of a list of events as one commit. It is
+// connected, not created: a created subresource takes one kind only.
+func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		out, err := r.postEvents(w, req, p.Object)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		respond.Object(http.StatusCreated, out)
+	}), nil
+}
+
+func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
+	obj, err := r.decodeEvents(w, req)
+	if err != nil {
+		return nil, err
+	}
+	dryRun := slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
 	switch o := obj.(type) {
 	case *v1alpha1.ExecutionEvent:
-		stored, err := r.append(ctx, p.Object, []*v1alpha1.ExecutionEvent{o}, p.DryRun)
+		stored, err := r.append(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +55,7 @@ func (r *Resource) createEvents(ctx context.Context, p resource.Parent[*v1alpha1
 		for i := range o.Items {
 			events[i] = &o.Items[i]
 		}
-		stored, err := r.append(ctx, p.Object, events, p.DryRun)
+		stored, err := r.append(req.Context(), t, events, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +65,36 @@ func (r *Resource) createEvents(ctx context.Context, p resource.Parent[*v1alpha1
 		}
 		return list, nil
 	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %T", obj))
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
+}
+
+// decodeEvents reads the body, JSON or YAML. What has no kind is an ExecutionEvent.
+func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
+	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil {
+		media = runtime.ContentTypeJSON
+	}
+	o := json.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: req.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict}
+	if media != runtime.ContentTypeJSON && !o.Yaml {
+		return nil, negotiation.NewUnsupportedMediaTypeError([]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML})
+	}
+	data, err := readBody(w, req, maxEvents)
+	if err != nil {
+		return nil, err
+	}
+	kind := v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent")
+	obj, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, r.scheme, r.scheme, o).Decode(data, &kind, nil)
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body is not an ExecutionEvent or an ExecutionEventList: " + err.Error())
+	}
+	if _, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
+		return nil, tooLarge()
+	}
+	return obj, nil
+}
+
+func tooLarge() error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("an event must be at most %d bytes", event.MaxBodyBytes))
 }
 
 // Append appends events to the stream of a task of the store, as a create on
@@ -118,7 +170,7 @@ func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if size(e) > event.MaxBodyBytes {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("an event must be at most %d bytes", event.MaxBodyBytes))
+		return tooLarge()
 	}
 	if e.TaskName != "" && e.TaskName != t.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("event: taskName %q: must be the task, %q", e.TaskName, t.Name))

@@ -50,6 +50,7 @@ type Resource struct {
 	blobs      *blob.Store
 	authorizer authorizer.Authorizer
 	clock      clock.Clock
+	scheme     *runtime.Scheme
 
 	mu    sync.Mutex // guards tasks
 	tasks store      // nil until Storage was called
@@ -90,7 +91,7 @@ func New(o Options) *Resource {
 			AfterDelete:    r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
-			{Name: "events", New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Create: r.createEvents},
+			{Name: "events", Methods: []string{http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel},
 			{Name: "result", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
 			{Name: "log", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs},
@@ -144,6 +145,7 @@ const reservedEnv = "PLATFORM_"
 // Storage builds the storage and starts, under ctx, the search for what tasks
 // have left that no longer exist.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	r.scheme = c.Scheme
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
 		return nil, err
