@@ -58,7 +58,7 @@ func TestTable(t *testing.T) {
 
 func TestNormalizeSeverity(t *testing.T) {
 	for in, want := range map[v1alpha1.EventSeverity]v1alpha1.EventSeverity{
-		" Warning ": "warning", "ERROR": "error", "debug": "debug", "": "info", "fatal": "info",
+		"\tWarning\n": "warning", "ERROR": "error", "debug": "debug", "": "info", "fatal": "info",
 	} {
 		if got := NormalizeSeverity(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -272,7 +272,7 @@ func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil {
+	if err := e.Encode(s); err != nil {
 		return quotedMarker
 	}
 	return strings.TrimSuffix(b.String(), "\n")

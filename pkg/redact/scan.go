@@ -178,14 +178,6 @@ func run(s string, i int, k class) int {
 	return i
 }
 
-// until returns the first byte of class k at or after i.
-func until(s string, i int, k class) int {
-	for i < len(s) && !is(s[i], k) {
-		i++
-	}
-	return i
-}
-
 // boundary reports whether a token may start at i: the byte before is not part
 // of a longer word.
 func (x *scanner) boundary(i int) bool {

@@ -6,6 +6,7 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -232,9 +233,7 @@ func (t *appendTxn) knownKeys(h *head, fresh bool) (map[string]int64, error) {
 			return nil, err
 		}
 	}
-	for k, seq := range found {
-		known[k] = seq
-	}
+	maps.Copy(known, found)
 	return known, nil
 }
 

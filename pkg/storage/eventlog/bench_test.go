@@ -45,16 +45,14 @@ func BenchmarkAppend(b *testing.B) {
 				var wg sync.WaitGroup
 				b.ResetTimer()
 				for w := range writers {
-					wg.Add(1)
-					go func() {
-						defer wg.Done()
+					wg.Go(func() {
 						for next.Add(1) <= int64(b.N) {
 							if _, err := l.Append(context.Background(), stream(w), events); err != nil {
 								b.Error(err)
 								return
 							}
 						}
-					}()
+					})
 				}
 				wg.Wait()
 				b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "events/s")

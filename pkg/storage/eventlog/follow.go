@@ -138,7 +138,7 @@ func (r *follower) expand(n int) (out []change, err error) {
 		}
 		p := &src.cur
 		if r.filter.takesCodes(p) {
-			raw, err := s.record(r.log, p)
+			raw, err := s.record(p)
 			if err != nil {
 				return nil, err
 			}

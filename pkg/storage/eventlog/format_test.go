@@ -81,8 +81,7 @@ func FuzzRecord(f *testing.F) {
 		id := identity{no: 1, uid: "u", ns: "n", task: "t"}
 		e, h, err := id.decode(1, b)
 		if err != nil {
-			var c *CorruptError
-			if !errors.As(err, &c) {
+			if _, ok := errors.AsType[*CorruptError](err); !ok {
 				t.Fatalf("%T %v", err, err)
 			}
 			return

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 )
@@ -154,7 +152,7 @@ func (l *Log) readPage(ctx context.Context, f *filter, rev uint64, from place, l
 		if limit > 0 && (len(r.items) == limit || scanned >= l.opts.ScanBudget) {
 			r.next = &place{p.ns, p.rev}
 			if only != nil {
-				r.remaining = ptr.To(max(only.last-p.seq+1, 0))
+				r.remaining = new(max(only.last-p.seq+1, 0))
 			}
 			return r, nil
 		}
@@ -185,7 +183,7 @@ func (l *Log) pick(s *scan, f *filter, p *posting, rev uint64) (*v1alpha1.Execut
 	if !f.takesStream(id) {
 		return nil, nil
 	}
-	raw, err := s.record(l, p)
+	raw, err := s.record(p)
 	if err != nil {
 		return nil, err
 	}

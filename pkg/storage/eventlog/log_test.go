@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -77,9 +76,7 @@ func TestConcurrent(t *testing.T) {
 		if q.Task != "" {
 			want /= streams
 		}
-		readers.Add(1)
-		go func() {
-			defer readers.Done()
+		readers.Go(func() {
 			last := uint64(0)
 			for range want {
 				e := <-w.ResultChan()
@@ -95,16 +92,14 @@ func TestConcurrent(t *testing.T) {
 				}
 				o.Kind = "changed" // as an encoder does to what it is given
 			}
-		}()
+		})
 	}
 	tails := make([]*eventlog.Tail, streams)
 	for i := range tails {
 		s := eventlog.Stream{Namespace: "n", Task: fmt.Sprint("t", i), UID: types.UID(fmt.Sprint("u", i))}
 		tails[i] = must[*eventlog.Tail](t)(l.TailTask(s, 0, nil))
 		defer tails[i].Close()
-		readers.Add(1)
-		go func() {
-			defer readers.Done()
+		readers.Go(func() {
 			for next := int64(1); next <= writers*each/streams; {
 				p, err := tails[i].Next(ctx)
 				if err != nil {
@@ -118,13 +113,11 @@ func TestConcurrent(t *testing.T) {
 					next++
 				}
 			}
-		}()
+		})
 	}
 	var wg sync.WaitGroup
 	for w := range writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range each {
 				task := fmt.Sprint("t", (w+i)%streams)
 				s := eventlog.Stream{Namespace: "n", Task: task, UID: types.UID("u" + task[1:]), Session: "s"}
@@ -133,23 +126,21 @@ func TestConcurrent(t *testing.T) {
 				var wgDup sync.WaitGroup
 				var results [2]int64
 				for k := range results { // the same append twice at the same time
-					wgDup.Add(1)
-					go func() {
-						defer wgDup.Done()
+					wgDup.Go(func() {
 						got, err := l.Append(ctx, s, []*v1alpha1.ExecutionEvent{e})
 						if err != nil {
 							t.Error(err)
 							return
 						}
 						results[k] = got[0].Seq
-					}()
+					})
 				}
 				wgDup.Wait()
 				if results[0] != results[1] {
 					t.Errorf("one key has seq %d and %d", results[0], results[1])
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	readers.Wait()
@@ -293,7 +284,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 			must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, batch))
 		}
 		rare := of("ToolCallFailed")
-		rare.Severity, rare.DedupKey = "error", fmt.Sprint(n)
+		rare.Severity, rare.DedupKey = "error", strconv.Itoa(n)
 		must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{rare}))
 	}
 	costs := func() map[string]float64 {
@@ -328,7 +319,7 @@ func TestWatchErrors(t *testing.T) {
 	if _, err := l.Watch(ctx, eventlog.Query{Types: []v1alpha1.EventType{"x"}}, 0, eventlog.WatchOptions{}); err == nil {
 		t.Error("a watch of an unknown type begins")
 	}
-	w := must[watch.Interface](t)(l.Watch(ctx, eventlog.Query{}, 0, eventlog.WatchOptions{SendInitialEvents: ptr.To(false)}))
+	w := must[watch.Interface](t)(l.Watch(ctx, eventlog.Query{}, 0, eventlog.WatchOptions{SendInitialEvents: new(false)}))
 	cancel()
 	if e, ok := <-w.ResultChan(); ok {
 		t.Errorf("a cancelled watch sends %+v", e)

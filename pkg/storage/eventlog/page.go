@@ -74,7 +74,7 @@ func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (p *StreamPa
 			return p, nil
 		}
 		if f.takesCodes(&src.cur) {
-			raw, err := sc.record(l, &src.cur)
+			raw, err := sc.record(&src.cur)
 			if err != nil {
 				return nil, err
 			}

@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -174,15 +173,15 @@ func parsePayload(b []byte, e *v1alpha1.ExecutionEvent) error {
 func setNumber(e *v1alpha1.ExecutionEvent, field uint64, n int64) {
 	switch field {
 	case fieldInputTokens:
-		e.InputTokens = ptr.To(n)
+		e.InputTokens = new(n)
 	case fieldOutputTokens:
-		e.OutputTokens = ptr.To(n)
+		e.OutputTokens = new(n)
 	case fieldCachedInputTokens:
-		e.CachedInputTokens = ptr.To(n)
+		e.CachedInputTokens = new(n)
 	case fieldContextWindowUsed:
-		e.ContextWindowUsed = ptr.To(n)
+		e.ContextWindowUsed = new(n)
 	case fieldContextWindowSize:
-		e.ContextWindowSize = ptr.To(n)
+		e.ContextWindowSize = new(n)
 	}
 	if field < fieldTruncated || field > fieldContentBytes {
 		return
@@ -240,7 +239,7 @@ func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 		CreationTimestamp: metav1.NewTime(created.Truncate(time.Second)),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task",
-			Name: id.task, UID: id.uid, Controller: ptr.To(true),
+			Name: id.task, UID: id.uid, Controller: new(true),
 		}},
 	}
 	e.ID = string(uid)

@@ -100,7 +100,7 @@ func (s *scan) skipNamespace(ns string) {
 
 // record returns the record of an entry. It is valid until the source moves or
 // the next call.
-func (s *scan) record(l *Log, p *posting) ([]byte, error) {
+func (s *scan) record(p *posting) ([]byte, error) {
 	if p.raw != nil {
 		return p.raw, nil
 	}

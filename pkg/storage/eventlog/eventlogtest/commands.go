@@ -137,7 +137,7 @@ func appendTwice(d *Driver, c Command) (string, error) {
 }
 
 func (d *Driver) append(s eventlog.Stream, events []*v1alpha1.ExecutionEvent) (string, error) {
-	stored, err := d.log.Append(context.Background(), s, events)
+	stored, err := d.log.Append(d.t.Context(), s, events)
 	if err != nil {
 		if errors.Is(err, engine.ErrFailed) {
 			d.unsure = append(d.unsure, s)
@@ -163,7 +163,7 @@ func streamArg(c Command) eventlog.Stream {
 
 func deleteStream(d *Driver, c Command) (string, error) {
 	s := streamArg(c)
-	err := d.log.DeleteStream(context.Background(), s)
+	err := d.log.DeleteStream(d.t.Context(), s)
 	if err == nil {
 		if st := d.model.streams[s.UID]; st != nil && !st.deleted {
 			d.model.remove(st, d.log.Revision()-uint64(len(st.events))+1)
@@ -212,7 +212,7 @@ func list(d *Driver, c Command) (string, error) {
 		q.Continue = d.token
 	}
 	d.query = q
-	p, err := d.log.List(context.Background(), q)
+	p, err := d.log.List(d.t.Context(), q)
 	if err != nil {
 		var expired *eventlog.ExpiredError
 		if errors.As(err, &expired) && expired.Continue != "" {
@@ -244,7 +244,7 @@ func walk(d *Driver, c Command) (string, error) {
 	var out strings.Builder
 	var got []*v1alpha1.ExecutionEvent
 	for pages := 1; ; pages++ {
-		p, err := d.log.List(context.Background(), q)
+		p, err := d.log.List(d.t.Context(), q)
 		if err != nil {
 			return out.String() + said(err), nil
 		}
@@ -299,7 +299,7 @@ func page(d *Driver, c Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pageText(d.log.TaskPage(context.Background(), streamArg(c), after, limit, q.Types)), nil
+	return pageText(d.log.TaskPage(d.t.Context(), streamArg(c), after, limit, q.Types)), nil
 }
 
 func timeline(d *Driver, c Command) (string, error) {
@@ -307,11 +307,11 @@ func timeline(d *Driver, c Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pageText(d.log.SessionPage(context.Background(), c.Get("ns", "default"), c.Get("session", ""), after, limit)), nil
+	return pageText(d.log.SessionPage(d.t.Context(), c.Get("ns", "default"), c.Get("session", ""), after, limit)), nil
 }
 
 func get(d *Driver, c Command) (string, error) {
-	e, err := d.log.Get(context.Background(), c.Get("ns", "default"), c.Get("name", ""))
+	e, err := d.log.Get(d.t.Context(), c.Get("ns", "default"), c.Get("name", ""))
 	if err != nil {
 		return said(err), nil
 	}
@@ -319,7 +319,7 @@ func get(d *Driver, c Command) (string, error) {
 }
 
 func head(d *Driver, c Command) (string, error) {
-	h, err := d.log.Head(context.Background(), streamArg(c))
+	h, err := d.log.Head(d.t.Context(), streamArg(c))
 	if err != nil {
 		return said(err), nil
 	}
@@ -333,14 +333,14 @@ func watchEvents(d *Driver, c Command) (string, error) {
 	}
 	o := eventlog.WatchOptions{AllowBookmarks: c.Has("bookmarks")}
 	if v := c.Get("initial", ""); v != "" {
-		o.SendInitialEvents = ptr.To(v == "true")
+		o.SendInitialEvents = new(v == "true")
 	}
 	r := &reader{query: q, from: q.Revision, wake: make(chan struct{}), slow: c.Has("slow")}
 	r.initial = q.Revision == 0 && o.SendInitialEvents == nil || ptr.Deref(o.SendInitialEvents, false)
 	if r.initial || q.Revision == 0 {
 		r.from = d.log.Revision()
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(d.t.Context())
 	r.close = cancel
 	w, err := d.log.Watch(ctx, q, q.Revision, o)
 	if err != nil {
@@ -371,7 +371,7 @@ func tail(d *Driver, c Command) (string, error) {
 	if err != nil {
 		return said(err), nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(d.t.Context())
 	r := &reader{tail: true, wake: make(chan struct{}), close: cancel, slow: c.Has("slow")}
 	r.ending.Add(1)
 	go r.pumpTail(ctx, t)
@@ -458,7 +458,7 @@ func step(d *Driver, c Command) (string, error) {
 }
 
 func purge(d *Driver, _ Command) (string, error) {
-	n, err := d.log.Purge(context.Background())
+	n, err := d.log.Purge(d.t.Context())
 	if err != nil {
 		return said(err), nil
 	}
@@ -532,7 +532,7 @@ func (d *Driver) settle() error {
 		if d.model.streams[s.UID] != nil {
 			continue
 		}
-		p, err := d.log.TaskPage(context.Background(), s, 0, 100, nil)
+		p, err := d.log.TaskPage(d.t.Context(), s, 0, 100, nil)
 		if err != nil {
 			return err
 		}
@@ -544,7 +544,7 @@ func (d *Driver) settle() error {
 		if s.deleted {
 			continue
 		}
-		p, err := d.log.TaskPage(context.Background(), s.Stream, int64(len(s.events)), 100, nil)
+		p, err := d.log.TaskPage(d.t.Context(), s.Stream, int64(len(s.events)), 100, nil)
 		if errors.Is(err, eventlog.ErrDeleted) {
 			d.model.remove(s, d.log.Revision()-uint64(len(s.events))+1)
 			continue

@@ -33,7 +33,6 @@
 package eventlogtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -53,6 +52,7 @@ const wait = 20 * time.Second
 
 // Driver runs commands against a log on a disk in memory.
 type Driver struct {
+	t      testing.TB
 	disk   *enginetest.Disk
 	clock  *clocktesting.FakeClock
 	opts   eventlog.Options
@@ -72,6 +72,7 @@ type Driver struct {
 // New returns a driver of an empty store. It is closed with the test.
 func New(t testing.TB) *Driver {
 	d := &Driver{
+		t:     t,
 		disk:  enginetest.NewDisk(),
 		clock: clocktesting.NewFakeClock(time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)),
 		opts:  eventlog.Options{PurgeInterval: -1},
@@ -91,14 +92,14 @@ func New(t testing.TB) *Driver {
 
 func (d *Driver) open() error {
 	var err error
-	d.engine, err = engine.Open(context.Background(), engine.Options{
+	d.engine, err = engine.Open(d.t.Context(), engine.Options{
 		Dir: enginetest.Dir, FS: d.disk.FS(), OnFatal: func(err error) { d.fatal.Store(&err) },
 	})
 	if err != nil {
 		return err
 	}
 	d.opts.Clock = d.clock
-	d.log, err = eventlog.Open(context.Background(), d.engine, d.opts)
+	d.log, err = eventlog.Open(d.t.Context(), d.engine, d.opts)
 	return err
 }
 

@@ -4,7 +4,6 @@
 package eventlogtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,7 +159,7 @@ func (d *Driver) check() error {
 }
 
 func (d *Driver) checkStream(s *stream) error {
-	ctx := context.Background()
+	ctx := d.t.Context()
 	var got []*v1alpha1.ExecutionEvent
 	for after := int64(0); ; {
 		p, err := d.log.TaskPage(ctx, s.Stream, after, 3, nil)
@@ -168,7 +167,7 @@ func (d *Driver) checkStream(s *stream) error {
 		case s.deleted && (errors.Is(err, eventlog.ErrDeleted) || err == nil && p.Latest == 0):
 			return nil
 		case s.deleted:
-			return fmt.Errorf("%w: %s is deleted but reads %v", errBrokeDurable, s, err)
+			return fmt.Errorf("%w: %s is deleted but reads: %w", errBrokeDurable, s, err)
 		case err != nil:
 			return err
 		}
@@ -213,7 +212,7 @@ func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 	}
 	count, last := 0, uint64(0)
 	for after := int64(0); ; {
-		p, err := d.log.SessionPage(context.Background(), k[0], k[1], after, 4)
+		p, err := d.log.SessionPage(d.t.Context(), k[0], k[1], after, 4)
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,12 @@ package eventlogtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // Random runs commands drawn from seed until there were steps of them or the
@@ -16,8 +19,9 @@ import (
 // far is printed, to be put into testdata.
 func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
 	d := New(t)
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 1)), uids: map[string]int{}, watches: map[string]bool{}}
-	deadline := time.After(limit)
+	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a script is drawn again from its seed
+	g := &generator{rng: rng, uids: map[string]int{}, watches: map[string]bool{}}
+	deadline := clock.RealClock{}.After(limit)
 	var script strings.Builder
 	run := func(c Command) {
 		t.Helper()
@@ -58,7 +62,6 @@ type generator struct {
 	uids    map[string]int // incarnation by task
 	watches map[string]bool
 	number  int
-	window  bool
 }
 
 func (g *generator) pick(list ...string) string { return list[g.rng.IntN(len(list))] }
@@ -146,11 +149,12 @@ func (g *generator) next() []Command {
 	case n < 86:
 		return one("reopen")
 	case n < 90:
-		return one("crash", Arg{"unsynced", g.pick("0", "30", "100")}, Arg{"seed", fmt.Sprint(g.rng.IntN(1000))})
+		return one("crash", Arg{"unsynced", g.pick("0", "30", "100")}, Arg{"seed", strconv.Itoa(g.rng.IntN(1000))})
 	case n < 92:
 		return []Command{
-			{Name: "fault"}, {Name: "append", Input: g.lines(1, g.task)},
-			{Name: "crash", Args: []Arg{{"unsynced", g.pick("0", "50", "100")}, {"seed", fmt.Sprint(g.rng.IntN(1000))}}},
+			{Name: "fault"},
+			{Name: "append", Input: g.lines(1, g.task)},
+			{Name: "crash", Args: []Arg{{"unsynced", g.pick("0", "50", "100")}, {"seed", strconv.Itoa(g.rng.IntN(1000))}}},
 		}
 	case n < 95:
 		return []Command{{Name: "clock", Args: []Arg{{Key: g.pick("30s", "3m", "6m")}}}, {Name: "purge"}}
@@ -172,7 +176,7 @@ func (g *generator) reader() []Command {
 		case 0:
 			args = append(args, Arg{"initial", "true"}, Arg{Key: "bookmarks"})
 		case 1:
-			args = append(args, Arg{"rev", fmt.Sprint(1 + g.rng.IntN(60))})
+			args = append(args, Arg{"rev", strconv.Itoa(1 + g.rng.IntN(60))})
 		case 2:
 			args = append(args, Arg{"initial", "false"})
 		}

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -136,7 +136,7 @@ var errTimeout = errors.New("nothing came")
 
 // recv returns the next n items, waiting for them. Fewer come when it ended.
 func (r *reader) recv(n int) (_ []received, ended bool, err error) {
-	timeout := time.NewTimer(wait)
+	timeout := clock.RealClock{}.NewTimer(wait)
 	defer timeout.Stop()
 	for {
 		r.mu.Lock()
@@ -154,7 +154,7 @@ func (r *reader) recv(n int) (_ []received, ended bool, err error) {
 		r.mu.Unlock()
 		select {
 		case <-wake:
-		case <-timeout.C:
+		case <-timeout.C():
 			return nil, false, errTimeout
 		}
 	}

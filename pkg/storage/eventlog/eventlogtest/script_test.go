@@ -4,7 +4,7 @@
 package eventlogtest
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +18,6 @@ func TestScripts(t *testing.T) { Run(t, "testdata") }
 // Each seed is a script of its own; a failure prints it.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { Random(t, seed, 150, 2*time.Second) })
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Random(t, seed, 150, 2*time.Second) })
 	}
 }
