@@ -6,9 +6,8 @@ PATH=$bin:$PATH
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
 show() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@"; }
 
-# await FILE PATTERN PID: prints FILE as PID writes it, up to the line with PATTERN.
+# await FILE PATTERN PID: prints FILE as PID writes it, up to the line with PATTERN, which it leaves in $line.
 await() {
-  local line
   while IFS= read -r line; do
     printf '%s\n' "$line"
     [[ $line == *$2* ]] && return 0
@@ -24,10 +23,10 @@ model() {
     say "The model is $MODEL_NAME at $MODEL_URL (OPENAI_API_KEY is set)"
   else
     say 'No OPENAI_API_KEY is set: a scripted stand-in answers in place of a model'
-    scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" --port-file "$1/model.port" >"$1/model.log" 2>&1 &
+    scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" >"$1/model.log" 2>&1 &
     model_pid=$!
     await "$1/model.log" 'listening' "$model_pid"
-    MODEL_URL=http://127.0.0.1:$(<"$1/model.port")/v1 MODEL_KEY=scripted-key MODEL_NAME=scripted-1
+    MODEL_URL=${line##* } MODEL_KEY=scripted-key MODEL_NAME=scripted-1
   fi
   export MODEL_URL MODEL_KEY MODEL_NAME
 }
