@@ -28,7 +28,7 @@ func startEtcd(ctx context.Context, path, dir string) (endpoint string, stop fun
 	}
 	endpoint = "http://" + client
 	cmd := exec.CommandContext(ctx, path,
-		"--data-dir", dir, "--name", "bench", "--log-level", "error",
+		"--data-dir", dir, "--name", "bench", "--log-level", "fatal", // it calls its own shutdown an error
 		"--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
 		"--initial-cluster", "bench=http://"+peer,

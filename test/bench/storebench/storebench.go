@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"k8s.io/apiserver/pkg/storage"
@@ -30,10 +31,14 @@ type Options struct {
 	Rows *regexp.Regexp
 	// Window is how long each row runs for each subject; 0 means 3 s.
 	Window time.Duration
+	// Repeat is how often each row is measured, on fresh databases; the median
+	// counts. 0 means once.
+	Repeat int
 }
 
 // names of the subjects in the report.
 const (
+	ours   = "ours"
 	stock  = "etcd"
 	cached = "etcd+cacher"
 )
@@ -66,8 +71,35 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	return nil
 }
 
-// run measures one row, on fresh databases, and reports it.
-func (m row) run(ctx context.Context, o Options, r *report.Report) (err error) {
+// run measures one row and reports it.
+func (m row) run(ctx context.Context, o Options, r *report.Report) error {
+	figures := map[string][]float64{}
+	for range max(o.Repeat, 1) {
+		if err := m.once(ctx, o, figures); err != nil {
+			return err
+		}
+	}
+	for _, other := range []string{stock, cached} {
+		if len(figures[other]) == 0 {
+			continue
+		}
+		if err := r.Add(report.Row{
+			Name: m.name, Unit: m.unit, Better: m.better,
+			Ours: median(figures[ours]), Other: median(figures[other]), OtherName: other,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+// once measures each subject on fresh databases and notes its figure.
+func (m row) once(ctx context.Context, o Options, figures map[string][]float64) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "row-")
 	if err != nil {
 		return err
@@ -83,38 +115,35 @@ func (m row) run(ctx context.Context, o Options, r *report.Report) (err error) {
 		return err
 	}
 	defer closeTheirs()
-	figures := map[string]float64{}
-	if figures[stock], err = m.on(ctx, theirs, o.Window); err != nil {
-		return fmt.Errorf("%s: %w", stock, err)
+	note := func(subject string, figure float64, err error) error {
+		if err != nil {
+			return fmt.Errorf("%s: %w", subject, err)
+		}
+		figures[subject] = append(figures[subject], figure)
+		return nil
+	}
+	figure, err := m.on(ctx, theirs, o.Window)
+	if err := note(stock, figure, err); err != nil {
+		return err
 	}
 	if m.cached {
 		c, closeCache, err := withCache(ctx, theirs, b.codec)
 		if err != nil {
 			return err
 		}
-		figures[cached], err = m.measure(ctx, c, o.Window)
+		figure, err := m.measure(ctx, c, o.Window)
 		closeCache()
-		if err != nil {
-			return fmt.Errorf("%s: %w", cached, err)
+		if err := note(cached, figure, err); err != nil {
+			return err
 		}
 	}
-	ours, err := b.ours()
+	s, err := b.ours()
 	if err != nil {
 		return err
 	}
-	defer ours.Close()
-	figure, err := m.on(ctx, ours, o.Window)
-	if err != nil {
-		return fmt.Errorf("ours: %w", err)
-	}
-	for _, other := range []string{stock, cached} {
-		if theirs, ok := figures[other]; ok {
-			if err := r.Add(report.Row{Name: m.name, Unit: m.unit, Better: m.better, Ours: figure, Other: theirs, OtherName: other}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	defer s.Close()
+	figure, err = m.on(ctx, s, o.Window)
+	return note(ours, figure, err)
 }
 
 // on loads a store and measures it.
