@@ -219,17 +219,24 @@ func (a answers) Error(err error) {
 	http.Error(a.w, err.Error(), code)
 }
 
+// withoutValues ends with its context, and knows nothing that it knows.
+type withoutValues struct{ context.Context }
+
+func (withoutValues) Value(any) any { return nil }
+
 // call sends a request to a connect subresource: "tasks/result", "name", "GET ?query", body.
 func (s *server) call(ctx context.Context, path, name, sub, what string, body []byte) *httptest.ResponseRecorder {
 	s.t.Helper()
 	method, query, _ := strings.Cut(what, " ")
-	req := httptest.NewRequestWithContext(ctx, method, "/"+query, bytes.NewReader(body))
+	// As behind a real server, the request itself knows the caller, but not the namespace.
+	caller, _ := request.UserFrom(ctx)
+	req := httptest.NewRequestWithContext(request.WithUser(withoutValues{ctx}, caller), method, "/"+query, bytes.NewReader(body))
 	w := httptest.NewRecorder()
 	parts := []string{"tasks", name, path[strings.Index(path, "/")+1:]}
 	if sub != "" {
 		parts = append(parts, strings.Split(sub, "/")...)
 	}
-	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{Parts: parts})
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: v1alpha1.GroupName, Resource: path[:strings.Index(path, "/")], Parts: parts})
 	responder := answers{w, s.codecs}
 	h, err := s.storage[path].(rest.Connecter).Connect(ctx, name, nil, responder)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,7 +86,7 @@ func TestAppendIsRefused(t *testing.T) {
 		code int32
 		text string
 	}{
-		{"unknown task", s.user(), "c", ev(v1alpha1.EventModelMessage), 404, `"c" not found`},
+		{"unknown task", s.user(), "c", ev(v1alpha1.EventModelMessage), 404, `tasks.core.platform.ai "c" not found`},
 		{"unknown type", s.user(), "a", ev("Nonsense"), 400, "is not an event type"},
 		{"unknown type in a list", s.user(), "a", many, 400, "items[1]: "},
 		{"empty list", s.user(), "a", &v1alpha1.ExecutionEventList{}, 400, "at least one event"},
@@ -102,6 +103,10 @@ func TestAppendIsRefused(t *testing.T) {
 			checkStatus(t, err, tc.code, tc.text)
 		})
 	}
+	e := ev(v1alpha1.EventModelMessage)
+	e.TaskName = "c"
+	_, err := s.create(s.user(), "executionevents", e)
+	checkStatus(t, err, 404, `tasks.core.platform.ai "c" not found`)
 	if h, err := s.log.Head(t.Context(), eventlog.Stream{Namespace: "default", Task: "a", UID: a.UID}); err != nil || h.LatestSeq != 0 {
 		t.Errorf("a refused event was stored: %+v, %v", h, err)
 	}
@@ -223,6 +228,11 @@ func TestFollowedLogEndsWithTheTask(t *testing.T) {
 	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
 	done := make(chan string)
 	go func() { done <- s.call(s.user(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
+	select { // it stays open across several looks at the task
+	case got := <-done:
+		t.Fatalf("the log of a living task ended: %q", got)
+	case <-time.After(600 * time.Millisecond):
+	}
 	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
 	s.setPhase("a", v1alpha1.TaskSucceeded)
 	if got := <-done; got != "first\nsecond\n" {

@@ -19,6 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
 
@@ -169,9 +170,10 @@ func write(w http.ResponseWriter, data []byte) bool {
 
 // ended reports whether nothing more is to come from the task.
 func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
-	now, err := r.get(ctx, t.Name)
+	// The context of a connected request does not name the namespace.
+	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if err != nil {
-		return true
+		return apierrors.IsNotFound(err)
 	}
 	return now.UID != t.UID || now.Status.Phase.Terminal()
 }

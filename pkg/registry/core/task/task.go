@@ -177,6 +177,9 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 		return nil, err
 	}
 	obj, err := tasks.Get(ctx, name, &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // of the store it names the resource of the request
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
+	}
 	if err != nil {
 		return nil, err
 	}
