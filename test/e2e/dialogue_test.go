@@ -98,6 +98,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
 	{regexp.MustCompile(`(resourceVersion"?: ?)"?\d+"?`), "$1<revision>"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "<clock>"},
+	{regexp.MustCompile(`[0-9a-f]{64}`), "<sha256>"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<server>"},
 	{regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`), "<token>"},
 	{regexp.MustCompile(`(?m)( +)(\d+m)?\d+s$`), "   <age>"},

@@ -4,9 +4,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/test/harness"
 )
@@ -28,7 +31,11 @@ func TestWatchAcrossRestart(t *testing.T) {
 	watch.Await(t, "agent.core.platform.ai/one")
 	applyAgent(t, s, "two")
 	watch.Await(t, "agent.core.platform.ai/two")
-	revision := strings.TrimSpace(s.MustShell(t, `kubectl get agents -o jsonpath='{.metadata.resourceVersion}'`))
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal([]byte(s.MustShell(t, "kubectl get --raw "+agents)), &list); err != nil {
+		t.Fatal(err)
+	}
+	revision := list.ResourceVersion
 	applyAgent(t, s, "three")
 	watch.Await(t, "agent.core.platform.ai/three")
 
