@@ -1338,10 +1338,11 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the stable event type.",
+							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"`\n - `\"AgentRuntimeCommandStarted\"`\n - `\"AgentRuntimeCompleted\"`\n - `\"AgentRuntimeFailed\"`\n - `\"AgentRuntimeStarted\"`\n - `\"ApprovalApproved\"`\n - `\"ApprovalCancelled\"`\n - `\"ApprovalDeclined\"`\n - `\"ApprovalExecutionUpdated\"`\n - `\"ApprovalExpired\"`\n - `\"ApprovalRequested\"`\n - `\"ArtifactUploadCompleted\"`\n - `\"ArtifactUploadFailed\"`\n - `\"ContextTruncated\"`\n - `\"GatewayDeliveryCompleted\"`\n - `\"ModelContextUpdated\"`\n - `\"ModelMessage\"`\n - `\"ModelRequestCompleted\"`\n - `\"ModelRequestFailed\"`\n - `\"ModelRequestStarted\"`\n - `\"ModelUsageUpdated\"`\n - `\"PlanUpdated\"`\n - `\"ResultSubmitted\"`\n - `\"TaskCancelled\"`\n - `\"TaskCreated\"`\n - `\"TaskFailed\"`\n - `\"TaskForkCreated\"`\n - `\"TaskForkRequested\"`\n - `\"TaskJobCreated\"`\n - `\"TaskPhaseChanged\"`\n - `\"TaskStarted\"`\n - `\"TaskSucceeded\"`\n - `\"ToolCallCompleted\"`\n - `\"ToolCallFailed\"`\n - `\"ToolCallStarted\"`\n - `\"WorkerCompleted\"`\n - `\"WorkerFailed\"`\n - `\"WorkerStarted\"`\n - `\"WorkspacePreparationCompleted\"`\n - `\"WorkspacePreparationFailed\"`\n - `\"WorkspacePreparationStarted\"`",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {

@@ -10,6 +10,7 @@ import (
 
 // EventType is the stable type of an execution event. The complete list is
 // closed: an unknown type in a submission or a filter is a bad request.
+// +enum
 type EventType string
 
 // Event types, by the part of a run that they tell of.
