@@ -167,7 +167,7 @@ type Result struct {
 // server's kubeconfig.
 func (s *Server) Shell(t testing.TB, line string) Result {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-c", line) // also in clean-ups
 	cmd.Env = s.Env(t)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

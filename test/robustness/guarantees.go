@@ -24,21 +24,22 @@ var (
 // record is an event as a client saw it.
 type record struct {
 	task     string
-	key      string // the de-duplication key
+	key      string // the de-duplication key, unique within the task
 	seq      int64
 	revision uint64
 }
 
 // checkStored compares what the writers were acknowledged with what is stored.
 func checkStored(acknowledged, stored []record) error {
-	byKey := map[string]record{}
+	type id struct{ task, key string }
+	byKey := map[id]record{}
 	lastSeq := map[string]int64{}
 	for _, r := range stored {
-		if first, twice := byKey[r.key]; twice && r.key != "" {
+		if first, twice := byKey[id{r.task, r.key}]; twice && r.key != "" {
 			return fmt.Errorf("%w: key %s has seq %d and %d of %s", errBrokeOnce, r.key, first.seq, r.seq, r.task)
 		}
 		if r.key != "" {
-			byKey[r.key] = r
+			byKey[id{r.task, r.key}] = r
 		}
 		if r.seq != lastSeq[r.task]+1 {
 			return fmt.Errorf("%w: %s has %d after %d", errBrokeDense, r.task, r.seq, lastSeq[r.task])
@@ -46,7 +47,7 @@ func checkStored(acknowledged, stored []record) error {
 		lastSeq[r.task] = r.seq
 	}
 	for _, a := range acknowledged {
-		r, ok := byKey[a.key]
+		r, ok := byKey[id{a.task, a.key}]
 		if !ok {
 			return fmt.Errorf("%w: %s/%d (%s) is lost", errBrokeDurable, a.task, a.seq, a.key)
 		}
