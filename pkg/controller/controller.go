@@ -36,9 +36,6 @@ import (
 	"github.com/platform-ai/platform/pkg/executor"
 )
 
-// HostCommandsRefusal is what a container task is told where commands of the host are not allowed.
-const HostCommandsRefusal = "container tasks run as commands of this host, which its operator did not allow; start the server with --allow-host-commands to allow it"
-
 // shutdownTimeout is how long reconciles may take to end.
 const shutdownTimeout = 10 * time.Second
 

@@ -211,12 +211,9 @@ func giveCredentials(stdin *os.File, c runspec.Credentials) {
 	_ = stdin.Close()
 }
 
-// inherited are the only variables of the server that a worker sees.
+// inherited are the only variables of the server that a worker sees, beside the operator's.
 func inherited() []string {
-	return []string{
-		"PATH", "LANG", "LC_ALL", "TZ",
-		"PLATFORM_CODE_EXEC_LOCAL_CPU_SECONDS", "PLATFORM_CODE_EXEC_LOCAL_MEMORY_KB", "PLATFORM_CODE_EXEC_LOCAL_MAX_PROCESSES",
-	}
+	return []string{"PATH", "LANG", "LC_ALL", "TZ"}
 }
 
 func (r *run) environ(spec executor.Run) []string {

@@ -1,0 +1,499 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/standalone"
+)
+
+// patience bounds what is awaited: far above what it takes on a busy machine.
+const patience = 60 * time.Second
+
+// platform is a server with its controllers, whose worker is a shell script.
+type platform struct {
+	*Server
+	t *testing.T
+}
+
+// newPlatform runs script for each attempt. It begins with the credentials read, in the run's working folder.
+func newPlatform(t *testing.T, script string, configure ...func(*standalone.Options)) *platform {
+	t.Helper()
+	worker := filepath.Join(t.TempDir(), "worker")
+	script = "#!/bin/sh\nread -r CREDENTIALS || exit 2\nexec 2>&1\n" + script
+	if err := os.WriteFile(worker, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	defaults := func(o *standalone.Options) {
+		o.Controllers, o.WorkerBinary, o.AllowHostCommands = nil, worker, true
+	}
+	return &platform{Server: Start(t, append([]func(*standalone.Options){defaults}, configure...)...), t: t}
+}
+
+func (p *platform) client() versioned.Interface {
+	p.t.Helper()
+	c, err := versioned.NewForConfig(p.Server.client())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+func (p *platform) tasks() typed.TaskInterface {
+	p.t.Helper()
+	return p.client().CoreV1alpha1().Tasks("default")
+}
+
+// run creates a container task.
+func (p *platform) run(name string, change ...func(*v1alpha1.TaskSpec)) *v1alpha1.Task {
+	p.t.Helper()
+	task := &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
+	}
+	for _, c := range change {
+		c(&task.Spec)
+	}
+	task, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return task
+}
+
+// await waits until the task is as wanted, and returns it with all phases seen on the way.
+func (p *platform) await(name string, wanted func(*v1alpha1.Task) bool) (*v1alpha1.Task, []v1alpha1.TaskPhase) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	c := p.tasks()
+	selector := fields.OneTermEqualSelector("metadata.name", name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return c.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return c.Watch(ctx, o)
+		},
+	}
+	var last *v1alpha1.Task
+	var phases []v1alpha1.TaskPhase
+	_, err := watchtools.UntilWithSync(ctx, lw, &v1alpha1.Task{}, nil, func(e watch.Event) (bool, error) {
+		task, ok := e.Object.(*v1alpha1.Task)
+		if !ok {
+			return false, fmt.Errorf("watch gave %T", e.Object)
+		}
+		last = task
+		if n := len(phases); n == 0 || phases[n-1] != task.Status.Phase {
+			phases = append(phases, task.Status.Phase)
+		}
+		return wanted(task), nil
+	})
+	if err != nil {
+		p.t.Fatalf("task %s: %v; phases %v, last status %+v", name, err, phases, last)
+	}
+	return last, phases
+}
+
+func (p *platform) awaitPhase(name string, phase v1alpha1.TaskPhase) *v1alpha1.Task {
+	p.t.Helper()
+	task, _ := p.await(name, func(t *v1alpha1.Task) bool { return t.Status.Phase == phase || t.Status.Phase.Terminal() })
+	if task.Status.Phase != phase {
+		p.t.Fatalf("task %s is %s (%s), want %s", name, task.Status.Phase, task.Status.Message, phase)
+	}
+	return task
+}
+
+// started waits for a run, and returns the pid that its script wrote.
+func (p *platform) started(name string) (*v1alpha1.Task, int) {
+	p.t.Helper()
+	task, _ := p.await(name, func(t *v1alpha1.Task) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated)
+	})
+	var pid int
+	p.poll("pid of the worker", func() bool {
+		b, err := os.ReadFile(filepath.Join(p.folder(task), "work", "pid"))
+		if err != nil {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
+		return err == nil
+	})
+	return task, pid
+}
+
+// folder of the task's current attempt.
+func (p *platform) folder(t *v1alpha1.Task) string {
+	return filepath.Join(p.DataDir, "runs", string(t.UID), strconv.Itoa(int(t.Status.Attempts)))
+}
+
+// poll waits for a fact that nothing tells of, such as a file.
+func (p *platform) poll(what string, ok func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("no %s", what)
+		}
+	}
+}
+
+func alive(pid int) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// events lists the types of a task's events, and checks that seq is dense and nothing follows the end.
+func (p *platform) events(name string) []string {
+	p.t.Helper()
+	list, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + name})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var types []string
+	for i, e := range list.Items {
+		if e.Seq != int64(i+1) {
+			p.t.Errorf("event %d has seq %d", i, e.Seq)
+		}
+		types = append(types, string(e.Type))
+	}
+	return types
+}
+
+func (p *platform) wantEvents(name string, want ...string) {
+	p.t.Helper()
+	if got := p.events(name); !slices.Equal(got, want) {
+		p.t.Errorf("events of %s = %v, want %v", name, got, want)
+	}
+}
+
+// started and ended are the events of one attempt.
+func started() []string {
+	return []string{"TaskCreated", "TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}
+}
+
+func ended(as string) []string { return append(started(), "TaskPhaseChanged", as) }
+
+func TestTaskSucceeds(t *testing.T) {
+	p := newPlatform(t, `sleep 0.2; echo '{"reason":"Completed","message":"all done","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`)
+	p.run("good")
+	task, phases := p.await("good", func(t *v1alpha1.Task) bool { return t.Status.Phase.Terminal() })
+	st := task.Status
+	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionComplete)
+	if st.Phase != v1alpha1.TaskSucceeded || st.Message != "all done" || c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonTaskSucceeded {
+		t.Errorf("status = %+v", st)
+	}
+	if st.Attempts != 1 || st.JobName != "good-1" || st.JobUID == "" || st.ObservedGeneration != task.Generation || st.StartTime == nil ||
+		st.CompletionTime == nil || st.CompletionTime.Before(st.StartTime) || st.Usage != nil || st.ResultRef != nil {
+		t.Errorf("status = %+v", st)
+	}
+	if !slices.Contains(task.Finalizers, v1alpha1.FinalizerCleanup) {
+		t.Errorf("finalizers = %v", task.Finalizers)
+	}
+	// A watch may join two changes into one, but not turn them round.
+	order := []v1alpha1.TaskPhase{"", v1alpha1.TaskPending, v1alpha1.TaskRunning, v1alpha1.TaskSucceeded}
+	if !slices.IsSortedFunc(phases, func(a, b v1alpha1.TaskPhase) int { return slices.Index(order, a) - slices.Index(order, b) }) {
+		t.Errorf("phases = %v", phases)
+	}
+	p.wantEvents("good", ended("TaskSucceeded")...)
+}
+
+func TestTaskFails(t *testing.T) {
+	p := newPlatform(t, `echo '{"reason":"CommandFailed","message":"command ended with exit code 7","exitCode":1}' >"$PLATFORM_TERMINATION_LOG"; exit 1`)
+	p.run("bad")
+	task := p.awaitPhase("bad", v1alpha1.TaskFailed)
+	if task.Status.Message != "command ended with exit code 7" {
+		t.Errorf("message = %q", task.Status.Message)
+	}
+	p.wantEvents("bad", ended("TaskFailed")...)
+}
+
+func TestTaskIsRetried(t *testing.T) {
+	p := newPlatform(t, `[ "$PLATFORM_TASK_ATTEMPT" = 3 ]`)
+	policy := func(n int32) func(*v1alpha1.TaskSpec) {
+		return func(s *v1alpha1.TaskSpec) {
+			one := 1.0
+			s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n, InitialDelay: &metav1.Duration{Duration: 100 * time.Millisecond}, BackoffMultiplier: &one}
+		}
+	}
+	p.run("enough", policy(2))
+	p.run("few", policy(1))
+	task := p.awaitPhase("enough", v1alpha1.TaskSucceeded)
+	if task.Status.Attempts != 3 || task.Status.JobName != "enough-3" || task.Status.NextAttemptTime != nil {
+		t.Errorf("status = %+v", task.Status)
+	}
+	again := []string{"TaskPhaseChanged", "TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}
+	p.wantEvents("enough", slices.Concat(started(), again, again, []string{"TaskPhaseChanged", "TaskSucceeded"})...)
+	task = p.awaitPhase("few", v1alpha1.TaskFailed)
+	if task.Status.Attempts != 2 || task.Status.Message != "the worker ended with exit code 1 and left no report" {
+		t.Errorf("status = %+v", task.Status)
+	}
+}
+
+// endless writes its pid and works on; a child of it leaves the session.
+const endless = `setsid sleep 1000 & echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; echo '{"reason":"Completed","message":"went","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`
+
+func TestTaskTimesOut(t *testing.T) {
+	p := newPlatform(t, endless)
+	p.run("slow", func(s *v1alpha1.TaskSpec) {
+		s.Timeout = &metav1.Duration{Duration: 300 * time.Millisecond}
+		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 3}
+	})
+	task := p.awaitPhase("slow", v1alpha1.TaskFailed)
+	if task.Status.Message != "task timed out" || task.Status.Attempts != 1 {
+		t.Errorf("status = %+v", task.Status)
+	}
+	p.wantEvents("slow", ended("TaskFailed")...)
+}
+
+func TestTaskIsCancelled(t *testing.T) {
+	p := newPlatform(t, endless)
+	p.run("unwanted")
+	_, pid := p.started("unwanted")
+	_, err := p.tasks().Cancel(t.Context(), "unwanted", &v1alpha1.TaskCancellation{Reason: "no longer needed"}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := p.awaitPhase("unwanted", v1alpha1.TaskCancelled)
+	c := meta.FindStatusCondition(task.Status.Conditions, v1alpha1.ConditionComplete)
+	if alive(pid) || !strings.Contains(task.Status.Message, "no longer needed") || c == nil || c.Reason != v1alpha1.ReasonTaskCancelled {
+		t.Errorf("worker alive: %v, status = %+v", alive(pid), task.Status)
+	}
+	p.wantEvents("unwanted", ended("TaskCancelled")...)
+	if _, err := p.tasks().Cancel(t.Context(), "unwanted", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("second cancellation: %v", err)
+	}
+}
+
+func TestTaskIsDeleted(t *testing.T) {
+	p := newPlatform(t, endless)
+	p.run("gone")
+	task, pid := p.started("gone")
+	w, err := p.client().CoreV1alpha1().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=gone,type=TaskCancelled"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if err := p.tasks().Delete(t.Context(), "gone", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-w.ResultChan(); e.Type != watch.Added {
+		t.Errorf("first event about the end: %+v", e)
+	}
+	p.poll("end of the task", func() bool {
+		_, err := p.tasks().Get(t.Context(), "gone", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	if alive(pid) {
+		t.Error("the worker outlived its task")
+	}
+	if _, err := os.Stat(filepath.Join(p.DataDir, "runs", string(task.UID))); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the run's folder: %v", err)
+	}
+	// The name is free, and has no past.
+	p.run("gone")
+	p.started("gone")
+	p.wantEvents("gone", started()...)
+}
+
+func TestRunningTaskIsFoundAgain(t *testing.T) {
+	p := newPlatform(t, endless)
+	p.run("long")
+	before, pid := p.started("long")
+	p.Restart(t)
+	after, samePid := p.started("long")
+	if !alive(pid) || samePid != pid || after.Status.Attempts != 1 || after.Status.JobUID != before.Status.JobUID {
+		t.Errorf("alive %v, pid %d was %d, status %+v", alive(pid), samePid, pid, after.Status)
+	}
+	if err := os.WriteFile(filepath.Join(p.folder(after), "work", "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	task := p.awaitPhase("long", v1alpha1.TaskSucceeded)
+	if task.Status.Message != "went" || task.Status.Attempts != 1 {
+		t.Errorf("status = %+v", task.Status)
+	}
+	p.wantEvents("long", ended("TaskSucceeded")...)
+}
+
+func TestTaskEndedWhileServerWasDown(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		end     func(folder string, pid int) error
+		phase   v1alpha1.TaskPhase
+		message string
+	}{
+		{"with a report", func(folder string, _ int) error {
+			return os.WriteFile(filepath.Join(folder, "work", "go"), nil, 0o600)
+		}, v1alpha1.TaskSucceeded, "went"},
+		{"without a word", func(_ string, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) },
+			v1alpha1.TaskFailed, "the worker ended while no server watched it, and left no report"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPlatform(t, endless)
+			p.run("unseen")
+			task, pid := p.started("unseen")
+			p.Stop(t)
+			if err := tc.end(p.folder(task), pid); err != nil {
+				t.Fatal(err)
+			}
+			p.poll("end of the worker", func() bool { return !alive(pid) })
+			p.start(t)
+			task = p.awaitPhase("unseen", tc.phase)
+			if task.Status.Message != tc.message || task.Status.Attempts != 1 {
+				t.Errorf("status = %+v", task.Status)
+			}
+			p.wantEvents("unseen", ended("Task"+string(tc.phase))...)
+		})
+	}
+}
+
+func TestKilledWorkerIsNotSuccess(t *testing.T) {
+	p := newPlatform(t, endless)
+	p.run("killed")
+	_, pid := p.started("killed")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	task := p.awaitPhase("killed", v1alpha1.TaskFailed)
+	if task.Status.Message != "the worker was ended by a signal (killed) and left no report" {
+		t.Errorf("message = %q", task.Status.Message)
+	}
+	p.wantEvents("killed", ended("TaskFailed")...)
+}
+
+func TestContainerTaskNeedsPermission(t *testing.T) {
+	p := newPlatform(t, `echo ran >"$0.ran"`, func(o *standalone.Options) { o.AllowHostCommands = false })
+	p.run("forbidden")
+	task := p.awaitPhase("forbidden", v1alpha1.TaskFailed)
+	if !strings.Contains(task.Status.Message, "--allow-host-commands") || task.Status.Attempts != 0 {
+		t.Errorf("status = %+v", task.Status)
+	}
+	p.wantEvents("forbidden", "TaskCreated", "TaskPhaseChanged", "TaskFailed")
+}
+
+func TestReferencesMayComeLate(t *testing.T) {
+	p := newPlatform(t, `exit 0`)
+	ai := func(provider string) func(*v1alpha1.TaskSpec) {
+		return func(s *v1alpha1.TaskSpec) {
+			*s = v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: provider}}}
+		}
+	}
+	p.run("early", ai("late"))
+	p.run("never", ai("never"))
+	p.await("early", func(t *v1alpha1.Task) bool { return strings.Contains(t.Status.Message, "does not exist") })
+	c := p.client().CoreV1alpha1().Providers("default")
+	_, err := c.Create(t.Context(), &v1alpha1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Name: "late"},
+		Spec:       v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "sk-late"}}
+	if _, err := p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	task := p.awaitPhase("early", v1alpha1.TaskSucceeded)
+	if task.Status.Provider != "late" || task.Status.Model != "m" {
+		t.Errorf("status = %+v", task.Status)
+	}
+	task = p.awaitPhase("never", v1alpha1.TaskFailed)
+	if task.Status.Message != `Provider "never" does not exist in namespace "default"` || task.Status.Attempts != 0 {
+		t.Errorf("status = %+v", task.Status)
+	}
+}
+
+func TestScheduleRunsTasks(t *testing.T) {
+	p := newPlatform(t, `exit 0`)
+	p.run("often", func(s *v1alpha1.TaskSpec) { s.Schedule = "@every 1s" })
+	parent, _ := p.await("often", func(t *v1alpha1.Task) bool { return t.Status.LastScheduleTime != nil })
+	if parent.Status.Phase != v1alpha1.TaskScheduled || parent.Status.NextScheduleTime == nil {
+		t.Errorf("status = %+v", parent.Status)
+	}
+	name := fmt.Sprintf("often-%d", parent.Status.LastScheduleTime.Unix())
+	child := p.awaitPhase(name, v1alpha1.TaskSucceeded)
+	if !metav1.IsControlledBy(child, parent) || child.Labels[v1alpha1.LabelParentTask] != "often" || child.Spec.Schedule != "" {
+		t.Errorf("run = %+v", child)
+	}
+	if _, err := p.tasks().Cancel(t.Context(), "often", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPhase("often", v1alpha1.TaskCancelled)
+}
+
+func TestCompletionCallback(t *testing.T) {
+	bodies := make(chan map[string]any, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		bodies <- body
+	}))
+	defer srv.Close()
+	p := newPlatform(t, `exit 3`, func(o *standalone.Options) { o.WebhookAllow = []string{strings.TrimPrefix(srv.URL, "http://")} })
+	p.run("told", func(s *v1alpha1.TaskSpec) { s.WebhookURL = srv.URL })
+	body := <-bodies
+	if body["taskName"] != "told" || body["taskNamespace"] != "default" || body["phase"] != "Failed" || body["attempts"] != 1.0 {
+		t.Errorf("body = %v", body)
+	}
+	p.await("told", func(t *v1alpha1.Task) bool { return t.Status.WebhookDelivered })
+}
+
+func TestSessionIsHeldByOneTask(t *testing.T) {
+	p := newPlatform(t, endless)
+	in := func(create bool) func(*v1alpha1.TaskSpec) {
+		return func(s *v1alpha1.TaskSpec) {
+			s.SessionRef = &v1alpha1.TaskSessionReference{Name: "talk", Create: create}
+		}
+	}
+	p.run("first", in(true))
+	first, _ := p.started("first")
+	p.run("second", in(false))
+	p.await("second", func(t *v1alpha1.Task) bool { return t.Status.Message == "session talk is held by task first" })
+	if err := os.WriteFile(filepath.Join(p.folder(first), "work", "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPhase("first", v1alpha1.TaskSucceeded)
+	p.started("second")
+	if err := p.tasks().Delete(t.Context(), "second", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.poll("free session", func() bool {
+		s, err := p.client().CoreV1alpha1().Sessions("default").Get(t.Context(), "talk", metav1.GetOptions{})
+		return err == nil && s.Status.ActiveTask == ""
+	})
+}
