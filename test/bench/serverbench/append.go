@@ -21,7 +21,7 @@ const base = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
 // openTask makes a task whose stream stays open, and waits until it runs.
 func openTask(ctx context.Context, c *http.Client, url, name string) error {
 	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"container","command":["sleep"],"args":["86400"]}}`, name)
-	if err := send(ctx, c, http.MethodPost, url+base+"tasks", []byte(body)); err != nil {
+	if err := send(ctx, c, http.MethodPost, url+base+"tasks", []byte(body), nil); err != nil {
 		return err
 	}
 	return follow(ctx, c, url, name, func(f frame) (bool, error) {
@@ -41,7 +41,7 @@ func deleteTask(ctx context.Context, c *http.Client, url, name string) error {
 	return follow(ctx, c, url, name, func(f frame) (bool, error) {
 		if !deleted {
 			deleted = true
-			return false, send(ctx, c, http.MethodDelete, url+base+"tasks/"+name, nil)
+			return false, send(ctx, c, http.MethodDelete, url+base+"tasks/"+name, nil, nil)
 		}
 		return f.Type == "DELETED", nil
 	})
@@ -78,7 +78,7 @@ func follow(ctx context.Context, c *http.Client, url, name string, see func(fram
 	}
 }
 
-func send(ctx context.Context, c *http.Client, method, url string, body []byte) error {
+func send(ctx context.Context, c *http.Client, method, url string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -96,7 +96,29 @@ func send(ctx context.Context, c *http.Client, method, url string, body []byte) 
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("%s %s: status %d: %s", method, url, resp.StatusCode, data)
 	}
+	if out != nil {
+		return json.Unmarshal(data, out)
+	}
 	return nil
+}
+
+// workerToken makes a service account with the role of a worker, and a token of it.
+func workerToken(ctx context.Context, c *http.Client, url string) (string, error) {
+	const accounts = "/api/v1/namespaces/default/serviceaccounts"
+	for path, body := range map[string]string{
+		accounts: `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bench"}}`,
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding",
+			"metadata":{"name":"bench"},"subjects":[{"kind":"ServiceAccount","name":"bench","namespace":"default"}],
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"platform-worker"}}`,
+	} {
+		if err := send(ctx, c, http.MethodPost, url+path, []byte(body), nil); err != nil {
+			return "", err
+		}
+	}
+	var token struct{ Status struct{ Token string } }
+	err := send(ctx, c, http.MethodPost, url+accounts+"/bench/token",
+		[]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`), &token)
+	return token.Status.Token, err
 }
 
 // buildLog is 1 KiB of text as a build prints it, with paths and one URL.
@@ -121,7 +143,7 @@ func payload(n int) ([]byte, error) {
 // appendRate drives appends of batches through TLS, authentication,
 // authorization, redaction and fsync from a number of clients, each with a
 // connection and a task of its own where there are enough, for d. It returns events a second.
-func appendRate(ctx context.Context, s *server, tasks []string, clients, batch int, d time.Duration) (float64, error) {
+func appendRate(ctx context.Context, s *server, token string, tasks []string, clients, batch int, d time.Duration) (float64, error) {
 	body, err := payload(batch)
 	if err != nil {
 		return 0, err
@@ -135,7 +157,7 @@ func appendRate(ctx context.Context, s *server, tasks []string, clients, batch i
 	)
 	from := time.Now()
 	for i := range clients {
-		c, url, err := s.client()
+		c, url, err := s.client(token)
 		if err != nil {
 			return 0, err
 		}
@@ -143,7 +165,7 @@ func appendRate(ctx context.Context, s *server, tasks []string, clients, batch i
 		wait.Go(func() {
 			defer c.CloseIdleConnections()
 			for !stop.Load() {
-				if err := send(ctx, c, http.MethodPost, path, body); err != nil {
+				if err := send(ctx, c, http.MethodPost, path, body, nil); err != nil {
 					cancel(err)
 					return
 				}

@@ -78,14 +78,17 @@ func (s *server) rss() (float64, error) {
 	return 0, fmt.Errorf("no VmRSS of process %d", s.cmd.Process.Pid)
 }
 
-// client is an HTTP client of its own connection, as the admin.
-func (s *server) client() (*http.Client, string, error) {
+// client is an HTTP client of its own connection, as the admin or, with a token, as its owner.
+func (s *server) client(token string) (*http.Client, string, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(s.dir, "kubeconfig"))
 	if err != nil {
 		return nil, "", err
 	}
-	// A transport that differs in nothing else is not shared.
-	cfg.Dial = nil
+	if token != "" {
+		cfg = rest.AnonymousClientConfig(cfg)
+		cfg.BearerToken = token
+	}
+	// A transport that is wrapped is not shared.
 	cfg.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { return rt }
 	c, err := rest.HTTPClientFor(cfg)
 	return c, cfg.Host, err

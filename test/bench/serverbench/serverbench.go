@@ -103,7 +103,11 @@ func appends(ctx context.Context, o Options, dir string, r *report.Report) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	c, url, err := s.client()
+	c, url, err := s.client("")
+	if err != nil {
+		return err
+	}
+	token, err := workerToken(ctx, c, url)
 	if err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func appends(ctx context.Context, o Options, dir string, r *report.Report) (err 
 			if err != nil {
 				return err
 			}
-			rate, err := appendRate(ctx, s, tasks, clients, batch, o.Window)
+			rate, err := appendRate(ctx, s, token, tasks, clients, batch, o.Window)
 			if err != nil {
 				return err
 			}
