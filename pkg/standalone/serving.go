@@ -6,12 +6,15 @@ package standalone
 import (
 	"fmt"
 	"net"
+	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/apiserver/pkg/audit/policy"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/apiserver/pkg/server/options"
+	auditlog "k8s.io/apiserver/plugin/pkg/audit/log"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apiserver"
@@ -39,15 +42,25 @@ func (o *Options) generic(scheme *runtime.Scheme, certs *pki.Authority, l net.Li
 		Host: url, BearerToken: string(uuid.NewUUID()), QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: certs.CAPEM()},
 	}
-	if o.AuditLog != "" {
-		audit := options.NewAuditOptions()
-		audit.PolicyFile, audit.LogOptions.Path = o.AuditPolicy, o.AuditLog
-		if errs := audit.Validate(); len(errs) > 0 {
-			return nil, fmt.Errorf("audit: %w", errs[0])
-		}
-		if err := audit.ApplyTo(g); err != nil {
-			return nil, fmt.Errorf("audit: %w", err)
+	return g, o.audit(g)
+}
+
+// audit sets up the audit log. Its file is appended to; it stays open until the process ends.
+func (o *Options) audit(g *genericapiserver.Config) error {
+	if o.AuditLog == "" {
+		return nil
+	}
+	rules, err := policy.LoadPolicyFromFile(o.AuditPolicy)
+	if err != nil {
+		return fmt.Errorf("audit policy: %w", err)
+	}
+	out := o.Out
+	if o.AuditLog != "-" {
+		if out, err = os.OpenFile(o.AuditLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return fmt.Errorf("audit log: %w", err)
 		}
 	}
-	return g, nil
+	g.AuditBackend = auditlog.NewBackend(out, auditlog.FormatJson, auditv1.SchemeGroupVersion)
+	g.AuditPolicyRuleEvaluator = policy.NewPolicyRuleEvaluator(rules)
+	return nil
 }
