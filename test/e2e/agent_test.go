@@ -1,0 +1,186 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// Secrets that must be found nowhere. They look like nothing that a pattern
+// would recognise, so only keeping them out can hide them.
+const (
+	providerKey  = "correct-horse-battery-staple-provider"
+	storedSecret = "correct-horse-battery-staple-secret"
+)
+
+// startModel runs the scripted model with one of its scripts and returns its base URL.
+func startModel(t *testing.T, script string) string {
+	t.Helper()
+	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", "../scriptedmodel/scripts/"+script)
+	line := model.Await(t, "listening on")
+	return line[strings.LastIndex(line, " ")+1:]
+}
+
+// apply applies the demo's manifest for a model endpoint, with its own secret beside it.
+func applyTeam(t *testing.T, s *harness.Server, url string) {
+	t.Helper()
+	data, err := os.ReadFile("../../artifacts/demo/team.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := strings.NewReplacer("${MODEL_KEY}", providerKey, "${MODEL_URL}", url, "${MODEL_NAME}", "scripted-1").Replace(string(data))
+	file := filepath.Join(t.TempDir(), "team.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.MustShell(t, "kubectl create -f "+file)
+	s.MustShell(t, "kubectl create secret generic other --from-literal=value="+storedSecret)
+	s.MustShell(t, "kubectl wait --for=condition=Ready --timeout=60s agent/coder")
+}
+
+func applyTask(t *testing.T, s *harness.Server, name, prompt string) {
+	t.Helper()
+	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"ai","agentRef":{"name":"coder"},"prompt":%q,"timeout":"5m"}}'`, name, prompt))
+}
+
+func getJSON(t *testing.T, s *harness.Server, what string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(s.MustShell(t, "kubectl get -o json "+what)), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAgentTask runs a whole agent task and then looks for its secrets in all
+// that the server keeps, logs and answers.
+func TestAgentTask(t *testing.T) {
+	s := harness.StartServer(t, t.TempDir())
+	applyTeam(t, s, startModel(t, "demo.yaml"))
+	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/task.yaml")
+	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s task/primes")
+
+	var task v1alpha1.Task
+	getJSON(t, s, "task primes", &task)
+	if u := task.Status.Usage; u == nil || u.InputTokens == nil || *u.InputTokens == 0 {
+		t.Errorf("usage is %+v", u)
+	}
+	const taskPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes"
+	if got := s.MustShell(t, "kubectl get --raw "+taskPath+"/result"); !strings.Contains(got, `2\n3\n5\n7\n11\n13\n17\n19\n23\n29`) {
+		t.Errorf("result: %s", got)
+	}
+	answers := map[string]string{"log of the server": s.Output()}
+	for _, line := range []string{
+		"kubectl get tasks,agents,providers,tools,skills,sessions,executionevents,events,configmaps,serviceaccounts -A -o yaml",
+		"kubectl get --raw " + taskPath + "/log", "kubectl get --raw " + taskPath + "/result", "kubectl get --raw " + taskPath + "/artifacts",
+		"kubectl get --raw /metrics", "kubectl describe secrets", "kubectl get secrets",
+	} {
+		answers[line] = s.MustShell(t, line)
+	}
+	for _, secret := range []string{providerKey, storedSecret} {
+		for from, text := range answers {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s is in the output of %s", secret, from)
+			}
+		}
+		searchFolder(t, s.DataDir, secret)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{providerKey, storedSecret} {
+		searchFolder(t, s.DataDir, secret) // also what was flushed at the end
+	}
+}
+
+// searchFolder looks for the bytes of a secret, plain and in base64, in every file.
+func searchFolder(t *testing.T, dir, secret string) {
+	t.Helper()
+	// The middle of a base64 text does not depend on what stands before, for one of three offsets.
+	needles := []string{secret}
+	for offset := range 3 {
+		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", offset) + secret))
+		needles = append(needles, encoded[4:len(encoded)-4])
+	}
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, n := range needles {
+			if strings.Contains(string(data), n) {
+				t.Errorf("%s is in %s", secret, path)
+			}
+		}
+		return nil
+	})
+	if err != nil || files == 0 {
+		t.Fatalf("searched %d files: %v", files, err)
+	}
+}
+
+// TestModelFaults asks for each fault of the model and checks what becomes of the task.
+func TestModelFaults(t *testing.T) {
+	cases := []struct {
+		prompt  string
+		phase   v1alpha1.TaskPhase
+		message string // part of status.message
+		events  []v1alpha1.EventType
+	}{
+		{"say-401", v1alpha1.TaskFailed, "401", []v1alpha1.EventType{v1alpha1.EventModelRequestFailed, v1alpha1.EventWorkerFailed, v1alpha1.EventTaskFailed}},
+		{"say-429-once", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventModelRequestFailed, v1alpha1.EventModelRequestCompleted}},
+		{"say-500-once", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventModelRequestFailed, v1alpha1.EventModelRequestCompleted}},
+		{"cut-once", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventModelRequestFailed, v1alpha1.EventModelRequestCompleted}},
+		{"say-400", v1alpha1.TaskFailed, "400", []v1alpha1.EventType{v1alpha1.EventModelRequestFailed}},
+		{"bad-arguments", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventToolCallFailed}},
+		{"no-usage", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventModelRequestCompleted}},
+		{"loop-for-ever", v1alpha1.TaskFailed, "iterations", []v1alpha1.EventType{v1alpha1.EventToolCallFailed}},
+	}
+	s := harness.StartServer(t, t.TempDir())
+	applyTeam(t, s, startModel(t, "faults.yaml"))
+	for _, tc := range cases {
+		applyTask(t, s, tc.prompt, tc.prompt)
+	}
+	s.MustShell(t, "kubectl wait --for=condition=Complete --timeout=300s task --all")
+	for _, tc := range cases {
+		t.Run(tc.prompt, func(t *testing.T) {
+			var task v1alpha1.Task
+			getJSON(t, s, "task "+tc.prompt, &task)
+			if task.Status.Phase != tc.phase || !strings.Contains(task.Status.Message, tc.message) {
+				t.Errorf("phase %s, message %q", task.Status.Phase, task.Status.Message)
+			}
+			var events v1alpha1.ExecutionEventList
+			getJSON(t, s, "executionevents --field-selector taskName="+tc.prompt, &events)
+			var types []v1alpha1.EventType
+			for i, e := range events.Items {
+				types = append(types, e.Type)
+				if e.Seq != int64(i+1) {
+					t.Errorf("event %d has seq %d", i, e.Seq)
+				}
+			}
+			for _, want := range tc.events {
+				if !slices.Contains(types, want) {
+					t.Errorf("no %s in %v", want, types)
+				}
+			}
+			if u := task.Status.Usage; tc.prompt == "no-usage" && (u == nil || u.InputTokens != nil) {
+				t.Errorf("usage that was not reported is %+v", u)
+			}
+		})
+	}
+}
