@@ -15,6 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
+// checkContext is how many objects a list reads between looks at its context.
+const checkContext = 64
+
 // list is one list request.
 type list struct {
 	s      *Store
@@ -63,18 +66,17 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if opts.Recursive {
 		l.end = string(upperBound([]byte(prefix)))
 	}
-	if err := l.open(uint64(want)); err != nil {
-		return err
-	}
 	defer func() {
 		if closed := l.values.close(); err == nil {
 			err = closed
 		}
 	}()
-	if err := l.read(ctx); err != nil {
-		if errors.Is(err, ErrCompacted) {
-			return expiredList(l.paging, l.start, l.prefix)
-		}
+	if err := l.open(uint64(want)); err != nil {
+		return err
+	}
+	if err := l.read(ctx); errors.Is(err, ErrCompacted) {
+		return expiredList(l.paging, l.start, l.prefix)
+	} else if err != nil {
 		return err
 	}
 	if err := l.bad.err(); err != nil {
@@ -131,19 +133,20 @@ func (l *list) read(ctx context.Context) error {
 			l.more = l.total > int64(size)
 			return nil
 		}
+		if ctx.Err() != nil {
+			return err
+		}
 		l.items.SetLen(0) // something is unreadable or gone: the long way tells what
 		l.lastKey = ""
 	}
-	var (
-		err error
-		i   int
-	)
+	var err error
+	i := 0
 	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, func(en *entry) bool {
 		if l.pred.Limit > 0 && int64(l.n) >= l.pred.Limit {
 			l.more = true
 			return false
 		}
-		if i++; i%64 == 0 && ctx.Err() != nil {
+		if i++; i%checkContext == 0 && ctx.Err() != nil {
 			err = storage.NewTimeoutError(en.key, "request did not complete within requested timeout")
 			return false
 		}
@@ -181,6 +184,10 @@ func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 	l.items.SetLen(size)
 	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, func(en *entry) bool {
 		if n == size {
+			return false
+		}
+		if n%checkContext == checkContext-1 && ctx.Err() != nil {
+			err = storage.NewTimeoutError(en.key, "request did not complete within requested timeout")
 			return false
 		}
 		var obj runtime.Object

@@ -68,13 +68,12 @@ type topic struct {
 type decodeFunc func(ctx context.Context, key string, stored []byte, rev uint64) (runtime.Object, error)
 
 func newTopic(db *DB, prefix, resource string, decode decodeFunc) *topic {
-	t := &topic{
+	return &topic{
 		db: db, prefix: prefix, resource: resource, decode: decode, metrics: db.metrics.of(resource), heads: map[string]head{},
-		tree: btree.NewG(treeDegree, byKey),
-		ring: ring{maxEvents: db.opts.RingEvents, maxBytes: db.opts.RingBytes},
+		tree:   btree.NewG(treeDegree, byKey),
+		ring:   ring{maxEvents: db.opts.RingEvents, maxBytes: db.opts.RingBytes},
+		scopes: scopes{narrow: map[string]*scope{}},
 	}
-	t.scopes.init(db)
-	return t
 }
 
 // load reads the live keys. No value is read.

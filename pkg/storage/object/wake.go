@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -36,11 +38,6 @@ type scope struct {
 	watches int // guarded by scopes.mu
 }
 
-func (s *scopes) init(db *DB) {
-	s.whole.db = db
-	s.narrow = map[string]*scope{}
-}
-
 // join returns what wakes the watches of key, until leave.
 func (s *scopes) join(key, topicPrefix string) *wakeups {
 	if key == topicPrefix {
@@ -50,7 +47,7 @@ func (s *scopes) join(key, topicPrefix string) *wakeups {
 	defer s.mu.Unlock()
 	sc := s.narrow[key]
 	if sc == nil {
-		sc = &scope{wakeups: wakeups{db: s.whole.db}}
+		sc = &scope{}
 		s.narrow[key] = sc
 	}
 	sc.watches++
@@ -101,8 +98,6 @@ func (s *scopes) wake(key string, topicPrefix string, ev int64, r *ring) {
 
 // wakeups tells watches that something changed.
 type wakeups struct {
-	db *DB
-
 	mu     sync.Mutex
 	notify chan struct{} // closed by the next wake-up; nil while nobody has asked for it
 
@@ -141,7 +136,7 @@ func (n *wakeups) rounds() {
 		for n.unseen.Swap(false) {
 			waiting := n.waiting.Load()
 			n.now()
-			n.db.opts.Clock.Sleep(min(time.Duration(waiting)*wakePause, wakeLonger))
+			clock.RealClock{}.Sleep(min(time.Duration(waiting)*wakePause, wakeLonger)) // spares the processor; not a time anybody asked for
 		}
 		n.waking.Store(false)
 		if !n.unseen.Load() || !n.waking.CompareAndSwap(false, true) {
