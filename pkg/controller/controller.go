@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -145,11 +144,11 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		LeaderElection:          o.LeaderElection,
 		LeaderElectionID:        "platform-controller",
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
+		GracefulShutdownTimeout: new(shutdownTimeout),
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 		// A process may run the controllers again, after a restart of the server within it.
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("controllers: %w", err)

@@ -49,7 +49,7 @@ func newPlatform(t *testing.T, script string, configure ...func(*standalone.Opti
 	t.Helper()
 	worker := filepath.Join(t.TempDir(), "worker")
 	script = "#!/bin/sh\nread -r CREDENTIALS || exit 2\nexec 2>&1\n" + script
-	if err := os.WriteFile(worker, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(worker, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	defaults := func(o *standalone.Options) {
@@ -358,8 +358,10 @@ func TestTaskEndedWhileServerWasDown(t *testing.T) {
 		{"with a report", func(folder string, _ int) error {
 			return os.WriteFile(filepath.Join(folder, "work", "go"), nil, 0o600)
 		}, v1alpha1.TaskSucceeded, "went"},
-		{"without a word", func(_ string, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) },
-			v1alpha1.TaskFailed, "the worker ended while no server watched it, and left no report"},
+		{
+			"without a word", func(_ string, pid int) error { return syscall.Kill(pid, syscall.SIGKILL) },
+			v1alpha1.TaskFailed, "the worker ended while no server watched it, and left no report",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := newPlatform(t, endless)

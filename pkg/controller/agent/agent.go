@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -109,7 +108,7 @@ func tasksOf(c client.Reader) func(context.Context, *v1alpha1.Agent) (int32, err
 		if err != nil {
 			return 0, fmt.Errorf("tasks: %w", err)
 		}
-		return int32(len(tasks.Items)), nil //nolint:gosec // they fit in memory
+		return int32(len(tasks.Items)), nil
 	}
 }
 
@@ -129,7 +128,7 @@ func (s active) do(ctx context.Context, a *v1alpha1.Agent) error {
 
 func removeAgent(c client.Client) func(context.Context, *v1alpha1.Agent) error {
 	return func(ctx context.Context, a *v1alpha1.Agent) error {
-		return c.Delete(ctx, a, client.Preconditions{UID: ptr.To(a.UID), ResourceVersion: ptr.To(a.ResourceVersion)})
+		return c.Delete(ctx, a, client.Preconditions{UID: new(a.UID), ResourceVersion: new(a.ResourceVersion)})
 	}
 }
 

@@ -42,8 +42,11 @@ func TestContent(t *testing.T) {
 
 func TestHash(t *testing.T) {
 	contents := []v1alpha1.SkillContent{
-		{Inline: "ab"}, {Inline: "a", Files: map[string]string{"b": ""}}, {Inline: "a", Files: map[string]string{"": "b"}},
-		{Inline: "a", Files: map[string]string{"b": "c", "d": "e"}}, {Inline: "a", Files: map[string]string{"b": "cd", "": "e"}},
+		{Inline: "ab"},
+		{Inline: "a", Files: map[string]string{"b": ""}},
+		{Inline: "a", Files: map[string]string{"": "b"}},
+		{Inline: "a", Files: map[string]string{"b": "c", "d": "e"}},
+		{Inline: "a", Files: map[string]string{"b": "cd", "": "e"}},
 	}
 	seen := map[string]int{}
 	for i, c := range contents {

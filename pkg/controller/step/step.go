@@ -34,7 +34,7 @@ var ErrDone = errors.New("step: done")
 
 // Wait ends the list until After has passed, or until the object changes. It is
 // no failure: status and events tell its Reason.
-type Wait struct {
+type Wait struct { //nolint:errname // an outcome more than an error
 	After time.Duration
 	// Reason is text for people.
 	Reason string
@@ -44,7 +44,7 @@ type Wait struct {
 func (w Wait) Error() string { return fmt.Sprintf("wait %s: %s", w.After, w.Reason) }
 
 // Stall ends the list until the object changes: trying again would not help.
-type Stall struct {
+type Stall struct { //nolint:errname // an outcome more than an error
 	// Reason is one CamelCase word, for a condition.
 	Reason string
 	// Message is text for people.

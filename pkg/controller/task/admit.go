@@ -6,7 +6,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,9 +41,8 @@ type admit struct {
 	resolve func(context.Context, *v1alpha1.Task) (*resolved, error)
 	// lockSession takes the task's session; a step.Wait tells that another task holds it.
 	lockSession func(context.Context, *v1alpha1.Task) error
-	// running counts other running tasks.
-	running               func(context.Context, *v1alpha1.Task) (all, namespace int, err error)
-	limit, namespaceLimit int
+	// takeSlot lets the task run, or gives a step.Wait while too many do.
+	takeSlot func(context.Context, *v1alpha1.Task) error
 }
 
 func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -64,7 +62,7 @@ func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
 		return s.refuse(ctx, t, refused)
 	}
 	if err == nil {
-		err = s.checkLimits(ctx, t)
+		err = s.takeSlot(ctx, t)
 	}
 	if err != nil {
 		if w, ok := errors.AsType[step.Wait](err); ok {
@@ -86,22 +84,6 @@ func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
 		return err
 	}
 	return step.ErrDone
-}
-
-func (s admit) checkLimits(ctx context.Context, t *v1alpha1.Task) error {
-	if s.limit == 0 && s.namespaceLimit == 0 {
-		return nil
-	}
-	all, namespace, err := s.running(ctx, t)
-	switch {
-	case err != nil:
-		return err
-	case s.namespaceLimit > 0 && namespace >= s.namespaceLimit:
-		return step.Wait{After: limitWait, Reason: fmt.Sprintf("the namespace runs its limit of %d tasks", s.namespaceLimit)}
-	case s.limit > 0 && all >= s.limit:
-		return step.Wait{After: limitWait, Reason: fmt.Sprintf("the server runs its limit of %d tasks", s.limit)}
-	}
-	return nil
 }
 
 // assign writes the next attempt down.

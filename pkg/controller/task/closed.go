@@ -19,9 +19,9 @@ var errStreamClosed = errors.New("task: event stream is closed")
 
 // untilClosed turns the API's conflict, which elsewhere means a lost race for
 // an object, into what it means on tasks/events.
-func untilClosed(append appendFunc) appendFunc {
+func untilClosed(add appendFunc) appendFunc {
 	return func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error {
-		err := append(ctx, t, events...)
+		err := add(ctx, t, events...)
 		if apierrors.IsConflict(err) {
 			return errStreamClosed
 		}

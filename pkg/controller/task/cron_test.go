@@ -22,8 +22,15 @@ func at(t *testing.T, s string) time.Time {
 
 func TestScheduleIsRefused(t *testing.T) {
 	for _, tc := range [][2]string{
-		{"", ""}, {"* * * *", ""}, {"* * * * * *", ""}, {"61 * * * *", ""}, {"@never", ""},
-		{"TZ=Europe/Berlin * * * * *", ""}, {"CRON_TZ=UTC @daily", ""}, {"@daily", "Mars/Olympus"}, {"@daily", "Local"},
+		{"", ""},
+		{"* * * *", ""},
+		{"* * * * * *", ""},
+		{"61 * * * *", ""},
+		{"@never", ""},
+		{"TZ=Europe/Berlin * * * * *", ""},
+		{"CRON_TZ=UTC @daily", ""},
+		{"@daily", "Mars/Olympus"},
+		{"@daily", "Local"},
 	} {
 		if _, err := parseSchedule(tc[0], tc[1]); err == nil {
 			t.Errorf("no error for %q in %q", tc[0], tc[1])

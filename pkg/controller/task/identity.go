@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -64,7 +63,7 @@ func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Dur
 		life = timeout + tokenSlack
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64(life / time.Second)),
+		ExpirationSeconds: new(int64(life / time.Second)),
 		BoundObjectRef: &authenticationv1.BoundObjectReference{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: t.Name, UID: t.UID,
 		},

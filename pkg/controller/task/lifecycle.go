@@ -153,6 +153,9 @@ func (s completed) do(ctx context.Context, t *v1alpha1.Task) error {
 	return step.ErrDone
 }
 
+// noReason is what tasks/cancel writes for a caller who gave none.
+const noReason = "cancellation was requested"
+
 // cancel ends a task whose cancellation was requested.
 type cancel struct {
 	executor executor.Executor
@@ -173,7 +176,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 		return step.Wait{After: stopCheck, Reason: t.Status.Message}
 	}
 	o := outcome{phase: v1alpha1.TaskCancelled, reason: reasonCancelled, message: "the task was cancelled"}
-	if asked.Message != "" {
+	if asked.Message != "" && asked.Message != noReason {
 		o.message += ": " + asked.Message
 	}
 	if state.Succeeded() { // it was faster

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -79,7 +78,7 @@ func TestResolve(t *testing.T) {
 			Tools:  []v1alpha1.AgentTool{{Name: "weather"}, {Name: "file_read"}, {Name: "open"}},
 			Skills: []v1alpha1.SkillReference{{Name: "s"}, {ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "text"}}},
 		}),
-		agent("off", v1alpha1.AgentSpec{ProviderRef: ref("p"), Tools: []v1alpha1.AgentTool{{Name: "weather", Enabled: ptr.To(false)}}}),
+		agent("off", v1alpha1.AgentSpec{ProviderRef: ref("p"), Tools: []v1alpha1.AgentTool{{Name: "weather", Enabled: new(false)}}}),
 		agent("runtime", v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentRuntimeSpec{Type: v1alpha1.RuntimeClaude}}),
 		agent("noskill", v1alpha1.AgentSpec{ProviderRef: ref("p"), Skills: []v1alpha1.SkillReference{{Name: "gone"}}}),
 		agent("noprompt", v1alpha1.AgentSpec{ProviderRef: ref("p"), SystemPrompt: &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "gone"}}}),
@@ -102,12 +101,18 @@ func TestResolve(t *testing.T) {
 		}), &resolved{agentName: "off", providerName: "q", model: "m9", credentials: runspec.Credentials{
 			ProviderKeys: map[string]string{"q": "k2"}, ToolKeys: map[string]string{"weather": "tk"},
 		}}, "", false},
-		{"disabled tool", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("off") }),
-			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
-		{"by vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI} }),
-			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
-		{"by vendor of the agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("bytype") }),
-			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false},
+		{
+			"disabled tool", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("off") }),
+			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+		},
+		{
+			"by vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI} }),
+			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+		},
+		{
+			"by vendor of the agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("bytype") }),
+			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+		},
 		{"two of a vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: "azure-openai"} }), nil, "AmbiguousProvider", false},
 		{"no agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("gone") }), nil, "AgentNotFound", true},
 		{"agent with a runtime", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("runtime") }), nil, "IncompatibleAgent", false},

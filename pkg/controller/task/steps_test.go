@@ -154,31 +154,47 @@ func TestRun(t *testing.T) {
 		asked   []string
 	}{
 		{name: "not its phase", task: task(pending), want: "nil", phase: v1alpha1.TaskPending},
-		{name: "starts what was never started", task: task(running), runs: runs{err: executor.ErrNotFound}, want: "done", phase: v1alpha1.TaskRunning,
-			events: []string{"TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}, asked: []string{"start"}},
-		{name: "found again after a crash", task: task(running), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done",
-			phase: v1alpha1.TaskRunning, events: []string{"TaskJobCreated", "TaskStarted"}},
+		{
+			name: "starts what was never started", task: task(running), runs: runs{err: executor.ErrNotFound}, want: "done", phase: v1alpha1.TaskRunning,
+			events: []string{"TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}, asked: []string{"start"},
+		},
+		{
+			name: "found again after a crash", task: task(running), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done",
+			phase: v1alpha1.TaskRunning, events: []string{"TaskJobCreated", "TaskStarted"},
+		},
 		{name: "still running", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done", phase: v1alpha1.TaskRunning},
 		{name: "gone is never started again", task: task(isStarted), runs: runs{err: executor.ErrNotFound}, want: "done", phase: fail, end: "WorkerLost: the run is gone, and nothing is known of its end"},
-		{name: "another run", task: task(isStarted), runs: runs{state: executor.State{ID: "x", Phase: executor.Running}}, want: "done", phase: fail,
-			end: "WorkerLost: the run that was found is not the one that was started"},
+		{
+			name: "another run", task: task(isStarted), runs: runs{state: executor.State{ID: "x", Phase: executor.Running}}, want: "done", phase: fail,
+			end: "WorkerLost: the run that was found is not the one that was started",
+		},
 		{name: "succeeded", task: task(isStarted), runs: runs{state: exited(0, &runspec.Termination{Message: "wrote it"})}, want: "done", phase: v1alpha1.TaskSucceeded, end: ": wrote it"},
 		{name: "ended before its start was told", task: task(running), runs: runs{state: exited(0, nil)}, want: "done", phase: v1alpha1.TaskSucceeded, end: ": the task is complete"},
 		{name: "failed", task: task(isStarted), runs: runs{state: exited(1, &runspec.Termination{Reason: "ModelError", Message: "no"})}, want: "done", phase: fail, end: "ModelError: no"},
 		{name: "failed without a word", task: task(isStarted), runs: runs{state: exited(75, nil)}, want: "done", phase: fail, end: "WorkerFailed: the worker ended with exit code 75 and left no report"},
-		{name: "killed", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Signal: "killed"}}, want: "done", phase: fail,
-			end: "WorkerKilled: the worker was ended by a signal (killed) and left no report"},
+		{
+			name: "killed", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Signal: "killed"}}, want: "done", phase: fail,
+			end: "WorkerKilled: the worker was ended by a signal (killed) and left no report",
+		},
 		{name: "lost", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Message: "nobody knows"}}, want: "done", phase: fail, end: "WorkerLost: nobody knows"},
-		{name: "timed out", task: task(isStarted, retries(5)), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Cause: executor.CauseDeadline}}, want: "done", phase: fail,
-			end: "TimedOut: task timed out"},
+		{
+			name: "timed out", task: task(isStarted, retries(5)), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Cause: executor.CauseDeadline}}, want: "done", phase: fail,
+			end: "TimedOut: task timed out",
+		},
 		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
 		{name: "lost is retried by policy", task: task(isStarted, retries(1)), runs: runs{state: executor.State{ID: "job", Phase: executor.Lost}}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
-		{name: "retries used up", task: task(isStarted, retries(1), func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), runs: runs{state: exited(1, &runspec.Termination{Message: "again"})},
-			want: "done", phase: fail, end: "WorkerFailed: again"},
-		{name: "start error", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, want: "boom", phase: v1alpha1.TaskRunning,
-			events: []string{"TaskPhaseChanged"}, asked: []string{"start"}},
-		{name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
-			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskPhaseChanged"}, asked: []string{"start"}},
+		{
+			name: "retries used up", task: task(isStarted, retries(1), func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), runs: runs{state: exited(1, &runspec.Termination{Message: "again"})},
+			want: "done", phase: fail, end: "WorkerFailed: again",
+		},
+		{
+			name: "start error", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, want: "boom", phase: v1alpha1.TaskRunning,
+			events: []string{"TaskPhaseChanged"}, asked: []string{"start"},
+		},
+		{
+			name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
+			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskPhaseChanged"}, asked: []string{"start"},
+		},
 		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing("SecretNotFound", "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
 		{name: "server away", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: errBoom, want: "boom", phase: v1alpha1.TaskRunning},
 		{name: "executor unreadable", task: task(isStarted), runs: runs{err: errBoom}, want: "run: boom", phase: v1alpha1.TaskRunning},
@@ -226,7 +242,7 @@ func TestAdmit(t *testing.T) {
 		task    *v1alpha1.Task
 		resolve error
 		lock    error
-		all, ns int
+		slot    error
 		now     time.Duration
 		want    string
 		end     string
@@ -241,8 +257,7 @@ func TestAdmit(t *testing.T) {
 		{name: "refused at once", task: task(pending), resolve: refuse("Refused", "no"), want: "done", end: "Refused: no"},
 		{name: "session held", task: task(pending), lock: step.Wait{After: sessionWait, Reason: "held"}, want: "wait 5s", message: "held"},
 		{name: "session missing", task: task(pending), lock: missing("SessionNotFound", "none"), now: time.Minute, want: "done", end: "SessionNotFound: none"},
-		{name: "namespace is full", task: task(pending), ns: 2, all: 2, want: "wait 10s", message: "the namespace runs its limit of 2 tasks"},
-		{name: "server is full", task: task(pending), ns: 1, all: 4, want: "wait 10s", message: "the server runs its limit of 4 tasks"},
+		{name: "no room", task: task(pending), slot: step.Wait{After: limitWait, Reason: "full"}, want: "wait 10s", message: "full"},
 		{name: "server away", task: task(pending), resolve: errBoom, want: "boom"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -253,8 +268,7 @@ func TestAdmit(t *testing.T) {
 					return &resolved{agentName: "a", providerName: "p", model: "m"}, tc.resolve
 				},
 				lockSession: func(context.Context, *v1alpha1.Task) error { return tc.lock },
-				running:     func(context.Context, *v1alpha1.Task) (int, int, error) { return tc.all, tc.ns, nil },
-				limit:       4, namespaceLimit: 2,
+				takeSlot:    func(context.Context, *v1alpha1.Task) error { return tc.slot },
 			}
 			before := tc.task.DeepCopy()
 			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
@@ -478,16 +492,20 @@ func TestScheduler(t *testing.T) {
 		{name: "pending becomes scheduled", task: task(hourly, pending), now: -time.Minute, want: "wait 1m0s", last: -time.Hour},
 		{name: "tick", task: task(hourly), want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
 		{name: "forbid", task: task(hourly), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)}, want: "wait 1h0m0s", message: "the run of 2026-01-01T12:00:00Z was skipped: an earlier one is active"},
-		{name: "allow", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyAllow }), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)},
-			want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
+		{
+			name: "allow", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyAllow }), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)},
+			want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created",
+		},
 		{name: "after a crash its own run does not forbid it", task: task(hourly), runs: []v1alpha1.Task{child("t-1767268800", v1alpha1.TaskRunning, 0)}, want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
 		{name: "missed", task: task(hourly), now: 101 * time.Second, want: "wait 58m19s", message: "the run of 2026-01-01T12:00:00Z was missed: it is later than its starting deadline"},
 		{name: "suspended", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.Suspend = true }), want: "wait 1m0s", last: -time.Hour, message: "the schedule is suspended"},
-		{name: "history", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.SuccessfulRunsHistoryLimit = ptr.To(int32(1)) }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
+		{
+			name: "history", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.SuccessfulRunsHistoryLimit = ptr.To(int32(1)) }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
 			runs: []v1alpha1.Task{
 				child("s1", v1alpha1.TaskSucceeded, 4*time.Hour), child("s2", v1alpha1.TaskSucceeded, 2*time.Hour), child("r", v1alpha1.TaskRunning, 5*time.Hour),
 				child("f1", v1alpha1.TaskFailed, 3*time.Hour), child("f2", v1alpha1.TaskCancelled, time.Hour),
-			}, removed: []string{"f1", "s1"}},
+			}, removed: []string{"f1", "s1"},
+		},
 		{name: "bad cron", task: task(hourly, pending, func(t *v1alpha1.Task) { t.Spec.Schedule = "often" }), want: "done", last: -time.Hour, end: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

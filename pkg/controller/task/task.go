@@ -30,6 +30,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -92,14 +94,16 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	room := &slots{all: o.MaxRunning, namespace: o.MaxRunningPerNamespace, now: o.Clock.Now, running: w.running}
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
-		Steps:  steps(o, w),
+		Steps:  steps(o, w, room),
 	}
 	err = builder.ControllerManagedBy(mgr).Named("task").
 		For(&v1alpha1.Task{}).
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
+		Watches(&v1alpha1.Task{}, wakeWaiting(room)).
 		WatchesRawSource(exits(o.Executor)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
@@ -119,8 +123,30 @@ func exits(e executor.Executor) source.Source {
 	})
 }
 
+// wakeWaiting wakes tasks that wait for a slot when another task stops running.
+func wakeWaiting(room *slots) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue) {
+		for _, k := range room.freed() {
+			q.Add(reconcile.Request{NamespacedName: k})
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e ctrlevent.UpdateEvent, q queue) {
+			if isRunning(e.ObjectOld) != nil && isRunning(e.ObjectNew) == nil {
+				wake(q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e ctrlevent.DeleteEvent, q queue) {
+			if isRunning(e.Object) != nil {
+				wake(q)
+			}
+		},
+	}
+}
+
 // steps are the concerns of a reconcile in calling order, joined with what they need.
-func steps(o Options, w *wire) []step.Step[*v1alpha1.Task] {
+func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, searchKey: o.SearchKey}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client}
@@ -142,8 +168,7 @@ func steps(o Options, w *wire) []step.Step[*v1alpha1.Task] {
 		}.do},
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
-			lockSession: sess.lock, running: w.running,
-			limit: o.MaxRunning, namespaceLimit: o.MaxRunningPerNamespace,
+			lockSession: sess.lock, takeSlot: room.take,
 		}.do},
 		{Name: "run", Do: run{
 			now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, token: ids.token,

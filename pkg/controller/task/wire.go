@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -202,24 +202,18 @@ func isRunning(o client.Object) []string {
 	return []string{"true"}
 }
 
-// running counts running tasks, of all namespaces and of that of the task, without the task itself.
-func (w *wire) running(ctx context.Context, t *v1alpha1.Task) (all, namespace int, err error) {
+// running lists the running tasks that the cache knows of.
+func (w *wire) running(ctx context.Context) ([]types.NamespacedName, error) {
 	var tasks v1alpha1.TaskList
 	// The cache's own objects: they are only looked at.
 	if err := w.List(ctx, &tasks, client.MatchingFields{runningIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, 0, fmt.Errorf("running tasks: %w", err)
+		return nil, fmt.Errorf("running tasks: %w", err)
 	}
+	keys := make([]types.NamespacedName, len(tasks.Items))
 	for i := range tasks.Items {
-		o := &tasks.Items[i]
-		if o.UID == t.UID {
-			continue
-		}
-		all++
-		if o.Namespace == t.Namespace {
-			namespace++
-		}
+		keys[i] = client.ObjectKeyFromObject(&tasks.Items[i])
 	}
-	return all, namespace, nil
+	return keys, nil
 }
 
 // children are the runs of a schedule.
@@ -256,7 +250,7 @@ func (w *wire) createChild(ctx context.Context, t, child *v1alpha1.Task) error {
 }
 
 func (w *wire) remove(ctx context.Context, t *v1alpha1.Task) error {
-	err := w.Delete(ctx, t, client.Preconditions{UID: ptr.To(t.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := w.Delete(ctx, t, client.Preconditions{UID: new(t.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("old run %s: %w", t.Name, err)
 	}

@@ -204,7 +204,7 @@ func killExact(ms []stat) error {
 		if fd < 0 {
 			continue
 		}
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}) //nolint:gosec // a descriptor fits
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		if err := signalFD(fd, unix.SIGKILL); err != nil {
 			return err
 		}
@@ -227,11 +227,17 @@ func openExact(pid int, startTicks uint64) (int, error) {
 		return -1, fmt.Errorf("pidfd of %d: %w", pid, err)
 	}
 	// Only now: what the pidfd holds cannot change any more.
-	if s, err := readStat(pid); err != nil || s.startTicks != startTicks || s.dead {
+	if !isProcess(pid, startTicks) {
 		_ = unix.Close(fd)
 		return -1, nil
 	}
 	return fd, nil
+}
+
+// isProcess tells whether a pid belongs to the living process of this start time.
+func isProcess(pid int, startTicks uint64) bool {
+	s, err := readStat(pid)
+	return err == nil && s.startTicks == startTicks && !s.dead
 }
 
 func signalFD(fd int, sig unix.Signal) error {

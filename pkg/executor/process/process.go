@@ -60,7 +60,7 @@ const (
 	DefaultMemoryBytes = 4 << 30
 )
 
-// ErrLocked: another process uses the same folder.
+// ErrLocked means that another process uses the same folder.
 var ErrLocked = errors.New("process: run folder is in use by another process")
 
 // Options configure an Executor.
@@ -284,7 +284,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
+			return os.Chmod(path, 0o700) //nolint:gosec // a folder
 		}
 		return nil
 	})

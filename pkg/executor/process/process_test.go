@@ -154,7 +154,7 @@ func (f *fixture) pids(run executor.Run, n int) []int {
 	await(f.t, "pids", func() bool {
 		b, _ := os.ReadFile(f.path(run, "work", "pids"))
 		pids = nil
-		for _, s := range strings.Fields(string(b)) {
+		for s := range strings.FieldsSeq(string(b)) {
 			p, err := strconv.Atoi(s)
 			if err != nil {
 				return false
@@ -188,13 +188,22 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{"success", `exit 0`, executor.State{Phase: executor.Exited}, true},
 		{"failure", `exit 1`, executor.State{Phase: executor.Exited, ExitCode: 1}, false},
-		{"failure with report", `echo '{"reason":"ModelError","message":"no such model","exitCode":1}' >"$PLATFORM_TERMINATION_LOG"; exit 1`,
-			executor.State{Phase: executor.Exited, ExitCode: 1, Termination: &runspec.Termination{Reason: "ModelError", Message: "no such model", ExitCode: 1}}, false},
+		{
+			"failure with report", `echo '{"reason":"ModelError","message":"no such model","exitCode":1}' >"$PLATFORM_TERMINATION_LOG"; exit 1`,
+			executor.State{Phase: executor.Exited, ExitCode: 1, Termination: &runspec.Termination{Reason: "ModelError", Message: "no such model", ExitCode: 1}},
+			false,
+		},
 		{"killed", `kill -9 $$`, executor.State{Phase: executor.Exited, ExitCode: -1, Signal: "killed"}, false},
-		{"killed after a good report", `echo '{"reason":"Completed","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"; kill -9 $$`,
-			executor.State{Phase: executor.Exited, ExitCode: -1, Signal: "killed", Termination: &runspec.Termination{Reason: "Completed"}}, true},
-		{"report contradicted by exit code", `echo '{"reason":"Completed","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"; exit 3`,
-			executor.State{Phase: executor.Exited, ExitCode: 3, Termination: &runspec.Termination{Reason: "Completed"}}, false},
+		{
+			"killed after a good report", `echo '{"reason":"Completed","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"; kill -9 $$`,
+			executor.State{Phase: executor.Exited, ExitCode: -1, Signal: "killed", Termination: &runspec.Termination{Reason: "Completed"}},
+			true,
+		},
+		{
+			"report contradicted by exit code", `echo '{"reason":"Completed","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"; exit 3`,
+			executor.State{Phase: executor.Exited, ExitCode: 3, Termination: &runspec.Termination{Reason: "Completed"}},
+			false,
+		},
 		{"report too long", `yes | head -c 5000 >"$PLATFORM_TERMINATION_LOG"; exit 1`, executor.State{Phase: executor.Exited, ExitCode: 1}, false},
 		{"report is a pipe", `mkfifo "$PLATFORM_TERMINATION_LOG"; exit 1`, executor.State{Phase: executor.Exited, ExitCode: 1}, false},
 	} {

@@ -259,7 +259,7 @@ func awaitExit(pidfd int) (exited <-chan struct{}, stop func()) {
 
 // hasExited tells whether the process of the pidfd is dead, reaped or not.
 func hasExited(pidfd int) bool {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor fits
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }

@@ -178,7 +178,7 @@ func (r *run) discard() error {
 
 func (r *run) setLimits(spec executor.Run) error {
 	o := r.e.opts
-	memory := uint64(o.MemoryBytes) //nolint:gosec // positive
+	memory := uint64(o.MemoryBytes)
 	if spec.MemoryBytes > 0 {
 		memory = uint64(spec.MemoryBytes)
 	}
@@ -207,7 +207,7 @@ func (r *run) setLimits(spec executor.Run) error {
 // giveCredentials ends by itself: the pipe breaks when the worker does.
 func giveCredentials(stdin *os.File, c runspec.Credentials) {
 	// A worker that cannot read them says so in its termination.
-	_ = json.NewEncoder(stdin).Encode(c)
+	_ = json.NewEncoder(stdin).Encode(c) //nolint:errchkjson // strings cannot fail; the rest is the worker's to tell
 	_ = stdin.Close()
 }
 
@@ -233,7 +233,7 @@ func (r *run) environ(spec executor.Run) []string {
 		env[name] = os.Getenv(name) // also when empty: a task may not set them
 	}
 	work := filepath.Join(r.dir, workName)
-	for k, v := range map[string]string{
+	maps.Copy(env, map[string]string{
 		"HOME": work, "PWD": work, "TMPDIR": filepath.Join(r.dir, tmpName),
 		runspec.EnvTaskName:       spec.Name,
 		runspec.EnvTaskNamespace:  spec.Namespace,
@@ -248,9 +248,7 @@ func (r *run) environ(spec executor.Run) []string {
 		runspec.EnvWebFetchAllow:  strings.Join(r.e.opts.WebFetchAllow, ","),
 		runspec.EnvSearchURL:      r.e.opts.SearchURL,
 		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
-	} {
-		env[k] = v
-	}
+	})
 	out := make([]string, 0, len(env))
 	for k, v := range env {
 		out = append(out, k+"="+v)
