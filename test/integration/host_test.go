@@ -1,0 +1,200 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+var executionEvents = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "executionevents"}
+
+func makeNamespace(t *testing.T, k kubernetes.Interface, name string) {
+	t.Helper()
+	must[*corev1.Namespace](t)(k.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+}
+
+// postEvent appends an event to a task's stream.
+func postEvent(ctx context.Context, c rest.Interface, ns, task, summary string) error {
+	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"ExecutionEvent","type":"ModelRequestStarted","summary":%q}`, summary)
+	return c.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces", ns, "tasks", task, "events").
+		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()
+}
+
+// deleteNamespace deletes a namespace and waits until it is gone.
+func deleteNamespace(t *testing.T, k kubernetes.Interface, name string) {
+	t.Helper()
+	w := must[watch.Interface](t)(k.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}))
+	defer w.Stop()
+	if err := k.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for e := range w.ResultChan() {
+		if e.Type == watch.Deleted {
+			return
+		}
+	}
+	t.Fatal("the watch ended")
+}
+
+// A deleted namespace takes everything with it, of every resource the server has, events and results included; a new
+// one of the same name knows nothing of them.
+func TestNamespaceDeletionRemovesEverything(t *testing.T) {
+	s := Start(t)
+	k := s.Kubernetes(t)
+	c := k.Discovery().RESTClient()
+	for range 2 {
+		makeNamespace(t, k, "team")
+		if left := everything(t, s, "team"); len(left) > 0 && !slices.Equal(left, []string{"serviceaccounts/default"}) {
+			t.Errorf("a new namespace has %v", left)
+		}
+		for i := range 3 {
+			name := fmt.Sprintf("t%d", i)
+			must[any](t)(s.Dynamic(t).Resource(tasks).Namespace("team").Create(t.Context(), task(name), metav1.CreateOptions{}))
+			if err := postEvent(t.Context(), c, "team", name, "hello"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		must[any](t)(s.Dynamic(t).Resource(agents).Namespace("team").Create(t.Context(), agent("a", "p"), metav1.CreateOptions{}))
+		must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("team").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{}))
+		if left := everything(t, s, "team"); len(left) < 8 {
+			t.Errorf("before: %v", left)
+		}
+		deleteNamespace(t, k, "team")
+		if left := everything(t, s, "team"); len(left) > 0 {
+			t.Errorf("after: %v", left)
+		}
+	}
+}
+
+// everything is what all listable resources of the server have in a namespace.
+func everything(t *testing.T, s *Server, ns string) []string {
+	t.Helper()
+	lists := must[[]*metav1.APIResourceList](t)(s.Kubernetes(t).Discovery().ServerPreferredNamespacedResources())
+	var out []string
+	for _, l := range lists {
+		gv := must[schema.GroupVersion](t)(schema.ParseGroupVersion(l.GroupVersion))
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			items, err := s.Dynamic(t).Resource(gv.WithResource(r.Name)).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(r.Name, err)
+			}
+			for _, i := range items.Items {
+				out = append(out, r.Name+"/"+i.GetName())
+			}
+		}
+	}
+	return out
+}
+
+// workerClient is the client of a worker of one task, made as the controller makes it.
+func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kubernetes.Interface {
+	t.Helper()
+	k := s.Kubernetes(t)
+	const account = "platform-ai-worker"
+	if _, err := k.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	_, err := k.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "platform-worker"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: ns}},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	req := must[*authenticationv1.TokenRequest](t)(k.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: task, UID: uid,
+		}},
+	}, metav1.CreateOptions{}))
+	return must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(&rest.Config{
+		Host: s.URL, BearerToken: req.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}, QPS: -1,
+	}))
+}
+
+// A worker writes to its own task, to no other, and not past the task's life.
+func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
+	s := Start(t)
+	own := must[interface{ GetUID() types.UID }](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
+	must[any](t)(in(s, t, tasks).Create(t.Context(), task("other"), metav1.CreateOptions{}))
+	w := workerClient(t, s, "default", "own", own.GetUID())
+	c := w.Discovery().RESTClient()
+
+	if err := postEvent(t.Context(), c, "default", "own", "mine"); err != nil {
+		t.Errorf("its own task: %v", err)
+	}
+	if err := postEvent(t.Context(), c, "default", "other", "not mine"); !apierrors.IsForbidden(err) {
+		t.Errorf("another task: %v", err)
+	}
+	if _, err := w.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("secrets: %v", err)
+	}
+	events := must[*unstructured.UnstructuredList](t)(in(s, t, executionEvents).List(t.Context(), metav1.ListOptions{}))
+	if len(events.Items) != 1 || at(&events.Items[0], "taskName") != "own" {
+		t.Errorf("events: %v", events.Items)
+	}
+	if err := in(s, t, tasks).Delete(t.Context(), "own", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	must[any](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
+	if err := postEvent(t.Context(), c, "default", "own", "late"); !apierrors.IsUnauthorized(err) {
+		t.Errorf("a new task of the same name: %v", err)
+	}
+}
+
+// What is in a Secret is in no file of the data folder.
+func TestSecretsAreEncryptedInTheDataFolder(t *testing.T) {
+	s := Start(t)
+	secret, open := []byte("sk-plaintext-of-a-secret-0123456789"), []byte("plaintext-of-a-configmap-0123456789")
+	k := s.Kubernetes(t)
+	must[*corev1.Secret](t)(k.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"apiKey": secret},
+	}, metav1.CreateOptions{}))
+	must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": string(open)},
+	}, metav1.CreateOptions{}))
+	s.Stop(t)
+	found := map[string]bool{}
+	err := filepath.WalkDir(s.DataDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, what := range [][]byte{secret, []byte(base64.StdEncoding.EncodeToString(secret)), open} {
+			if bytes.Contains(b, what) {
+				found[string(what)] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || !found[string(open)] {
+		t.Errorf("found %v, want only the configmap, which shows that the search works", found)
+	}
+}
