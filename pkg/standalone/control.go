@@ -38,7 +38,10 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		return fmt.Errorf("executor: %w", err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	options := controller.Options{Executor: e, WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock}
+	options := controller.Options{
+		Executor: e, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
+	}
 	if !o.AllowHostCommands {
 		options.ContainerRefusal = hostCommandsRefused
 	}

@@ -34,6 +34,10 @@ import (
 // DefaultPort is where the API is served unless told otherwise.
 const DefaultPort = 7443
 
+// DefaultMaxRunning is how many tasks run at once unless told otherwise: a worker mostly waits for its model, and takes
+// about 50 MB, so these are 1.6 GB.
+const DefaultMaxRunning = 32
+
 // Options of a standalone server.
 type Options struct {
 	// DataDir holds everything the server keeps. It is created if it does not exist.
@@ -44,6 +48,9 @@ type Options struct {
 	Port int
 	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
 	AllowHostCommands bool
+	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace; others wait
+	// their turn. 0 is no limit.
+	MaxRunning, MaxRunningPerNamespace int
 	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
 	WorkerBinary string
 	// AuditLog is a file that gets one JSON line per request, "-" for standard output; empty for none.
@@ -84,7 +91,7 @@ type Info struct {
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort}
+	return &Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, MaxRunning: DefaultMaxRunning}
 }
 
 // AddFlags binds the options that an operator sets to flags.
@@ -93,6 +100,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to listen on; the default is reachable from this machine only")
 	fs.IntVar(&o.Port, "secure-port", o.Port, "port to listen on; 0 takes a free one")
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
+	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
+	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
 	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch may reach although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")

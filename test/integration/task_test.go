@@ -456,6 +456,27 @@ func TestScheduleRunsTasks(t *testing.T) {
 	p.awaitPhase("often", v1alpha1.TaskCancelled)
 }
 
+func TestTasksWaitForTheirTurn(t *testing.T) {
+	dir := t.TempDir()
+	p := newPlatform(t, fmt.Sprintf(`cd %s; mkdir -p now; : >now/$$; ls now | wc -l >>counts; sleep 0.1; rm now/$$`, dir),
+		func(o *standalone.Options) { o.MaxRunning = 3 })
+	const n = 12
+	for i := range n {
+		p.run(fmt.Sprintf("turn-%d", i))
+	}
+	for i := range n {
+		p.awaitPhase(fmt.Sprintf("turn-%d", i), v1alpha1.TaskSucceeded)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "counts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := strings.Fields(string(b))
+	if most := slices.Max(counts); len(counts) != n || most != "3" {
+		t.Errorf("tasks at once: %v", counts)
+	}
+}
+
 func TestCompletionCallback(t *testing.T) {
 	bodies := make(chan map[string]any, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
