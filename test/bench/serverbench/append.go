@@ -140,11 +140,18 @@ func payload(n int) ([]byte, error) {
 	return json.Marshal(map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "ExecutionEventList", "items": items})
 }
 
-// appendRate drives appends of batches through TLS, authentication,
-// authorization, redaction and fsync from a number of clients, each with a
-// connection and a task of its own where there are enough, for d. It returns events a second.
-func appendRate(ctx context.Context, s *server, token string, tasks []string, clients, batch int, d time.Duration) (float64, error) {
-	body, err := payload(batch)
+// appendLoad is a number of clients that append batches of events to tasks,
+// each client with a connection of its own.
+type appendLoad struct {
+	token          string
+	tasks          []string
+	clients, batch int
+}
+
+// run drives appends through TLS, authentication, authorization, redaction and
+// fsync for d, and returns events a second.
+func (l appendLoad) run(ctx context.Context, s *server, d time.Duration) (float64, error) {
+	body, err := payload(l.batch)
 	if err != nil {
 		return 0, err
 	}
@@ -156,12 +163,12 @@ func appendRate(ctx context.Context, s *server, token string, tasks []string, cl
 		stop     atomic.Bool
 	)
 	from := time.Now()
-	for i := range clients {
-		c, url, err := s.client(token)
+	for i := range l.clients {
+		c, url, err := s.client(l.token)
 		if err != nil {
 			return 0, err
 		}
-		path := url + base + "tasks/" + tasks[i%len(tasks)] + "/events"
+		path := url + base + "tasks/" + l.tasks[i%len(l.tasks)] + "/events"
 		wait.Go(func() {
 			defer c.CloseIdleConnections()
 			for !stop.Load() {
@@ -183,5 +190,5 @@ func appendRate(ctx context.Context, s *server, token string, tasks []string, cl
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	return float64(n*int64(batch)) / took.Seconds(), nil
+	return float64(n*int64(l.batch)) / took.Seconds(), nil
 }
