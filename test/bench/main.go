@@ -38,6 +38,7 @@ func run(ctx context.Context) (err error) {
 	rows := flag.String("rows", "", "regular expression of the rows to measure")
 	seconds := flag.Float64("seconds", 3, "how long each row runs for each subject")
 	repeat := flag.Int("repeat", 1, "how often each row of the store is measured; the median counts")
+	json := flag.Bool("json", false, "store JSON instead of protobuf")
 	dir := flag.String("dir", "", "folder on the disk to measure (default: the folder for temporary files)")
 	out := flag.String("out", filepath.Join("_output", "bench.json"), "file to write the figures to")
 	flag.Parse()
@@ -53,7 +54,7 @@ func run(ctx context.Context) (err error) {
 	window := time.Duration(*seconds * float64(time.Second))
 	r := report.New(os.Stdout)
 	if *etcd != "" {
-		if err := storebench.Run(ctx, storebench.Options{Etcd: *etcd, Dir: work, Rows: selected, Window: window, Repeat: *repeat}, r); err != nil {
+		if err := storebench.Run(ctx, storebench.Options{Etcd: *etcd, Dir: work, Rows: selected, Window: window, Repeat: *repeat, JSON: *json}, r); err != nil {
 			return err
 		}
 	}

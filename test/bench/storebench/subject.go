@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -37,12 +38,12 @@ type bench struct {
 	codec    runtime.Codec
 }
 
-func open(ctx context.Context, etcd, dir string) (_ *bench, err error) {
+func open(ctx context.Context, o Options, dir string) (_ *bench, err error) {
 	b := &bench{}
-	if b.codec, err = newCodec(); err != nil {
+	if b.codec, err = newCodec(o.JSON); err != nil {
 		return nil, err
 	}
-	if b.endpoint, b.stop, err = startEtcd(ctx, etcd, filepath.Join(dir, "etcd")); err != nil {
+	if b.endpoint, b.stop, err = startEtcd(ctx, o.Etcd, filepath.Join(dir, "etcd")); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(filepath.Join(dir, "ours"), 0o700); err != nil {
@@ -62,13 +63,25 @@ func (b *bench) close() error {
 	return errors.Join(b.engine.Close(), b.stop())
 }
 
-func newCodec() (runtime.Codec, error) {
+// newCodec encodes pods as API server does by default for kinds that know
+// protobuf, or as JSON. Every subject has the same.
+func newCodec(json bool) (runtime.Codec, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 	if err := errors.Join(example.AddToScheme(scheme), examplev1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	return serializer.NewCodecFactory(scheme).LegacyCodec(examplev1.SchemeGroupVersion), nil
+	mediaType := runtime.ContentTypeProtobuf
+	if json {
+		mediaType = runtime.ContentTypeJSON
+	}
+	codec, _, err := serverstorage.NewStorageCodec(serverstorage.StorageCodecConfig{
+		StorageMediaType:  mediaType,
+		StorageSerializer: serializer.NewCodecFactory(scheme),
+		StorageVersion:    examplev1.SchemeGroupVersion,
+		MemoryVersion:     example.SchemeGroupVersion,
+	})
+	return codec, err
 }
 
 func newPod() runtime.Object     { return &example.Pod{} }
@@ -119,7 +132,7 @@ func podAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 
 const namespace = "default"
 
-// pod is about 1 KiB in JSON.
+// pod is about 1 KiB, in either encoding.
 func pod(name string) *example.Pod {
 	return &example.Pod{
 		ObjectMeta: metav1.ObjectMeta{
