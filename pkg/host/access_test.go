@@ -106,7 +106,9 @@ func TestWhoGetsIn(t *testing.T) {
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 			t.Error(err)
 		}
-		resp.Body.Close()
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
 		if resp.StatusCode != want {
 			t.Errorf("anonymous GET %s: %d, want %d", path, resp.StatusCode, want)
 		}

@@ -247,6 +247,6 @@ func (s *server) get(path, accept string) (int, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))
 }
