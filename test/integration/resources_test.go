@@ -157,7 +157,7 @@ func TestPatches(t *testing.T) {
 		t.Errorf("failed test of a JSON patch: %v", err)
 	}
 	_, err = c.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"prioritty":7}}`), metav1.PatchOptions{FieldValidation: "Strict"})
-	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `unknown field "spec.prioritty"`) {
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `strict decoding error: unknown field "spec.prioritty"`) {
 		t.Errorf("unknown field: %v", err)
 	}
 }
