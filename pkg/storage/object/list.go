@@ -182,7 +182,9 @@ func (l *list) shares() bool { return l.s.objectType == l.items.Type().Elem() }
 func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 	n := 0
 	l.items.SetLen(size)
-	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, func(en *entry) bool {
+	// The count bounds the walk: comparing each key with the end would touch memory
+	// that nothing else of this needs.
+	l.snap.tree.AscendGreaterOrEqual(&entry{key: l.start}, func(en *entry) bool {
 		if n == size {
 			return false
 		}
