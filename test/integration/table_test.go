@@ -1,0 +1,71 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+// TestTables holds the columns of every kind, as kubectl get and kubectl get -o wide (marked *) show them.
+func TestTables(t *testing.T) {
+	s := Start(t)
+	if _, err := in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in(s, t, agents).Create(t.Context(), agent("a", "x"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, path := range []string{
+		"apis/core.platform.ai/v1alpha1/namespaces/default/tasks", "apis/core.platform.ai/v1alpha1/namespaces/default/tasks/a",
+		"apis/core.platform.ai/v1alpha1/agents", "apis/core.platform.ai/v1alpha1/providers", "apis/core.platform.ai/v1alpha1/tools",
+		"apis/core.platform.ai/v1alpha1/skills", "apis/core.platform.ai/v1alpha1/sessions", "apis/core.platform.ai/v1alpha1/executionevents",
+		"api/v1/namespaces/default", "api/v1/secrets", "api/v1/configmaps", "api/v1/serviceaccounts", "apis/coordination.k8s.io/v1/leases",
+		"apis/rbac.authorization.k8s.io/v1/clusterroles/platform-worker",
+	} {
+		code, body := get(t, s.client(), "/"+path, "application/json;as=Table;v=v1;g=meta.k8s.io")
+		var table metav1.Table
+		if err := json.Unmarshal([]byte(body), &table); err != nil || code != 200 {
+			t.Fatalf("%s: %d %v", path, code, err)
+		}
+		fmt.Fprintln(&b, path)
+		for i, c := range table.ColumnDefinitions {
+			if c.Description == "" {
+				t.Errorf("%s: column %s has no description", path, c.Name)
+			}
+			wide := map[bool]string{true: "*"}[c.Priority > 0]
+			fmt.Fprintf(&b, "  %s%s %s", c.Name, wide, c.Type)
+			for _, r := range table.Rows {
+				if timed := strings.HasSuffix(c.Name, "Age") || strings.HasPrefix(c.Name, "Created"); !timed {
+					fmt.Fprintf(&b, " | %v", r.Cells[i])
+				}
+			}
+			fmt.Fprintln(&b)
+		}
+	}
+	golden := filepath.Join("testdata", "tables.txt")
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Errorf("tables (-want +got), -rewrite accepts:\n%s", d)
+	}
+}
