@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"time"
 
@@ -134,7 +135,7 @@ func (m row) once(ctx context.Context, o Options, figures map[string][]float64) 
 		if err != nil {
 			return err
 		}
-		figure, err := m.measure(ctx, c, o.Window)
+		figure, err := m.clean(ctx, c, o.Window)
 		closeCache()
 		if err := note(cached, figure, err); err != nil {
 			return err
@@ -154,6 +155,12 @@ func (m row) on(ctx context.Context, s storage.Interface, window time.Duration) 
 	if err := load(ctx, s, m.load); err != nil {
 		return 0, err
 	}
+	return m.clean(ctx, s, window)
+}
+
+// clean measures a store without the garbage of the one before.
+func (m row) clean(ctx context.Context, s storage.Interface, window time.Duration) (float64, error) {
+	runtime.GC()
 	return m.measure(ctx, s, window)
 }
 
