@@ -220,7 +220,8 @@ func killExact(ms []stat) error {
 // openExact opens a pidfd of the process with this pid and start time; -1 when it is gone.
 func openExact(pid int, startTicks uint64) (int, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) { // EINVAL: a thread, not a process
+	// The last two: the number is that of a thread now. Which one it is depends on the kernel.
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 		return -1, nil
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -208,5 +209,32 @@ func TestFolderIsLocked(t *testing.T) {
 	f := newFixture(t, "")
 	if _, err := Open(context.WithoutCancel(t.Context()), f.opts); !errors.Is(err, ErrLocked) {
 		t.Errorf("second open: %v", err)
+	}
+}
+
+// TestPIDReusedByThread: numbers of threads come from the same space as pids.
+func TestPIDReusedByThread(t *testing.T) {
+	tid := 0
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n != os.Getpid() {
+			tid = n
+		}
+	}
+	if tid == 0 {
+		t.Fatal("this process has one thread")
+	}
+	f := newFixture(t, `exit 0`)
+	run := newRunSpec()
+	f.start(run)
+	f.wait(run)
+	f.close()
+	f.edit(run, func(r *record) { r.State, r.PID = stateRunning, tid })
+	f.open()
+	if s := f.get(run); s.Phase != executor.Lost {
+		t.Errorf("state = %+v", s)
 	}
 }

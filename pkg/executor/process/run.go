@@ -224,7 +224,7 @@ func (e *Executor) recoverAll() error {
 		}
 		if rec.BootID == e.bootID {
 			if err := newTree(dir, &r.rec, false).kill(); err != nil {
-				return err
+				e.log.Error(err, "Cannot end all processes of run", "run", r.ref.String())
 			}
 		}
 		r.rec.settle(dir, nil, e.opts.Clock.Now())
