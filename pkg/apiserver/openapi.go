@@ -49,7 +49,7 @@ func withoutInternal(scheme *runtime.Scheme) *runtime.Scheme {
 		if gvk.Version == runtime.APIVersionInternal {
 			continue
 		}
-		if obj, ok := reflect.New(t).Interface().(runtime.Object); ok {
+		if obj, ok := reflect.TypeAssert[runtime.Object](reflect.New(t)); ok {
 			out.AddKnownTypeWithName(gvk, obj)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 )
 
 // next gives the next event, in words.
@@ -86,9 +85,9 @@ func TestInitialEventsEndOnce(t *testing.T) {
 		ok(c.Create(ctx, agent(name, "x"), metav1.CreateOptions{}))
 	}
 	w, err := c.Watch(ctx, metav1.ListOptions{
-		SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true,
+		SendInitialEvents: new(true), AllowWatchBookmarks: true,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		TimeoutSeconds:       ptr.To[int64](4), // a last bookmark comes about 2 s before the end
+		TimeoutSeconds:       new(int64(4)), // a last bookmark comes about 2 s before the end
 	})
 	if err != nil {
 		t.Fatal(err)

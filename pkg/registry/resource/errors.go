@@ -26,8 +26,7 @@ func StatusError(r schema.GroupResource, name string, err error) error {
 	if err == nil || errors.As(err, &status) {
 		return err
 	}
-	var se *storage.StorageError
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*storage.StorageError](err); ok {
 		return storeerr.InterpretGetError(se, r, name)
 	}
 	for _, row := range mapped() {

@@ -5,6 +5,7 @@ package resource_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,9 +65,7 @@ func noteDefinition() *resource.Definition[*Note] {
 
 func newObject(kind, name string, content map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}
-	for k, v := range content {
-		u.Object[k] = v
-	}
+	maps.Copy(u.Object, content)
 	u.SetGroupVersionKind(widgetGV.WithKind(kind))
 	return u
 }

@@ -77,7 +77,7 @@ type Action[T Object] struct {
 	Create func(ctx context.Context, obj T) (T, error)
 }
 
-func (s Action[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
+func (s Action[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) { //nolint:unparam // as of all shapes
 	if s.Create == nil {
 		return parent[T]{}, fmt.Errorf("an action needs Create")
 	}
