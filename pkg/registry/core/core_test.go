@@ -232,11 +232,12 @@ func (s *server) call(ctx context.Context, path, name, sub, what string, body []
 	caller, _ := request.UserFrom(ctx)
 	req := httptest.NewRequestWithContext(request.WithUser(withoutValues{ctx}, caller), method, "/"+query, bytes.NewReader(body))
 	w := httptest.NewRecorder()
-	parts := []string{"tasks", name, path[strings.Index(path, "/")+1:]}
+	res, last, _ := strings.Cut(path, "/")
+	parts := []string{res, name, last}
 	if sub != "" {
 		parts = append(parts, strings.Split(sub, "/")...)
 	}
-	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: v1alpha1.GroupName, Resource: path[:strings.Index(path, "/")], Parts: parts})
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: v1alpha1.GroupName, Resource: res, Parts: parts})
 	responder := answers{w, s.codecs}
 	h, err := s.storage[path].(rest.Connecter).Connect(ctx, name, nil, responder)
 	if err != nil {

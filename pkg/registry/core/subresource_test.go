@@ -80,7 +80,7 @@ func TestAppendIsRefused(t *testing.T) {
 	many := &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{*ev(v1alpha1.EventModelMessage), *ev("Nonsense")}}
 	for _, tc := range []struct {
 		name string
-		by   context.Context //nolint:containedctx // says who calls
+		by   context.Context
 		task string
 		body runtime.Object
 		code int32
