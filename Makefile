@@ -9,6 +9,9 @@ KUBE       := v1.37.2
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
 KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
+# Without cgo the programs are static and smaller in memory; the race detector needs it.
+export CGO_ENABLED ?= 0
+
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
 
@@ -42,7 +45,7 @@ test: build kubectl scriptedmodel ## all tests: unit, conformance, integration, 
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test ./...
 
 race: ## unit and integration tests under the race detector
-	$(GO) test -race ./pkg/... ./test/integration/...
+	CGO_ENABLED=1 $(GO) test -race ./pkg/... ./test/integration/...
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh

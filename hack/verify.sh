@@ -26,4 +26,5 @@ if [ "$stale" = 1 ]; then
 	exit 1
 fi
 go mod verify >/dev/null
+go mod tidy -diff
 echo "generated code is current"

@@ -500,7 +500,7 @@ func TestScheduler(t *testing.T) {
 		{name: "missed", task: task(hourly), now: 101 * time.Second, want: "wait 58m19s", message: "the run of 2026-01-01T12:00:00Z was missed: it is later than its starting deadline"},
 		{name: "suspended", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.Suspend = true }), want: "wait 1m0s", last: -time.Hour, message: "the schedule is suspended"},
 		{
-			name: "history", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.SuccessfulRunsHistoryLimit = ptr.To(int32(1)) }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
+			name: "history", task: task(hourly, func(t *v1alpha1.Task) { t.Spec.SuccessfulRunsHistoryLimit = new(int32(1)) }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
 			runs: []v1alpha1.Task{
 				child("s1", v1alpha1.TaskSucceeded, 4*time.Hour), child("s2", v1alpha1.TaskSucceeded, 2*time.Hour), child("r", v1alpha1.TaskRunning, 5*time.Hour),
 				child("f1", v1alpha1.TaskFailed, 3*time.Hour), child("f2", v1alpha1.TaskCancelled, time.Hour),
@@ -562,7 +562,7 @@ func TestUsageSum(t *testing.T) {
 	s.add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
 	s.add(ev(v1alpha1.EventModelRequestFailed, 5, -1))
 	got := s.usage()
-	want := &v1alpha1.TaskUsage{InputTokens: ptr.To(int64(15)), OutputTokens: ptr.To(int64(2)), ModelRequests: 4, UnreportedRequests: 3}
+	want := &v1alpha1.TaskUsage{InputTokens: new(int64(15)), OutputTokens: new(int64(2)), ModelRequests: 4, UnreportedRequests: 3}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -95,7 +95,7 @@ func (b *Batch) Discard() {
 		return
 	}
 	if b.engine.failure.Load() == nil {
-		b.note(b.b.Close()) //nolint:errcheck // kept in b.err; closing an unapplied batch cannot lose data
+		b.note(b.b.Close()) //nolint:errcheck,gosec // kept in b.err; closing an unapplied batch cannot lose data
 	}
 	b.b = nil
 	b.engine.release()

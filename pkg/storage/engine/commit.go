@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -179,7 +180,7 @@ func (e *Engine) persist(b *Batch, before uint64, own *pending) error {
 func (e *Engine) handOver(rest []*pending) {
 	e.mu.Lock()
 	if len(rest) > 0 {
-		e.queue = append(rest[:len(rest):len(rest)], e.queue...)
+		e.queue = append(slices.Clip(rest), e.queue...)
 	}
 	var next *pending
 	if len(e.queue) > 0 {

@@ -61,13 +61,11 @@ func TestGroupsShareASyncAndAreBounded(t *testing.T) {
 		first := &held{put: put{key: "first"}, until: make(chan struct{})}
 		var wg sync.WaitGroup
 		commit := func(txn Txn) {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				if err := e.Commit(txn); err != nil {
 					t.Error(err)
 				}
-			}()
+			})
 		}
 		queued := func(n int) {
 			for {

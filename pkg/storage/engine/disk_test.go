@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,9 +66,7 @@ func (l *ledger) copies() (published, acked map[string]uint64) {
 	defer l.mu.Unlock()
 	clone := func(m map[string]uint64) map[string]uint64 {
 		c := make(map[string]uint64, len(m))
-		for k, v := range m {
-			c[k] = v
-		}
+		maps.Copy(c, m)
 		return c
 	}
 	return clone(l.published), clone(l.acked)
@@ -103,9 +102,7 @@ func crashUnderLoad(t *testing.T, disk *enginetest.Disk, l *ledger, unsynced int
 		written = make(chan struct{}, 1)
 	)
 	for w := range 8 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := 0; !stop.Load(); i++ {
 				if err := l.write(e, fmt.Sprintf("%d/%d/%d", seed, w, i)); err != nil {
 					t.Error(err)
@@ -118,7 +115,7 @@ func crashUnderLoad(t *testing.T, disk *enginetest.Disk, l *ledger, unsynced int
 					}
 				}
 			}
-		}()
+		})
 	}
 	<-written
 	published, acked := l.copies() // before the crash: all of this was promised
@@ -211,15 +208,13 @@ func TestDiskErrorIsNeverAcknowledged(t *testing.T) {
 			})
 			var wg sync.WaitGroup
 			for w := range 8 {
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
+				wg.Go(func() {
 					for i := range 3 {
 						if err := l.write(e, fmt.Sprintf("%d/%d", w, i)); !errors.Is(err, engine.ErrFailed) {
 							t.Errorf("write on a failed disk: %v", err)
 						}
 					}
-				}()
+				})
 			}
 			wg.Wait()
 			if err := await(t, fatal); !errors.Is(err, engine.ErrFailed) || !strings.Contains(err.Error(), c.err.Error()) {

@@ -86,9 +86,7 @@ func TestCommitAssignsRevisionsInOrder(t *testing.T) {
 	)
 	const writers, each = 32, 50
 	for w := range writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range each {
 				if err := e.Commit(&put{refuse: refuse}); !errors.Is(err, refuse) {
 					t.Errorf("refused Txn: %v", err)
@@ -107,7 +105,7 @@ func TestCommitAssignsRevisionsInOrder(t *testing.T) {
 					t.Errorf("revision %d after commit of %d", got, p.rev)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	if got := e.Revision(); got != last {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -55,9 +56,7 @@ func (s *shown) copied() map[uint64]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := make(map[uint64]string, len(s.seen))
-	for k, v := range s.seen {
-		c[k] = v
-	}
+	maps.Copy(c, s.seen)
 	return c
 }
 
@@ -80,9 +79,7 @@ func crash(t *testing.T, seed uint64) {
 		once     sync.Once
 	)
 	w := watchFrom(t, h, 1)
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		for ev := range w.ResultChan() {
 			if ev.Type == watch.Error {
 				t.Errorf("watch: %v", ev.Object)
@@ -93,11 +90,9 @@ func crash(t *testing.T, seed uint64) {
 				once.Do(func() { close(progress) })
 			}
 		}
-	}()
+	})
 	for n := range 6 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			name := fmt.Sprint(n)
 			for i := 0; !stop.Load(); i++ {
 				switch i % 4 {
@@ -109,7 +104,7 @@ func crash(t *testing.T, seed uint64) {
 					s.note(t, setLabel(t, h, name, fmt.Sprint(i)), false)
 				}
 			}
-		}()
+		})
 	}
 	<-progress
 	before := s.copied()
@@ -160,14 +155,12 @@ func TestDiskFailure(t *testing.T) {
 		})
 		var wg sync.WaitGroup
 		for i := range 8 {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				name := fmt.Sprint(i)
 				if err := h.Create(context.Background(), podKey(name), pod(name), nil, 0); !errors.Is(err, engine.ErrFailed) {
 					t.Errorf("create on a failed disk: %v", err)
 				}
-			}()
+			})
 		}
 		wg.Wait()
 		if err := <-fatal; !errors.Is(err, engine.ErrFailed) {
@@ -207,16 +200,14 @@ func stress(t *testing.T, h harness) {
 	var side, watches, writes sync.WaitGroup
 	for n := range 4 {
 		w := watchFrom(t, h, from)
-		watches.Add(1)
-		go func() {
-			defer watches.Done()
+		watches.Go(func() {
 			for rev := from; rev < from+writers*each; rev++ {
 				if ev := next(t, w); ev.Type != watch.Modified || revisionOf(t, ev.Object) != rev+1 {
 					t.Errorf("watch %d: %s at %d after %d", n, ev.Type, revisionOf(t, ev.Object), rev)
 					return
 				}
 			}
-		}()
+		})
 	}
 	var done atomic.Bool
 	side.Add(2)
@@ -239,16 +230,14 @@ func stress(t *testing.T, h harness) {
 		}
 	}()
 	for n := range writers {
-		writes.Add(1)
-		go func() {
-			defer writes.Done()
+		writes.Go(func() {
 			for i := range each {
 				if err := increment(h, podKey(fmt.Sprint((n+i)%keys))); err != nil {
 					t.Error(err)
 					return
 				}
 			}
-		}()
+		})
 	}
 	writes.Wait()
 	watches.Wait()

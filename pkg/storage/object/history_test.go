@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -54,9 +55,7 @@ func record(t *testing.T, h harness) map[uint64]map[string]string {
 	now := map[string]string{}
 	note := func() {
 		state := map[string]string{}
-		for k, v := range now {
-			state[k] = v
-		}
+		maps.Copy(state, now)
 		states[h.db.Revision()] = state
 	}
 	note()

@@ -243,7 +243,7 @@ func (l *list) add(ctx context.Context, en *entry) error {
 		return l.bad.add(en.key, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", en.key, err)))
 	}
 	item := l.grow()
-	obj, ok := item.Addr().Interface().(runtime.Object)
+	obj, ok := reflect.TypeAssert[runtime.Object](item.Addr())
 	if !ok {
 		return fmt.Errorf("object: %s is no object", item.Type())
 	}

@@ -41,15 +41,19 @@ type podStrategy struct {
 	names.NameGenerator
 }
 
-func (podStrategy) NamespaceScoped() bool                                               { return true }
-func (podStrategy) PrepareForCreate(context.Context, apiruntime.Object)                 {}
-func (podStrategy) PrepareForUpdate(_ context.Context, _, _ apiruntime.Object)          {}
-func (podStrategy) Validate(context.Context, apiruntime.Object) field.ErrorList         { return nil }
-func (podStrategy) Canonicalize(apiruntime.Object)                                      {}
-func (podStrategy) AllowCreateOnUpdate(context.Context) bool                            { return false }
-func (podStrategy) AllowUnconditionalUpdate(context.Context) bool                       { return true }
-func (podStrategy) WarningsOnCreate(context.Context, apiruntime.Object) []string        { return nil }
+func (podStrategy) NamespaceScoped() bool                                       { return true }
+func (podStrategy) PrepareForCreate(context.Context, apiruntime.Object)         {}
+func (podStrategy) PrepareForUpdate(_ context.Context, _, _ apiruntime.Object)  {}
+func (podStrategy) Validate(context.Context, apiruntime.Object) field.ErrorList { return nil }
+func (podStrategy) Canonicalize(apiruntime.Object)                              {}
+func (podStrategy) AllowCreateOnUpdate(context.Context) bool                    { return false }
+
+func (podStrategy) AllowUnconditionalUpdate(context.Context) bool { return true }
+
+func (podStrategy) WarningsOnCreate(context.Context, apiruntime.Object) []string { return nil }
+
 func (podStrategy) WarningsOnUpdate(_ context.Context, _, _ apiruntime.Object) []string { return nil }
+
 func (podStrategy) ValidateUpdate(_ context.Context, _, _ apiruntime.Object) field.ErrorList {
 	return nil
 }

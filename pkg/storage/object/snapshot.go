@@ -5,6 +5,7 @@ package object
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -121,13 +122,13 @@ func (t *topic) at(rev uint64) (*snapshot, error) {
 // changes since rev, not the number of keys.
 func (t *topic) rewind(tree *btree.BTreeG[*entry], events []*event, base, rev uint64) (*snapshot, error) {
 	s := newSnapshot(tree, rev, rev+1)
-	for i := len(events) - 1; i >= 0; i-- {
-		if ev := events[i]; ev.old != nil {
+	for _, event := range slices.Backward(events) {
+		if ev := event; ev.old != nil {
 			tree.ReplaceOrInsert(ev.old)
 		} else {
 			tree.Delete(ev.cur)
 		}
-		s.until = events[i].rev
+		s.until = event.rev
 	}
 	if base > rev {
 		until, err := t.rewindFromDisk(tree, base, rev)

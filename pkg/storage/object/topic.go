@@ -77,13 +77,13 @@ func newTopic(db *DB, prefix, resource string, decode decodeFunc) *topic {
 }
 
 // load reads the live keys. No value is read.
-func (t *topic) load() error {
+func (t *topic) load() (err error) {
 	lower := liveKey(nil, t.prefix)
 	it, err := t.db.engine.NewIter(lower, upperBound(lower))
 	if err != nil {
 		return err
 	}
-	defer it.Close()
+	defer func() { err = errors.Join(err, it.Close()) }()
 	var bytes int64
 	for ok := it.First(); ok; ok = it.Next() {
 		v := it.Value()

@@ -120,10 +120,10 @@ func (r *reader) read(ctx context.Context) (*state, error) {
 }
 
 func (r *reader) empty() runtime.Object {
-	if u, ok := r.like.Addr().Interface().(runtime.Unstructured); ok {
+	if u, ok := reflect.TypeAssert[runtime.Unstructured](r.like.Addr()); ok {
 		return u.NewEmptyInstance()
 	}
-	obj, _ := reflect.New(r.like.Type()).Interface().(runtime.Object)
+	obj, _ := reflect.TypeAssert[runtime.Object](reflect.New(r.like.Type()))
 	return obj
 }
 

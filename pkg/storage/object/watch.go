@@ -81,7 +81,7 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 		return nil, ErrClosed
 	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	unlink := context.AfterFunc(s.ctx, w.cancel)
+	unlink := context.AfterFunc(s.ctx, w.cancel) //nolint:contextcheck // the watch ends with its store too
 	s.watches.Add(1)
 	s.topic.metrics.watches.Inc()
 	w.wakeups = s.topic.scopes.join(k, s.topic.prefix)

@@ -95,9 +95,7 @@ func TestWatchDropsNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 6 {
 		w := watchFrom(t, h, from)
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			rev := from
 			for range writers * each {
 				ev := next(t, w)
@@ -110,12 +108,10 @@ func TestWatchDropsNothing(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 			}
-		}()
+		})
 	}
 	for n := range writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			name := fmt.Sprint(n)
 			for i := range each {
 				switch i % 3 {
@@ -127,7 +123,7 @@ func TestWatchDropsNothing(t *testing.T) {
 					remove(t, h, name)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 }
@@ -389,16 +385,14 @@ func TestNarrowWatchSleeps(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for n := range 16 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range 300 {
 				name := fmt.Sprintf("%d-%d", n, i)
 				if err := h.Create(context.Background(), "/pods/other/"+name, pod(name), nil, 0); err != nil {
 					t.Error(err)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	mine := setLabel(t, h, "mine", "1")

@@ -34,16 +34,14 @@ func throughput(n int, window time.Duration, f func(worker, call int) error) (fl
 		end   = start.Add(window)
 	)
 	for w := range n {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := 0; time.Now().Before(end); i++ {
 				if errs[w] = f(w, i); errs[w] != nil {
 					return
 				}
 				calls.Add(1)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return float64(calls.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
@@ -54,13 +52,11 @@ func load(ctx context.Context, s storage.Interface, n int) error {
 	var wg sync.WaitGroup
 	errs := make([]error, writers)
 	for w := range writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := w; i < n && errs[w] == nil; i += writers {
 				errs[w] = s.Create(ctx, key(loaded(i)), pod(loaded(i)), nil, 0)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)

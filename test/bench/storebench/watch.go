@@ -122,15 +122,13 @@ func fanOut(ctx context.Context, s storage.Interface, window time.Duration) (flo
 		errs      = make([]error, watches)
 	)
 	for n := range watches {
-		followers.Add(1)
-		go func() {
-			defer followers.Done()
+		followers.Go(func() {
 			errs[n] = follow(ctx, s, from, func(rev uint64) bool {
 				delivered.Add(1)
 				seen[n].Store(rev)
 				return last.Load() == 0 || rev < last.Load()
 			})
-		}()
+		})
 	}
 	start := time.Now()
 	highest, err := fanOutWrites(ctx, s, writes)
@@ -177,9 +175,7 @@ func fanOutWrites(ctx context.Context, s storage.Interface, writes int) (uint64,
 		run  = strconv.FormatInt(time.Now().UnixNano(), 36)
 	)
 	for w := range fanOutWriters {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			name := fmt.Sprintf("written-%s-%d", run, w)
 			for i := w; i < writes && errs[w] == nil; i += fanOutWriters {
 				out := &example.Pod{}
@@ -194,7 +190,7 @@ func fanOutWrites(ctx context.Context, s storage.Interface, writes int) (uint64,
 					mu.Unlock()
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return high, errors.Join(errs...)

@@ -83,5 +83,5 @@ func (d *Disk) Fail(f func(Op) error) {
 // that was synced, and each piece that was not with a chance of unsynced percent.
 // The disk itself goes on.
 func (d *Disk) Crash(unsynced int, seed uint64) *Disk {
-	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})}
+	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})} //nolint:gosec // a crash that can be repeated
 }
