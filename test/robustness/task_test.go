@@ -101,6 +101,8 @@ func createTask(t *testing.T, ctx context.Context, c *client, name string, milli
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	if err := c.insist(ctx, http.MethodPost, base+"tasks", body, nil); err != nil {
 		t.Fatal(err)
 	}

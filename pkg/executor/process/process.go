@@ -8,6 +8,7 @@
 // A run lives in DIR/<task uid>/<attempt>/:
 //
 //	run.json     what was started: run id, pid, start time of the process, outcome
+//	begun        the worker may have got its credentials
 //	work/        working folder and HOME of the worker
 //	artifacts/   files that the worker uploads at the end
 //	tmp/         TMPDIR
@@ -17,10 +18,10 @@
 // Invariants
 //
 //   - An attempt is started at most once. run.json is on disk as "starting"
-//     before the worker exists, and as "running" with its pid before the worker
-//     gets its credentials. A worker without credentials does nothing, so a crash
-//     before that leaves an attempt that provably did no work; it is reported as
-//     lost, never started again by itself.
+//     before the worker exists, as "running" with its pid and then as begun before
+//     the worker gets its credentials. A worker without credentials does nothing, so a crash
+//     before that leaves an attempt that provably did no work: Open takes it back,
+//     and it may be started anew. Once begun it is never started again.
 //   - A pid counts only together with its start time and the boot id, and is
 //     signalled only through a pidfd that was opened before those were checked.
 //   - When the worker is gone, all of its descendants are killed, also those that
@@ -155,7 +156,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	lock, err := takeLock(filepath.Join(o.Dir, "lock"))
+	lock, err := takeLock(ctx, o.Clock, filepath.Join(o.Dir, "lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -175,19 +176,35 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	return e, nil
 }
 
-func takeLock(path string) (*os.File, error) {
+// A worker that is just being forked holds the lock of its server until it is
+// executed. If the server was killed in that moment, the next one has to wait.
+const (
+	lockPatience = 3 * time.Second
+	lockPause    = 20 * time.Millisecond
+)
+
+func takeLock(ctx context.Context, c clock.Clock, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("run folder lock: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrLocked
+	for began := c.Now(); ; {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
 		}
-		return nil, fmt.Errorf("run folder lock: %w", err)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("run folder lock: %w", err), f.Close())
+		}
+		if c.Since(began) >= lockPatience {
+			return nil, errors.Join(ErrLocked, f.Close())
+		}
+		select {
+		case <-c.After(lockPause):
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		}
 	}
-	return f, nil
 }
 
 // Close stops watching and gives the folder free. Workers go on running.

@@ -274,6 +274,20 @@ func TestEnvironmentIsCleanAndSecretIsOnlyOnStdin(t *testing.T) {
 	noSecretOnDisk(t, f.dir)
 }
 
+func TestCredentialsLargerThanAPipe(t *testing.T) {
+	f := newFixture(t, `printf '%s' "$CREDENTIALS" | wc -c >length`)
+	run := newRunSpec()
+	run.Credentials.ToolKeys = map[string]string{"tool": strings.Repeat("k", 3*pipeBytes)}
+	f.start(run)
+	if s := f.wait(run); !s.Succeeded() {
+		t.Fatalf("state = %+v", s)
+	}
+	b, err := os.ReadFile(f.path(run, "work", "length"))
+	if n, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || n < 3*pipeBytes {
+		t.Errorf("the worker got %d bytes, %v", n, err)
+	}
+}
+
 func noSecretOnDisk(t *testing.T, dir string) {
 	t.Helper()
 	files := 0

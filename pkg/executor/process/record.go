@@ -30,6 +30,7 @@ const (
 	tmpName         = "tmp"
 	logName         = "log"
 	terminationName = "termination"
+	begunName       = "begun"
 )
 
 // recordState is how far a start came.
@@ -124,6 +125,20 @@ func (r *record) write(dir string) error {
 		return fmt.Errorf("run record: %w", err)
 	}
 	return nil
+}
+
+// markBegun says that credentials may have been given from now on. It need not
+// reach the disk: what it tells apart is only asked within one boot.
+func markBegun(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, begunName), nil, 0o600); err != nil {
+		return fmt.Errorf("run record: %w", err)
+	}
+	return nil
+}
+
+func hasBegun(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, begunName))
+	return err == nil
 }
 
 func syncDir(dir string) error {

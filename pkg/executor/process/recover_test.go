@@ -170,10 +170,16 @@ func TestReusedPID(t *testing.T) {
 	}
 }
 
-// TestCrashDuringStart: the record says starting, and the worker, if there is
-// one, waits for credentials that nobody will send.
+// TestCrashDuringStart: the worker waits for credentials that nobody will send.
+// The attempt did nothing, and starts anew.
 func TestCrashDuringStart(t *testing.T) {
-	f := newFixture(t, `echo worked >worked; sleep 1000`)
+	t.Run("before its record", func(t *testing.T) { testCrashDuringStart(t, false) })
+	t.Run("before its credentials", func(t *testing.T) { testCrashDuringStart(t, true) })
+}
+
+func testCrashDuringStart(t *testing.T, confirmed bool) {
+	t.Helper()
+	f := newFixture(t, `echo $$ >>pids; sleep 1000`)
 	run := newRunSpec()
 	run.Attempt = 2
 	r := newRun(f.Executor, run)
@@ -190,19 +196,29 @@ func TestCrashDuringStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = stdin.Close() }()
+	if confirmed {
+		if err := r.confirm(run); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(f.path(run, begunName)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r.detach()
 	f.reopen()
-	s := f.get(run)
-	if s.Phase != executor.Lost || s.Message == "" {
+	waitGone(t, r.rec.PID)
+	if s, err := f.State(t.Context(), run.Ref); !errors.Is(err, executor.ErrNotFound) {
+		t.Errorf("state = %+v, %v", s, err)
+	}
+	f.start(run)
+	if pid := f.pids(run, 1)[0]; pid == r.rec.PID {
+		t.Error("the first worker did something")
+	}
+	f.reopen()
+	if s := f.start(run); s.Phase != executor.Running {
 		t.Errorf("state = %+v", s)
 	}
-	if s := f.start(run); s.Phase != executor.Lost {
-		t.Errorf("started again: %+v", s)
-	}
-	waitGone(t, r.rec.PID)
-	if _, err := os.Stat(f.path(run, "work", "worked")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the worker did something: %v", err)
-	}
+	f.pids(run, 1)
 }
 
 func TestFolderIsLocked(t *testing.T) {

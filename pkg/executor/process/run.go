@@ -182,9 +182,6 @@ func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 	r.FinishedAt = now
 	r.State = stateExited
 	switch {
-	case r.PID == 0:
-		r.State = stateLost
-		r.Message = "the server stopped before the worker could begin; no work was done"
 	case status != nil && status.Signaled():
 		r.ExitCode, r.Signal = -1, status.Signal().String()
 	case status != nil:
@@ -200,36 +197,55 @@ func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 // recoverAll takes up the runs that an earlier executor left unsettled.
 func (e *Executor) recoverAll() error {
 	return e.eachRecord(func(dir string, rec *record) error {
-		if rec.State != stateStarting && rec.State != stateRunning {
-			return nil
-		}
-		r := &run{e: e, ref: rec.ref(), dir: dir, rec: *rec, stop: make(chan struct{})}
-		if rec.State == stateRunning && rec.BootID == e.bootID {
-			fd, err := openExact(rec.PID, rec.StartTicks)
-			if err != nil {
-				return err
-			}
-			if fd >= 0 {
-				r.pidfd = fd
-				e.mu.Lock()
-				e.live[keyOf(r.ref)] = r
-				e.mu.Unlock()
-				e.watches.Go(r.watch)
+		switch rec.State {
+		case stateStarting:
+			e.undo(dir, rec)
+		case stateRunning:
+			if rec.BootID == e.bootID && !hasBegun(dir) {
+				e.undo(dir, rec)
 				return nil
 			}
+			return e.adopt(dir, rec)
+		case stateExited, stateLost:
 		}
-		if rec.State == stateStarting {
-			// Its pid was not written down, so it had no credentials either.
-			r.rec.PID = 0
-		}
-		if rec.BootID == e.bootID {
-			if err := newTree(dir, &r.rec, false).kill(); err != nil {
-				e.log.Error(err, "Cannot end all processes of run", "run", r.ref.String())
-			}
-		}
-		r.rec.settle(dir, nil, e.opts.Clock.Now())
-		return r.rec.write(dir)
+		return nil
 	})
+}
+
+// undo takes back a start that ended with its server, before the worker had
+// credentials to do anything with: nothing was done, and it may be started anew.
+func (e *Executor) undo(dir string, rec *record) {
+	var err error
+	if rec.BootID == e.bootID {
+		err = newTree(dir, rec, false).kill()
+	}
+	if err = errors.Join(err, removeAll(dir)); err != nil {
+		e.log.Error(err, "Cannot take back a start", "run", rec.ref().String())
+	}
+}
+
+// adopt watches a worker that is alive, and settles one that is not.
+func (e *Executor) adopt(dir string, rec *record) error {
+	r := &run{e: e, ref: rec.ref(), dir: dir, rec: *rec, stop: make(chan struct{})}
+	if rec.BootID == e.bootID {
+		fd, err := openExact(rec.PID, rec.StartTicks)
+		if err != nil {
+			return err
+		}
+		if fd >= 0 {
+			r.pidfd = fd
+			e.mu.Lock()
+			e.live[keyOf(r.ref)] = r
+			e.mu.Unlock()
+			e.watches.Go(r.watch)
+			return nil
+		}
+		if err := newTree(dir, &r.rec, false).kill(); err != nil {
+			e.log.Error(err, "Cannot end all processes of run", "run", r.ref.String())
+		}
+	}
+	r.rec.settle(dir, nil, e.opts.Clock.Now())
+	return r.rec.write(dir)
 }
 
 // awaitExit closes the channel when the process of the pidfd has ended. The

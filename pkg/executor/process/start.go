@@ -95,6 +95,10 @@ func newRun(e *Executor, spec executor.Run) *run {
 
 // launch makes the folder and the process. After an error nothing of either is left.
 func (r *run) launch(spec executor.Run) (err error) {
+	credentials, err := json.Marshal(spec.Credentials)
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
 	if err := removeAll(r.dir); err != nil { // the rest of a start that died before its record
 		return err
 	}
@@ -120,7 +124,7 @@ func (r *run) launch(spec executor.Run) (err error) {
 		_ = stdin.Close()
 		return errors.Join(err, r.discard())
 	}
-	go giveCredentials(stdin, spec.Credentials)
+	giveCredentials(stdin, append(credentials, '\n'))
 	return nil
 }
 
@@ -166,7 +170,10 @@ func (r *run) confirm(spec executor.Run) error {
 		return err
 	}
 	r.rec.State, r.rec.StartTicks = stateRunning, s.startTicks
-	return r.rec.write(r.dir)
+	if err := r.rec.write(r.dir); err != nil {
+		return err
+	}
+	return markBegun(r.dir)
 }
 
 // discard undoes a start that cannot be confirmed.
@@ -204,11 +211,23 @@ func (r *run) setLimits(spec executor.Run) error {
 	return nil
 }
 
-// giveCredentials ends by itself: the pipe breaks when the worker does.
-func giveCredentials(stdin *os.File, c runspec.Credentials) {
-	// A worker that cannot read them says so in its termination.
-	_ = json.NewEncoder(stdin).Encode(c) //nolint:errchkjson // strings cannot fail; the rest is the worker's to tell
-	_ = stdin.Close()
+// pipeBytes is what a pipe takes without a reader.
+const pipeBytes = 64 << 10
+
+// giveCredentials writes at once what fits the pipe: the shorter the moment
+// between being begun and having credentials, the fewer runs are lost in it.
+// More is written as the worker reads; that ends by itself, as the pipe breaks
+// when the worker does. A worker that cannot read them says so in its termination.
+func giveCredentials(stdin *os.File, credentials []byte) {
+	write := func() {
+		_, _ = stdin.Write(credentials)
+		_ = stdin.Close()
+	}
+	if len(credentials) <= pipeBytes {
+		write()
+	} else {
+		go write()
+	}
 }
 
 // inherited are the only variables of the server that a worker sees, beside the operator's.
