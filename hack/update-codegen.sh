@@ -23,7 +23,7 @@ out="$module/pkg/generated"
 header=(--go-header-file hack/boilerplate.go.txt)
 libraries=(k8s.io/apimachinery/pkg/{apis/meta/v1,api/resource,runtime,util/intstr,version}
 	k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1)
-kubernetes=(k8s.io/api/{core,rbac,authentication,authorization,coordination}/v1)
+kubernetes=(k8s.io/api/{admissionregistration,core,rbac,authentication,authorization,coordination}/v1)
 
 rm -f pkg/apis/core/v1alpha1/zz_generated.*.go
 rm -rf pkg/generated

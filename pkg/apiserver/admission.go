@@ -12,8 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
 )
 
 // addAdmission sets the admission chain and gives the informers it reads, which the generic server starts.
@@ -22,14 +25,20 @@ func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error)
 	if err != nil {
 		return nil, fmt.Errorf("admission client: %w", err)
 	}
+	objects, err := dynamic.NewForConfig(c.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("admission client: %w", err)
+	}
+	// Kinds are looked up by the first plugin that asks, which is after the start.
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	namespaces, err := lifecycle.NewLifecycle(sets.New(c.Immortal...))
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", lifecycle.PluginName, err)
 	}
 	plugins := slices.Concat([]admission.Interface{namespaces}, c.Admission)
-	init := initializer.New(client, nil, factory, c.Generic.Authorization.Authorizer, c.Generic.FeatureGate,
-		c.Generic.EffectiveVersion, c.Generic.DrainedNotify(), nil)
+	init := initializer.New(client, objects, factory, c.Generic.Authorization.Authorizer, c.Generic.FeatureGate,
+		c.Generic.EffectiveVersion, c.Generic.DrainedNotify(), kinds)
 	for _, p := range plugins {
 		init.Initialize(p)
 		if v, ok := p.(admission.InitializationValidator); ok {

@@ -11,7 +11,7 @@
 //
 // Admission runs in this process, because a host cluster's admission never sees objects of an aggregated API.
 // NamespaceLifecycle is always on. ValidatingAdmissionPolicy and webhooks need their kinds served somewhere, so a
-// program that has such a cluster passes them in Config.Admission.
+// program whose loopback client reaches such kinds passes them in Config.Admission.
 package apiserver
 
 import (

@@ -33,6 +33,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
@@ -40,6 +41,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/host/install"
 	"github.com/platform-ai/platform/pkg/host/pki"
+	"github.com/platform-ai/platform/pkg/host/policy"
 	"github.com/platform-ai/platform/pkg/host/rbac"
 	"github.com/platform-ai/platform/pkg/host/seal"
 	"github.com/platform-ai/platform/pkg/host/token"
@@ -137,6 +139,15 @@ func Install(s *runtime.Scheme) error { return install.Install(s) }
 // Transformers encrypt resources at rest.
 func (h *Host) Transformers() map[schema.GroupResource]value.Transformer {
 	return map[schema.GroupResource]value.Transformer{secretsResource: h.seal}
+}
+
+// Admission are the plugins that hold requests to the administrator's policies.
+func (h *Host) Admission() ([]admission.Interface, error) {
+	policies, err := policy.New()
+	if err != nil {
+		return nil, err
+	}
+	return []admission.Interface{policies}, nil
 }
 
 // RuleResolver lists a user's permissions.

@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/host/core"
 	"github.com/platform-ai/platform/pkg/host/lease"
 	"github.com/platform-ai/platform/pkg/host/namespace"
+	"github.com/platform-ai/platform/pkg/host/policy"
 	"github.com/platform-ai/platform/pkg/host/rbac"
 	"github.com/platform-ai/platform/pkg/host/review"
 	"github.com/platform-ai/platform/pkg/host/token"
@@ -35,6 +36,7 @@ func (h *Host) Resources(ours ...resource.Resource) []resource.Resource {
 			lease.Leases,
 		},
 		rbac.Resources(h.view),
+		policy.Resources(),
 		review.Identity(h.tokens, []string{token.DefaultIssuer}),
 		review.Access(h.authz, h.view),
 	)

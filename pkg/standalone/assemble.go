@@ -113,11 +113,16 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err := a.host.Apply(g); err != nil {
 		return err
 	}
+	policies, err := a.host.Admission()
+	if err != nil {
+		return err
+	}
 	ours := core.All(core.Options{Log: st.events, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
 		Resources:   a.host.Resources(ours...),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
+		Admission:   policies,
 		Immortal:    host.Namespaces(),
 		Healthy:     st.engine.Healthy,
 		Clock:       o.Clock,

@@ -34,6 +34,8 @@ func TestTables(t *testing.T) {
 		"apis/core.platform.ai/v1alpha1/skills", "apis/core.platform.ai/v1alpha1/sessions", "apis/core.platform.ai/v1alpha1/executionevents",
 		"api/v1/namespaces/default", "api/v1/secrets", "api/v1/configmaps", "api/v1/serviceaccounts", "apis/coordination.k8s.io/v1/leases",
 		"apis/rbac.authorization.k8s.io/v1/clusterroles/platform-worker",
+		"apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+		"apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 	} {
 		code, body := get(t, s.client(), "/"+path, "application/json;as=Table;v=v1;g=meta.k8s.io")
 		var table metav1.Table

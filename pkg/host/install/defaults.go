@@ -4,9 +4,11 @@
 package install
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -31,6 +33,17 @@ func addDefaults(s *runtime.Scheme) {
 		b := o.(*rbacv1.ClusterRoleBinding)
 		defaultBinding(&b.RoleRef, b.Subjects)
 	})
+	s.AddTypeDefaultingFunc(&admissionv1.ValidatingAdmissionPolicy{}, func(o any) {
+		p := o.(*admissionv1.ValidatingAdmissionPolicy)
+		if p.Spec.FailurePolicy == nil {
+			fail := admissionv1.Fail
+			p.Spec.FailurePolicy = &fail
+		}
+		defaultMatch(p.Spec.MatchConstraints)
+	})
+	s.AddTypeDefaultingFunc(&admissionv1.ValidatingAdmissionPolicyBinding{}, func(o any) {
+		defaultMatch(o.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec.MatchResources)
+	})
 }
 
 // defaultSecret moves stringData, which is only for writing, into data.
@@ -54,6 +67,31 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	for i := range subjects {
 		if s := &subjects[i]; s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
 			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}
+
+// defaultMatch makes what is not said match everything.
+func defaultMatch(m *admissionv1.MatchResources) {
+	if m == nil {
+		return
+	}
+	if m.MatchPolicy == nil {
+		equivalent := admissionv1.Equivalent
+		m.MatchPolicy = &equivalent
+	}
+	if m.NamespaceSelector == nil {
+		m.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	if m.ObjectSelector == nil {
+		m.ObjectSelector = &metav1.LabelSelector{}
+	}
+	for _, rules := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+		for i := range rules {
+			if rules[i].Scope == nil {
+				all := admissionv1.AllScopes
+				rules[i].Scope = &all
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@
 package install
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -32,6 +33,10 @@ func Install(s *runtime.Scheme) error {
 			&rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{},
 			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleList{},
 			&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{},
+		},
+		admissionv1.SchemeGroupVersion: {
+			&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyList{},
+			&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
 		},
 		coordinationv1.SchemeGroupVersion: {&coordinationv1.Lease{}, &coordinationv1.LeaseList{}},
 		authenticationv1.SchemeGroupVersion: {

@@ -139,7 +139,13 @@ func (s *strategy[T]) validateAs(ctx context.Context, subresource string, obj, o
 		APIGroup:          s.k.Resource.Group, APIVersion: s.k.Resource.Version,
 		Resource: s.k.Resource.Resource, Subresource: subresource,
 	})
-	return s.DeclarativeValidation.ValidateDeclaratively(ctx, obj, old, errs, op, c)
+	errs = s.DeclarativeValidation.ValidateDeclaratively(ctx, obj, old, errs, op, c)
+	for _, e := range errs {
+		if e.Type == field.ErrorTypeInvalid && e.BadValue == nil && e.Origin == "immutable" {
+			e.Type = field.ErrorTypeForbidden // or it would read `Invalid value: null`
+		}
+	}
+	return errs
 }
 
 func (s *strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {

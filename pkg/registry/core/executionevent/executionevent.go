@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -122,6 +123,7 @@ func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watc
 	if err != nil {
 		return nil, listError(err)
 	}
+	utilflowcontrol.WatchInitialized(ctx) // or priority and fairness would keep the watch's seat
 	return w, nil
 }
 
