@@ -1,0 +1,68 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/client-go/informers"
+)
+
+// plugin is Kubernetes' plugin with informers of its own for parameters.
+type plugin struct{ *validating.Plugin }
+
+var (
+	_ admission.ValidationInterface                = &plugin{}
+	_ admission.InitializationValidator            = &plugin{}
+	_ initializer.WantsExternalKubeInformerFactory = &plugin{}
+)
+
+// New makes the admission plugin. Until it knows all policies, requests wait
+// for it; it takes up a change of them within about a second.
+func New() (admission.Interface, error) {
+	p, err := validating.NewPlugin(nil)
+	if err != nil {
+		return nil, fmt.Errorf("admission plugin %s: %w", validating.PluginName, err)
+	}
+	p.SetExcludedAdmissionResources(questions())
+	return &plugin{p}, nil
+}
+
+// questions are never held to policies, as in Kubernetes: a policy could make
+// every answer about identities and permissions fail.
+func questions() []schema.GroupResource {
+	return []schema.GroupResource{
+		authenticationv1.Resource("selfsubjectreviews"),
+		authenticationv1.Resource("tokenreviews"),
+		authorizationv1.Resource("localsubjectaccessreviews"),
+		authorizationv1.Resource("selfsubjectaccessreviews"),
+		authorizationv1.Resource("selfsubjectrulesreviews"),
+		authorizationv1.Resource("subjectaccessreviews"),
+	}
+}
+
+// SetExternalKubeInformerFactory gives the informers of policies, bindings and
+// namespaces.
+func (p *plugin) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
+	p.Plugin.SetExternalKubeInformerFactory(ownParams{f})
+}
+
+// ownParams is a factory that has no informers for kinds found at run time. The
+// plugin then makes one for each kind of parameters, which ends with the last
+// policy that uses it. The factory would neither stop its own nor start it
+// again for the next such policy.
+type ownParams struct {
+	informers.SharedInformerFactory
+}
+
+// ForResource fails always.
+func (ownParams) ForResource(r schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return nil, fmt.Errorf("informers of %s are not shared", r)
+}

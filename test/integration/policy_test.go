@@ -1,0 +1,196 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// policyWait bounds the time that a change of policies takes to be in force; the server looks for one every second.
+const policyWait = time.Minute
+
+// limit is a policy on tasks.
+func limit(name, expression, message string) *admissionv1.ValidatingAdmissionPolicy {
+	return &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{"core.platform.ai"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"tasks"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{Expression: expression, Message: message}},
+		},
+	}
+}
+
+func deny(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+}
+
+// install stores a policy and a binding to it.
+func install(t *testing.T, k kubernetes.Interface, p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+	t.Helper()
+	must[*admissionv1.ValidatingAdmissionPolicy](t)(k.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(t.Context(), p, metav1.CreateOptions{}))
+	must[*admissionv1.ValidatingAdmissionPolicyBinding](t)(k.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(t.Context(), b, metav1.CreateOptions{}))
+}
+
+// dryRun is what the server would answer to a new task.
+func dryRun(s *Server, t *testing.T, set ...any) error {
+	t.Helper()
+	_, err := in(s, t, tasks).Create(t.Context(), task("probe", set...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// await asks again until the error is as wanted: none, or one that is Invalid and has the text.
+func await(t *testing.T, want string, ask func() error) {
+	t.Helper()
+	var err error
+	timeout := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, policyWait, true, func(context.Context) (bool, error) {
+		if err = ask(); want == "" {
+			return err == nil, nil
+		}
+		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), want), nil
+	})
+	if timeout != nil {
+		t.Fatalf("the server went on answering %v, want %q", err, want)
+	}
+}
+
+// Point 13: policies apply to our objects, in this process: to new and to changed ones, from the first request after a
+// restart on, and no longer when their binding is gone.
+func TestPoliciesReachOurObjects(t *testing.T) {
+	s := Start(t)
+	const message = "priorities above 900 are for operators"
+	high := func() error { return dryRun(s, t, "priority", int64(901)) }
+	if err := high(); err != nil {
+		t.Fatalf("without a policy: %v", err)
+	}
+	if _, err := in(s, t, tasks).Create(t.Context(), task("a", "priority", int64(900)), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	install(t, s.Kubernetes(t), limit("priority", "!has(object.spec.priority) || object.spec.priority <= 900", message), deny("priority"))
+	await(t, message, high)
+	if err := dryRun(s, t, "priority", int64(900)); err != nil {
+		t.Errorf("a task that the policy allows: %v", err)
+	}
+	raise := func() error {
+		_, err := in(s, t, tasks).Patch(t.Context(), "a", types.MergePatchType,
+			[]byte(`{"spec":{"priority":1000}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if err := raise(); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
+		t.Errorf("a change that the policy refuses: %v", err)
+	}
+
+	s.Restart(t)
+	if err := high(); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
+		t.Errorf("the first request after a restart: %v", err)
+	}
+	err := s.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), "priority", metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "", high)
+}
+
+// A policy's parameters are objects of the server; a change of them changes what is refused, also for a second policy
+// after the first one is gone.
+func TestPolicyParameters(t *testing.T) {
+	s := Start(t)
+	ctx, k := t.Context(), s.Kubernetes(t)
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "limits"}, Data: map[string]string{"priority": "10"}}
+	must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("default").Create(ctx, params, metav1.CreateOptions{}))
+	for i, most := range []string{"20", "30"} {
+		p := limit(fmt.Sprintf("limits-%d", i), "object.spec.priority <= int(params.data.priority)", "too high for "+most)
+		p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+		b := deny(p.Name)
+		b.Spec.ParamRef = &admissionv1.ParamRef{Name: "limits", ParameterNotFoundAction: ptr.To(admissionv1.DenyAction)}
+		install(t, k, p, b)
+		above := func() error { return dryRun(s, t, "priority", int64(15)) }
+		await(t, "too high for "+most, func() error { return dryRun(s, t, "priority", int64(31)) })
+		params.Data["priority"] = most
+		must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("default").Update(ctx, params, metav1.UpdateOptions{}))
+		await(t, "", above)
+		params.Data["priority"] = "10"
+		must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("default").Update(ctx, params, metav1.UpdateOptions{}))
+		await(t, "too high for "+most, above)
+		if err := k.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, b.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "", above)
+	}
+}
+
+// A policy that cannot be evaluated is not stored, and only administrators write policies.
+func TestPoliciesAreGuarded(t *testing.T) {
+	s := Start(t)
+	ctx := t.Context()
+	policies := s.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	for expression, want := range map[string]string{
+		"object.spec.priority <":       "Syntax error",
+		"object.spec.priority + 1":     "must evaluate to bool",
+		"1 + 1":                        "must evaluate to bool",
+		"params.data.x == 'y'":         "undeclared reference to 'params'",
+		"variables.limit > 3":          "undefined field 'limit'",
+		"authorizer.group('').check()": "compilation failed",
+	} {
+		_, err := policies.Create(ctx, limit("bad", expression, "no"), metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "spec.validations[0].expression") {
+			t.Errorf("%s: %v", expression, err)
+		}
+	}
+	empty := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}
+	_, err := s.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, empty, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.policyName") || !strings.Contains(err.Error(), "spec.validationActions") {
+		t.Errorf("an empty binding: %v", err)
+	}
+	for _, role := range []string{"view", "edit", "admin"} {
+		user := rest.CopyConfig(s.client())
+		user.Impersonate.UserName = role
+		asUser, err := kubernetes.NewForConfig(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bindRole(t, s.Kubernetes(t), role)
+		_, err = asUser.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, limit("mine", "true", "no"), metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("a policy by a user with role %s: %v", role, err)
+		}
+	}
+}
+
+// bindRole gives a user the ClusterRole of the same name, everywhere.
+func bindRole(t *testing.T, k kubernetes.Interface, role string) {
+	t.Helper()
+	must[*rbacv1.ClusterRoleBinding](t)(k.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
+	}, metav1.CreateOptions{}))
+}
