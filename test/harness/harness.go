@@ -12,10 +12,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,21 +136,27 @@ func (s *Server) start(t testing.TB) {
 	t.Helper()
 	args := append([]string{"--data-dir", s.DataDir, "--secure-port", s.port}, s.args...)
 	s.Process = Start(t, nil, Bin(t, "platform-standalone"), args...)
-	s.Await(t, "ready")
+	s.Await(t, "is ready after") // not "ready": an address may be "already in use"
 }
 
+// freePort finds a port below those that the system gives to clients: a client
+// that connects again and again to a server that is down could be given the
+// server's own port.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no free port")
+	return ""
 }
 
 // Restart starts the server again on its folder after it was stopped or killed.

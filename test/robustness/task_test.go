@@ -50,7 +50,6 @@ func TestTasksUnderKills(t *testing.T) {
 	c := newClient(t, s.Kubeconfig)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute+5*time.Minute)
 	defer cancel()
-	defer deleteTasks(t, s)
 
 	var names []string
 	for round := range n {
