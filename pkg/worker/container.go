@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool/exec"
@@ -36,7 +38,7 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	if t.Spec.Image != "" {
 		w.log.line("image %s is not used: the task runs as a command of the host", t.Spec.Image)
 	}
-	env, err := w.commandEnv(t)
+	env, err := w.commandEnv(ctx, t)
 	if err != nil {
 		return done{}, err
 	}
@@ -66,9 +68,8 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 }
 
 // commandEnv is the environment of a command: what every program needs, the
-// task's own variables, and where the run is. Values that an executor has
-// resolved are in the worker's environment.
-func (w *worker) commandEnv(t *v1alpha1.Task) ([]string, error) {
+// task's own variables, and where the run is.
+func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error) {
 	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir}
 	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
 		if v := w.config.Getenv(name); v != "" {
@@ -76,18 +77,40 @@ func (w *worker) commandEnv(t *v1alpha1.Task) ([]string, error) {
 		}
 	}
 	for _, v := range t.Spec.Env {
-		value := w.config.Getenv(v.Name)
-		switch {
-		case value == "" && v.ValueFrom != nil:
-			return nil, fail(ReasonCommandNotRun, "spec.env: the value of %s comes from elsewhere, which is not possible for commands of the host", v.Name)
-		case value == "":
-			value = v.Value
+		value, known, err := w.variable(ctx, v)
+		if err != nil {
+			return nil, err
 		}
-		env = append(env, v.Name+"="+value)
+		if known {
+			env = append(env, v.Name+"="+value)
+		}
 	}
 	// Later ones win: the platform's own names are not the task's to set.
 	env = append(env, w.runEnv()...)
 	return append(env, "PWD="+w.config.WorkDir), nil
+}
+
+// variable is the value of one variable of a task. What is optional and not
+// there is not known; the controller has refused what is needed and not there.
+func (w *worker) variable(ctx context.Context, v corev1.EnvVar) (value string, known bool, err error) {
+	from := v.ValueFrom
+	switch {
+	case from == nil:
+		return v.Value, true, nil
+	case from.SecretKeyRef != nil: // only the controller may read it
+		value, known = w.config.Credentials.Env[v.Name]
+		return value, known, nil
+	case from.ConfigMapKeyRef != nil:
+		m, err := w.api.configMap(ctx, w.config.TaskNamespace, from.ConfigMapKeyRef.Name)
+		if err == nil {
+			value, known = m.Data[from.ConfigMapKeyRef.Key]
+		}
+		if !known && !ptr.Deref(from.ConfigMapKeyRef.Optional, false) {
+			return "", false, fail(ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+		}
+		return value, known, nil
+	}
+	return "", false, fail(ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
 }
 
 // fanOut writes to the log and to the result.

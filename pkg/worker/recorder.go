@@ -101,7 +101,7 @@ func secretsOf(c *Config) *secrets {
 	}
 	add(c.Credentials.Token)
 	add(c.Credentials.SearchKey)
-	for _, keys := range []map[string]string{c.Credentials.ProviderKeys, c.Credentials.ToolKeys} {
+	for _, keys := range []map[string]string{c.Credentials.ProviderKeys, c.Credentials.ToolKeys, c.Credentials.Env} {
 		for _, v := range keys {
 			add(v)
 		}

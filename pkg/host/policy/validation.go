@@ -32,10 +32,9 @@ func validatePolicy(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy)
 		errs = append(errs, validateParamKind(s.ParamKind)...)
 	}
 	constraints := spec().Child("matchConstraints")
-	switch {
-	case s.MatchConstraints == nil:
+	if s.MatchConstraints == nil {
 		errs = append(errs, field.Required(constraints, ""))
-	default:
+	} else {
 		errs = append(errs, validateMatch(s.MatchConstraints, constraints)...)
 		if len(s.MatchConstraints.ResourceRules) == 0 {
 			errs = append(errs, field.Required(constraints.Child("resourceRules"), ""))
