@@ -44,6 +44,8 @@ type Options struct {
 	Executor executor.Executor
 	// ContainerRefusal, when not empty, fails container tasks with this message.
 	ContainerRefusal string
+	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
+	MountRefusal string
 	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
 	CrossNamespaceRefs bool
 	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
@@ -109,7 +111,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 
 func (o *Options) tasks() task.Options {
 	return task.Options{
-		Executor: o.Executor, ContainerRefusal: o.ContainerRefusal, CrossNamespaceRefs: o.CrossNamespaceRefs,
+		Executor: o.Executor, ContainerRefusal: o.ContainerRefusal, MountRefusal: o.MountRefusal, CrossNamespaceRefs: o.CrossNamespaceRefs,
 		MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
 	}

@@ -21,6 +21,9 @@ const (
 	restartDelay, restartDelayMax = time.Second, 30 * time.Second
 )
 
+// mountsRefused tells why a task that wants a Secret mounted fails: it would lie on disk, in a folder of the run.
+const mountsRefused = "Secrets are not mounted into runs on this machine; give single values with spec.env and secretKeyRef"
+
 // hostCommandsRefused tells why a container task fails where the operator did not allow it.
 const hostCommandsRefused = "container tasks are commands of the host here, which the operator did not allow (--allow-host-commands)"
 

@@ -62,6 +62,7 @@ type resolver struct {
 	reader           liveReader
 	crossNamespace   bool
 	containerRefusal string
+	mountRefusal     string
 	searchKey        string
 }
 
@@ -72,7 +73,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		if err != nil {
 			return nil, err
 		}
-		if err := r.get(ctx, key, &corev1.Secret{}, "Secret"); err != nil {
+		if err := r.mounted(ctx, key); err != nil {
 			return nil, err
 		}
 	}
@@ -90,6 +91,17 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	default:
 		return nil, refuse("UnknownType", "tasks of type %q are not known", t.Spec.Type)
 	}
+}
+
+// mounted checks a Secret that is to be mounted into the run.
+func (r *resolver) mounted(ctx context.Context, key types.NamespacedName) error {
+	if err := r.get(ctx, key, &corev1.Secret{}, "Secret"); err != nil {
+		return err
+	}
+	if r.mountRefusal != "" {
+		return refuse(reasonRefused, "Secret %s: %s", key.Name, r.mountRefusal)
+	}
+	return nil
 }
 
 // env collects the variables that come from Secrets, which a worker may not
@@ -178,7 +190,7 @@ func (r *resolver) agent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent
 		return nil, err
 	}
 	if a.Spec.SecretRef != nil {
-		if err := r.get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.SecretRef.Name}, &corev1.Secret{}, "Secret"); err != nil {
+		if err := r.mounted(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.SecretRef.Name}); err != nil {
 			return nil, err
 		}
 	}

@@ -126,6 +126,7 @@ func TestResolve(t *testing.T) {
 		{"no prompt key", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("noprompt") }), nil, "ConfigMapKeyNotFound", true},
 		{"no agent secret", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("nosecret") }), nil, "SecretNotFound", true},
 		{"no task secret", aiTask(func(s *v1alpha1.TaskSpec) { s.SecretRef = ref("gone") }), nil, "SecretNotFound", true},
+		{"secret to mount", aiTask(func(s *v1alpha1.TaskSpec) { s.SecretRef = ref("toolkey") }), nil, "Refused", false},
 		{"other namespace", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}
 		}), nil, "NamespaceIsolationViolation", false},
@@ -139,7 +140,7 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := testClient(t, objects...)
-			r := resolver{reader: &wire{Client: c, live: c}, containerRefusal: "not allowed here"}
+			r := resolver{reader: &wire{Client: c, live: c}, containerRefusal: "not allowed here", mountRefusal: "not here"}
 			got, err := r.resolve(t.Context(), tc.task)
 			refused, ok := errors.AsType[*refusal](err)
 			if tc.reason == "" {

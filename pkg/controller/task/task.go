@@ -47,6 +47,8 @@ type Options struct {
 	Executor executor.Executor
 	// ContainerRefusal, when not empty, fails container tasks with this message.
 	ContainerRefusal string
+	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
+	MountRefusal string
 	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
 	CrossNamespaceRefs bool
 	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
@@ -147,7 +149,7 @@ func wakeWaiting(room *slots) handler.EventHandler {
 
 // steps are the concerns of a reconcile in calling order, joined with what they need.
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
-	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, searchKey: o.SearchKey}
+	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal, searchKey: o.SearchKey}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client}
 	end := &finisher{
