@@ -42,7 +42,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	options := controller.Options{
-		Executor: e, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
 	}
 	if !o.AllowHostCommands {
