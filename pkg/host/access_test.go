@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/host/token"
 )
 
@@ -206,7 +207,7 @@ func TestBoundTokens(t *testing.T) {
 	}
 	byTask := s.client(s.bearer(req.Status.Token))
 	r := mustT[*authenticationv1.SelfSubjectReview](t)(byTask.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}))
-	for key, want := range map[string]string{token.ExtraTaskName: "t", token.ExtraTaskUID: string(uid), token.ExtraTaskNamespace: "default"} {
+	for key, want := range map[string]string{v1alpha1.ExtraTaskName: "t", v1alpha1.ExtraTaskUID: string(uid), v1alpha1.ExtraTaskNamespace: "default"} {
 		if got := r.Status.UserInfo.Extra[key]; len(got) != 1 || got[0] != want {
 			t.Errorf("extra %s = %v, want %s", key, got, want)
 		}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 const (
@@ -218,9 +220,9 @@ func (c *claims) user() user.Info {
 		Extra:  map[string][]string{user.CredentialIDKey: {credentialIDPrefix + c.ID}},
 	}
 	if t := k.Task; t != nil {
-		info.Extra[ExtraTaskName] = []string{t.Name}
-		info.Extra[ExtraTaskUID] = []string{string(t.UID)}
-		info.Extra[ExtraTaskNamespace] = []string{k.Namespace}
+		info.Extra[v1alpha1.ExtraTaskName] = []string{t.Name}
+		info.Extra[v1alpha1.ExtraTaskUID] = []string{string(t.UID)}
+		info.Extra[v1alpha1.ExtraTaskNamespace] = []string{k.Namespace}
 	}
 	return info
 }

@@ -31,13 +31,6 @@ import (
 // in a Kubernetes cluster.
 const DefaultIssuer = "https://kubernetes.default.svc"
 
-// Extra keys of a user that came with a token bound to a Task.
-const (
-	ExtraTaskName      = "core.platform.ai/task-name"
-	ExtraTaskUID       = "core.platform.ai/task-uid"
-	ExtraTaskNamespace = "core.platform.ai/task-namespace"
-)
-
 // credentialIDPrefix marks a credential ID as the ID of a JWT (KEP-4193).
 const credentialIDPrefix = "JTI="
 
