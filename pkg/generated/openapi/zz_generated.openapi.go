@@ -38,14 +38,25 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AgentStatus{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_AgentStatus(ref),
 		v1alpha1.AgentSystemPrompt{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_AgentSystemPrompt(ref),
 		v1alpha1.AgentTool{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_AgentTool(ref),
+		v1alpha1.Approval{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_Approval(ref),
+		v1alpha1.ApprovalBinding{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ApprovalBinding(ref),
+		v1alpha1.ApprovalDecision{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ApprovalDecision(ref),
+		v1alpha1.ApprovalDecisionSpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_ApprovalDecisionSpec(ref),
+		v1alpha1.ApprovalList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalList(ref),
+		v1alpha1.ApprovalSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref),
+		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
 		v1alpha1.ChildTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChildTask(ref),
+		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
 		v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_ExecutionCheckpointReference(ref),
 		v1alpha1.ExecutionEvent{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref),
 		v1alpha1.ExecutionEventList{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionEventList(ref),
+		v1alpha1.ExecutionEventPage{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref),
 		v1alpha1.ExecutionPlacement{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionPlacement(ref),
 		v1alpha1.ExecutionWorkspace{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionWorkspace(ref),
+		v1alpha1.ForkContext{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_ForkContext(ref),
+		v1alpha1.ForkContextEvent{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref),
 		v1alpha1.KeyReference{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_KeyReference(ref),
 		v1alpha1.LocalReference{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_LocalReference(ref),
 		v1alpha1.MessageToolCall{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MessageToolCall(ref),
@@ -67,6 +78,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.SessionMessage{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_SessionMessage(ref),
 		v1alpha1.SessionSpec{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_SessionSpec(ref),
 		v1alpha1.SessionStatus{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_SessionStatus(ref),
+		v1alpha1.SessionTranscript{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_SessionTranscript(ref),
 		v1alpha1.Skill{}.OpenAPIModelName():                                    schema_pkg_apis_core_v1alpha1_Skill(ref),
 		v1alpha1.SkillContent{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_SkillContent(ref),
 		v1alpha1.SkillList{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_SkillList(ref),
@@ -87,6 +99,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskExecutionSpec{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TaskExecutionSpec(ref),
 		v1alpha1.TaskExecutionStatus{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskExecutionStatus(ref),
 		v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_TaskExecutionWorkspaceStatus(ref),
+		v1alpha1.TaskFork{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskFork(ref),
+		v1alpha1.TaskForkSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskForkSpec(ref),
+		v1alpha1.TaskForkStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskForkStatus(ref),
 		v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_TaskHarnessRuntime(ref),
 		v1alpha1.TaskList{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskList(ref),
 		v1alpha1.TaskRequester{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRequester(ref),
@@ -95,6 +110,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskSessionReference{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TaskSessionReference(ref),
 		v1alpha1.TaskSpec{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskSpec(ref),
 		v1alpha1.TaskStatus{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskStatus(ref),
+		v1alpha1.TaskTrace{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskTrace(ref),
 		v1alpha1.TaskTransaction{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskTransaction(ref),
 		v1alpha1.TaskUsage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskUsage(ref),
 		v1alpha1.TaskWorkspace{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskWorkspace(ref),
@@ -109,6 +125,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ToolStatus{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_ToolStatus(ref),
 		v1alpha1.ToolSubstrateActor{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ToolSubstrateActor(ref),
 		v1alpha1.ToolWorkspaceStatus{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_ToolWorkspaceStatus(ref),
+		v1alpha1.TraceArtifact{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TraceArtifact(ref),
+		v1alpha1.TraceChildTask{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TraceChildTask(ref),
+		v1alpha1.TraceModelRequest{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref),
+		v1alpha1.TraceProblem{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TraceProblem(ref),
+		v1alpha1.TraceSegment{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TraceSegment(ref),
+		v1alpha1.TraceSpan{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TraceSpan(ref),
+		v1alpha1.TraceTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TraceTask(ref),
+		v1alpha1.TraceToolCall{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TraceToolCall(ref),
+		v1alpha1.TraceWorkspace{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TraceWorkspace(ref),
 		v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref),
 		v1.ApplyConfiguration{}.OpenAPIModelName():                             schema_k8sio_api_admissionregistration_v1_ApplyConfiguration(ref),
 		v1.AuditAnnotation{}.OpenAPIModelName():                                schema_k8sio_api_admissionregistration_v1_AuditAnnotation(ref),
@@ -1138,6 +1163,462 @@ func schema_pkg_apis_core_v1alpha1_AgentTool(ref common.ReferenceCallback) commo
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_Approval(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Approval is one action that an agent may take only after a person agreed. It is derived from the events of its task and not stored by itself. Its name is the approval id, the SHA-256 of what exactly is to be approved.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; the owner reference names the task.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the agent asks for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApprovalSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was decided and what came of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApprovalStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApprovalSpec{}.OpenAPIModelName(), v1alpha1.ApprovalStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalBinding ties an approval to one run. What a runtime does not know is left out.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskAttempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskAttempt is the attempt of the task.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"promptID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "promptID is the prompt at the runtime.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callIDDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callIDDigest is the digest of the call's id.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"operationIDDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operationIDDigest is the digest of the operation's id.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"runtimeSessionUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeSessionUID is the session at the runtime.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"runtimeSessionGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeSessionGeneration is its generation.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"runtimeInstanceIDDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeInstanceIDDigest is the digest of the runtime instance's id.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"supervisorBootIDDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "supervisorBootIDDigest is the digest of the supervisor's boot id.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"controllerEpoch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "controllerEpoch is the epoch of the controller.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"requestDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestDigest is the digest of the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalDecision is the body of a create on approvals/decision. The server fills in spec.approval before admission sees it, so that a policy can compare what was asked, who asked, and who decides.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the decision.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApprovalDecisionSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApprovalDecisionSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalDecisionSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalDecisionSpec is a decision.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"decision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decision is approve, approved, decline or declined, in any case.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason tells why, in at most 1024 characters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName must be the approval's task, where it is set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approval is what is decided about. The server sets it.",
+							Ref:         ref(v1alpha1.ApprovalSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"decision"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApprovalSpec{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalList is a list of approvals.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the approvals.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Approval{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Approval{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalSpec is what an agent asks for. It never changes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that waits.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of that task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestedBy is the user name of who created the task; empty when it is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is what is to be done, in words.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"riskSummary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "riskSummary tells what could go wrong, in words.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"severity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "severity ranks the risk: debug, info, warning or error.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetTool": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetTool is the tool that waits to be called.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolCallID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCallID is the model's call that waits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetArgsDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetArgsDigest is the hex SHA-256 of the canonical JSON of the exact arguments.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetSpecDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSpecDigest is the hex SHA-256 of the canonical JSON of the tool's definition.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetArgsPreview": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetArgsPreview shows the arguments, redacted, in at most 8 KiB.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long the decision may take, as text; empty means without end.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when the decision comes too late.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"binding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "binding ties the approval to one run.",
+							Ref:         ref(v1alpha1.ApprovalBinding{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"taskName"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApprovalBinding{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalStatus is what was decided about an approval and what came of it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is pending, approved, declined, expired or cancelled.\n\nPossible enum values:\n - `\"approved\"`\n - `\"cancelled\"`\n - `\"declined\"`\n - `\"expired\"`\n - `\"pending\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"approved", "cancelled", "declined", "expired", "pending"},
+						},
+					},
+					"requestedSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestedSeq is the event of the task that asked.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"decisionSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decisionSeq is the event of the task that decided.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"decisionTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decisionTime is when it was decided.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"decisionReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decisionReason is why, in words.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"decisionActor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decisionActor is the user name of who decided.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"executionOutcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "executionOutcome is how the approved action went.\n\nPossible enum values:\n - `\"failed\"`\n - `\"not_started\"`\n - `\"running\"`\n - `\"succeeded\"`\n - `\"unknown\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "not_started", "running", "succeeded", "unknown"},
+						},
+					},
+					"executionReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "executionReason explains the outcome, in words.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_AzureProvider(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1207,6 +1688,44 @@ func schema_pkg_apis_core_v1alpha1_ChildTask(ref common.ReferenceCallback) commo
 					},
 				},
 				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_EventGap(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EventGap is a range of a stream that is no longer kept.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"fromSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fromSeq is the first sequence that is gone.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"toSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toSeq is the last sequence that is gone.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why: retention.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"fromSeq", "toSeq", "reason"},
 			},
 		},
 	}
@@ -1333,7 +1852,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "metadata is the standard object metadata. The server sets name, uid, creationTimestamp and the owner reference to the task.",
+							Description: "metadata is the standard object metadata. The server sets name, uid, creationTimestamp and the owner reference to the task. Pages and streams leave it out.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -1592,6 +2111,114 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventList(ref common.ReferenceCallba
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ExecutionEventPage is the answer of a get on tasks/events and sessions/events: a part of one stream, by its own sequence (D1 §2.8).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the stream.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"streamType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "streamType is task or session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"streamID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "streamID is the name of the task or session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"afterSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "afterSeq is the sequence that was asked for; all events are larger.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"latestSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "latestSeq is the newest sequence of the whole stream, 0 when it is empty.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"nextSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextSeq is what to ask for next, where it is larger than the last event's sequence: a type filter has looked that far.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"gap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gap tells of events behind afterSeq that are no longer kept.",
+							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
+						},
+					},
+					"events": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "events are the events in sequence order, without apiVersion, kind, metadata and dedupKey.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ExecutionEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"namespace", "streamType", "streamID", "afterSeq", "latestSeq", "events"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.EventGap{}.OpenAPIModelName(), v1alpha1.ExecutionEvent{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_ExecutionPlacement(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1755,6 +2382,146 @@ func schema_pkg_apis_core_v1alpha1_ExecutionWorkspace(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ForkContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ForkContext is the bounded, sanitized history of a fork: at most 200 events and 256 KiB, newest first kept, oldest first shown.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sourceNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sourceNamespace is the namespace of the source.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sourceTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sourceTask is the name of the source.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"afterSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "afterSeq is the last event that belongs to the history.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"events": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "events are the events, in sequence order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ForkContextEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"truncated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "truncated is set when events or parts of them were left out.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"sourceNamespace", "sourceTask", "afterSeq", "events", "truncated"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ForkContextEvent{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ForkContextEvent is one event of a fork's history.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the sequence of the event in the source.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"`\n - `\"AgentRuntimeCommandStarted\"`\n - `\"AgentRuntimeCompleted\"`\n - `\"AgentRuntimeFailed\"`\n - `\"AgentRuntimeStarted\"`\n - `\"ApprovalApproved\"`\n - `\"ApprovalCancelled\"`\n - `\"ApprovalDeclined\"`\n - `\"ApprovalExecutionUpdated\"`\n - `\"ApprovalExpired\"`\n - `\"ApprovalRequested\"`\n - `\"ArtifactUploadCompleted\"`\n - `\"ArtifactUploadFailed\"`\n - `\"ContextTruncated\"`\n - `\"GatewayDeliveryCompleted\"`\n - `\"ModelContextUpdated\"`\n - `\"ModelMessage\"`\n - `\"ModelRequestCompleted\"`\n - `\"ModelRequestFailed\"`\n - `\"ModelRequestStarted\"`\n - `\"ModelUsageUpdated\"`\n - `\"PlanUpdated\"`\n - `\"ResultSubmitted\"`\n - `\"TaskCancelled\"`\n - `\"TaskCreated\"`\n - `\"TaskFailed\"`\n - `\"TaskForkCreated\"`\n - `\"TaskForkRequested\"`\n - `\"TaskJobCreated\"`\n - `\"TaskPhaseChanged\"`\n - `\"TaskStarted\"`\n - `\"TaskSucceeded\"`\n - `\"ToolCallCompleted\"`\n - `\"ToolCallFailed\"`\n - `\"ToolCallStarted\"`\n - `\"WorkerCompleted\"`\n - `\"WorkerFailed\"`\n - `\"WorkerStarted\"`\n - `\"WorkspacePreparationCompleted\"`\n - `\"WorkspacePreparationFailed\"`\n - `\"WorkspacePreparationStarted\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+						},
+					},
+					"severity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "severity is the event's severity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the event's line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolName is the tool that the event concerns.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolCallID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCallID correlates the events of one call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is the structured payload.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"contentText": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contentText is the text payload.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"seq", "type"},
+			},
+		},
+		Dependencies: []string{
+			apiextensionsv1.JSON{}.OpenAPIModelName()},
 	}
 }
 
@@ -2763,6 +3530,32 @@ func schema_pkg_apis_core_v1alpha1_SessionStatus(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"waitingTasks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "waitingTasks are the tasks that wait for their turn, first come first; at most 100 are shown.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"waitingCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "waitingCount is the number of tasks that wait for their turn.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"messageCount": {
 						SchemaProps: spec.SchemaProps{
 							Description: "messageCount is the number of messages.",
@@ -2831,6 +3624,70 @@ func schema_pkg_apis_core_v1alpha1_SessionStatus(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			v1alpha1.SessionExecutionControl{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_SessionTranscript(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SessionTranscript is a part of a session's messages: the answer of a get on sessions/transcript, and the body of a create there, which appends.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. continue asks for the next part.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"messageCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "messageCount is the number of messages of the whole transcript.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"truncated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "truncated is set when older messages of the transcript have been left out for good.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the messages, oldest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.SessionMessage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SessionMessage{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -4091,6 +4948,172 @@ func schema_pkg_apis_core_v1alpha1_TaskExecutionWorkspaceStatus(ref common.Refer
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_TaskFork(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskFork is the body and the answer of a create on tasks/fork: a new task that continues the source from one point of its history.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the fork shall be.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskForkSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was made. The server sets it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskForkStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskForkSpec{}.OpenAPIModelName(), v1alpha1.TaskForkStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskForkSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskForkSpec is what a fork shall be (D1 §2.9).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"afterSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "afterSeq is the last event of the source that belongs to the fork's history: 0, \"latest\", or the sequence of an event that exists. Unset means latest. It selects history only, never workspace data.",
+							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
+						},
+					},
+					"newTaskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "newTaskName is the name of the new task. Unset means a name made from the source's name and idempotencyKey, or a random one. A task that exists is a conflict.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentRef replaces the agent of the source.",
+							Ref:         ref(v1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"prompt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prompt replaces the prompt of the source.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workspace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workspace replaces the workspace of the source.",
+							Ref:         ref(v1alpha1.TaskWorkspace{}.OpenAPIModelName()),
+						},
+					},
+					"executionCheckpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "executionCheckpoint selects saved data that the fork starts from; unset means fresh data.",
+							Ref:         ref(v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName()),
+						},
+					},
+					"idempotencyKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idempotencyKey makes a repeated request return the first result, where newTaskName is unset. The REST header Idempotency-Key sets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.TaskWorkspace{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskForkStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskForkStatus is what a fork made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of both tasks.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sourceTaskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sourceTaskName is the source.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"newTaskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "newTaskName is the task that was made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"afterSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "afterSeq is the point of the source's history that was forked.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"replayed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replayed is set when the idempotency key had made the task before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"forkContext": {
+						SchemaProps: spec.SchemaProps{
+							Description: "forkContext is the history that was given to the new task.",
+							Ref:         ref(v1alpha1.ForkContext{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ForkContext{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_TaskHarnessRuntime(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4870,6 +5893,262 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 		},
 		Dependencies: []string{
 			v1alpha1.ChildTask{}.OpenAPIModelName(), v1alpha1.TaskAgentExecutionBinding{}.OpenAPIModelName(), v1alpha1.TaskConnectionBinding{}.OpenAPIModelName(), v1alpha1.TaskDelivery{}.OpenAPIModelName(), v1alpha1.TaskExecutionOutcome{}.OpenAPIModelName(), v1alpha1.TaskExecutionStatus{}.OpenAPIModelName(), v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName(), v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName(), v1alpha1.TaskResultReference{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskTrace is the answer of a get on tasks/trace: what a task did, derived from its events, in order of their sequence.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. continue asks for the rest of the timeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"task": {
+						SchemaProps: spec.SchemaProps{
+							Description: "task is the task that the trace tells of.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TraceTask{}.OpenAPIModelName()),
+						},
+					},
+					"latestSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "latestSeq is the newest event that the trace knows.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"generatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generatedAt is when the trace was made.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"gap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gap tells of events that are no longer kept.",
+							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
+						},
+					},
+					"timeline": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "timeline are the events themselves, without apiVersion, kind, metadata and dedupKey.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ExecutionEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"modelRequests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "modelRequests are the requests to models.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceModelRequest{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"toolCalls": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCalls are the calls of tools.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceToolCall{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"childTasks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "childTasks are the tasks that this task made, forks included.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceChildTask{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"workspace": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "workspace are the events of preparing the workspace.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceWorkspace{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"artifacts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "artifacts are the uploads of files.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceArtifact{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"errors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "errors are events of severity error and events whose type says that something failed, was cancelled, declined or expired.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceProblem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "warnings are events of severity warning and starts without an end.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceProblem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"criticalPath": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "criticalPath are the spans that the task waited for one after the other, with the time between them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TraceSegment{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"usage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usage sums the model requests.",
+							Ref:         ref(v1alpha1.TaskUsage{}.OpenAPIModelName()),
+						},
+					},
+					"terminalEvent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "terminalEvent is the event that ended the task; absent while it runs.",
+							Ref:         ref(v1alpha1.ExecutionEvent{}.OpenAPIModelName()),
+						},
+					},
+					"rawUnpaired": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "rawUnpaired are completions and failures whose start is not there.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ExecutionEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"task", "latestSeq", "timeline", "modelRequests", "toolCalls", "childTasks", "workspace", "artifacts", "errors", "warnings", "criticalPath", "rawUnpaired"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.EventGap{}.OpenAPIModelName(), v1alpha1.ExecutionEvent{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), v1alpha1.TraceArtifact{}.OpenAPIModelName(), v1alpha1.TraceChildTask{}.OpenAPIModelName(), v1alpha1.TraceModelRequest{}.OpenAPIModelName(), v1alpha1.TraceProblem{}.OpenAPIModelName(), v1alpha1.TraceSegment{}.OpenAPIModelName(), v1alpha1.TraceTask{}.OpenAPIModelName(), v1alpha1.TraceToolCall{}.OpenAPIModelName(), v1alpha1.TraceWorkspace{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -5779,6 +7058,691 @@ func schema_pkg_apis_core_v1alpha1_ToolWorkspaceStatus(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceArtifact(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceArtifact is the upload of a file.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the file's name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is uploaded or failed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the event.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the event's line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when the event was stored.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"status", "seq"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceChildTask(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceChildTask is a task that the traced task made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id correlates the pair.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is running, completed or failed.\n\nPossible enum values:\n - `\"completed\"`\n - `\"failed\"`\n - `\"running\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"completed", "failed", "running"},
+						},
+					},
+					"startSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startSeq is the event that began it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"endSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endSeq is the event that ended it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it began.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endedAt is when it ended.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"durationMs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMs is the time between, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the newest line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error is what went wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the child's name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agent is the child's agent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is child or fork.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is the child's result, shortened.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "status", "startSeq", "name"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceModelRequest is a request to a model. What the provider did not report is absent, not zero.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id correlates the pair.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is running, completed or failed.\n\nPossible enum values:\n - `\"completed\"`\n - `\"failed\"`\n - `\"running\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"completed", "failed", "running"},
+						},
+					},
+					"startSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startSeq is the event that began it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"endSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endSeq is the event that ended it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it began.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endedAt is when it ended.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"durationMs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMs is the time between, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the newest line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error is what went wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the model provider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model's name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stopReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stopReason is why the model stopped.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is the number of input tokens.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is the number of output tokens.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInputTokens is the part of inputTokens read from a cache.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"id", "status", "startSeq"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceProblem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceProblem is an error or a warning.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the event.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"`\n - `\"AgentRuntimeCommandStarted\"`\n - `\"AgentRuntimeCompleted\"`\n - `\"AgentRuntimeFailed\"`\n - `\"AgentRuntimeStarted\"`\n - `\"ApprovalApproved\"`\n - `\"ApprovalCancelled\"`\n - `\"ApprovalDeclined\"`\n - `\"ApprovalExecutionUpdated\"`\n - `\"ApprovalExpired\"`\n - `\"ApprovalRequested\"`\n - `\"ArtifactUploadCompleted\"`\n - `\"ArtifactUploadFailed\"`\n - `\"ContextTruncated\"`\n - `\"GatewayDeliveryCompleted\"`\n - `\"ModelContextUpdated\"`\n - `\"ModelMessage\"`\n - `\"ModelRequestCompleted\"`\n - `\"ModelRequestFailed\"`\n - `\"ModelRequestStarted\"`\n - `\"ModelUsageUpdated\"`\n - `\"PlanUpdated\"`\n - `\"ResultSubmitted\"`\n - `\"TaskCancelled\"`\n - `\"TaskCreated\"`\n - `\"TaskFailed\"`\n - `\"TaskForkCreated\"`\n - `\"TaskForkRequested\"`\n - `\"TaskJobCreated\"`\n - `\"TaskPhaseChanged\"`\n - `\"TaskStarted\"`\n - `\"TaskSucceeded\"`\n - `\"ToolCallCompleted\"`\n - `\"ToolCallFailed\"`\n - `\"ToolCallStarted\"`\n - `\"WorkerCompleted\"`\n - `\"WorkerFailed\"`\n - `\"WorkerStarted\"`\n - `\"WorkspacePreparationCompleted\"`\n - `\"WorkspacePreparationFailed\"`\n - `\"WorkspacePreparationStarted\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+						},
+					},
+					"severity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "severity is the event's severity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message tells what is wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"seq", "type"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceSegment(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceSegment is a part of the critical path.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is model, tool, child, approval, workspace or idle.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the span's id; empty for idle time.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the model, tool or child.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startSeq is the event that began it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"endSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endSeq is the event that ended it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"durationMs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMs is how long the task waited for it, in milliseconds.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"kind", "durationMs"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceSpan(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceSpan is a pair of events: a start and its end.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id correlates the pair.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is running, completed or failed.\n\nPossible enum values:\n - `\"completed\"`\n - `\"failed\"`\n - `\"running\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"completed", "failed", "running"},
+						},
+					},
+					"startSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startSeq is the event that began it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"endSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endSeq is the event that ended it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it began.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endedAt is when it ended.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"durationMs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMs is the time between, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the newest line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error is what went wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "status", "startSeq"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceTask is the task that a trace tells of.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is the UID of the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is what runs the task.\n\nPossible enum values:\n - `\"agent\"` runs a coding agent in its own runtime.\n - `\"ai\"` runs a prompt against a model with tools.\n - `\"container\"` runs a command.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"agent", "ai", "container"},
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is where the task is in its life.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName is the agent that does the work.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session of the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resultAvailable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resultAvailable is set when tasks/result has a result.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name", "resultAvailable"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceToolCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceToolCall is a call of a tool.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id correlates the pair.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is running, completed or failed.\n\nPossible enum values:\n - `\"completed\"`\n - `\"failed\"`\n - `\"running\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"completed", "failed", "running"},
+						},
+					},
+					"startSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startSeq is the event that began it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"endSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endSeq is the event that ended it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it began.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endedAt is when it ended.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"durationMs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMs is the time between, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the newest line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error is what went wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the tool's name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approvalID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalID is the approval that the call waited for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "status", "startSeq"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TraceWorkspace(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TraceWorkspace is an event of preparing the workspace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is running, completed or failed.\n\nPossible enum values:\n - `\"completed\"`\n - `\"failed\"`\n - `\"running\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"completed", "failed", "running"},
+						},
+					},
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the event.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the event's line for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when the event was stored.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"status", "seq"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 

@@ -21,7 +21,9 @@ func ownKinds() []string {
 
 // ownReads are what else users read: what the server and the workers wrote.
 func ownReads() []string {
-	return append(ownStatus(), "executionevents", "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts")
+	return append(ownStatus(), "executionevents", "approvals",
+		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts",
+		"sessions/events", "sessions/stream", "sessions/transcript")
 }
 
 func ownStatus() []string {
@@ -140,23 +142,23 @@ func platformRoles() []*rbacv1.ClusterRole {
 		into("edit", role("platform-editor",
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, ownReads()...),
-			rule([]string{"create"}, group, "tasks/cancel"))),
+			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"))),
 		// Decides on what agents ask for, and sees what the decision is about.
 		into("admin", role("platform-approver",
-			rule(readVerbs(), group, "tasks", "sessions", "executionevents", "approvals"),
+			rule(readVerbs(), group, "tasks", "sessions", "executionevents", "approvals", "tasks/events", "tasks/stream", "tasks/trace"),
 			rule([]string{"create"}, group, "approvals/decision"))),
 		// Repairs: an editor that may also correct what controllers wrote.
 		into("admin", role("platform-operator",
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, ownReads()...),
-			rule([]string{"create"}, group, "tasks/cancel"),
+			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
 		// What a worker process needs for its own task; it gets no more than
 		// that task of tasks/*, which the server checks by the worker's token.
 		role("platform-worker",
-			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents"),
+			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
 			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
-			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
+			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript"),
 			rule([]string{"get"}, "", "configmaps")),
 	}
 }

@@ -99,9 +99,10 @@ const (
 type ExecutionEvent struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata. The server sets name, uid,
-	// creationTimestamp and the owner reference to the task.
+	// creationTimestamp and the owner reference to the task. Pages and streams
+	// leave it out.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
 	// id is the globally unique id of the event, set by the server.
 	// +optional

@@ -39,7 +39,10 @@ func KnownTypes() []runtime.Object {
 		&Skill{}, &SkillList{},
 		&Session{}, &SessionList{},
 		&ExecutionEvent{}, &ExecutionEventList{},
-		&TaskCancellation{}, &TaskResult{}, &TaskArtifactList{},
+		&ExecutionEventPage{},
+		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
+		&SessionTranscript{},
+		&TaskCancellation{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{},
 	}
 }
 

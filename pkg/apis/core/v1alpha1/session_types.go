@@ -10,6 +10,8 @@ import (
 )
 
 // +genclient
+// +genclient:method=GetTranscript,verb=get,subresource=transcript,result=SessionTranscript
+// +genclient:method=AppendMessages,verb=create,subresource=transcript,input=SessionTranscript,result=SessionTranscript
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 
@@ -69,6 +71,13 @@ type SessionStatus struct {
 	// activeTaskUID is the UID of that task.
 	// +optional
 	ActiveTaskUID types.UID `json:"activeTaskUID,omitempty"`
+	// waitingTasks are the tasks that wait for their turn, first come first; at most 100 are shown.
+	// +optional
+	// +listType=atomic
+	WaitingTasks []string `json:"waitingTasks,omitempty"`
+	// waitingCount is the number of tasks that wait for their turn.
+	// +optional
+	WaitingCount int32 `json:"waitingCount,omitempty"`
 	// messageCount is the number of messages.
 	// +optional
 	// +k8s:optional
@@ -170,6 +179,25 @@ type SessionLineage struct {
 	// +optional
 	// +k8s:optional
 	EstablishedAt *metav1.Time `json:"establishedAt,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// SessionTranscript is a part of a session's messages: the answer of a get on
+// sessions/transcript, and the body of a create there, which appends.
+type SessionTranscript struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list metadata. continue asks for the next part.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// messageCount is the number of messages of the whole transcript.
+	// +optional
+	MessageCount int64 `json:"messageCount,omitempty"`
+	// truncated is set when older messages of the transcript have been left out for good.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+	// items are the messages, oldest first.
+	Items []SessionMessage `json:"items"`
 }
 
 // MessageRole says who speaks.

@@ -55,6 +55,8 @@ const (
 // +genclient:method=GetResult,verb=get,subresource=result,result=TaskResult
 // +genclient:method=ListArtifacts,verb=get,subresource=artifacts,result=TaskArtifactList
 // +genclient:method=Cancel,verb=create,subresource=cancel,input=TaskCancellation,result=Task
+// +genclient:method=Fork,verb=create,subresource=fork,input=TaskFork,result=TaskFork
+// +genclient:method=GetTrace,verb=get,subresource=trace,result=TaskTrace
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 

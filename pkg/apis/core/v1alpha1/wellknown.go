@@ -43,6 +43,15 @@ const (
 	AnnotationForkSourceTask       = LabelPrefix + "fork-source-task"
 	AnnotationForkSourceSeq        = LabelPrefix + "fork-source-seq"
 	AnnotationForkContextTruncated = LabelPrefix + "fork-context-truncated"
+	// AnnotationForkRequestDigest identifies the idempotency key and the checkpoint that made a fork.
+	AnnotationForkRequestDigest = LabelPrefix + "fork-request-digest"
+
+	// Annotations of the last decided approval of a task.
+	AnnotationApprovalDecidedAt      = LabelPrefix + "approval-decided-at"
+	AnnotationApprovalDecisionID     = LabelPrefix + "approval-decision-id"
+	AnnotationApprovalDecisionStatus = LabelPrefix + "approval-decision-status"
+	AnnotationApprovalDecisionSeq    = LabelPrefix + "approval-decision-seq"
+	AnnotationApprovalResumedSeq     = LabelPrefix + "approval-resumed-seq"
 
 	AnnotationTraceparent = LabelPrefix + "traceparent"
 	AnnotationTracestate  = LabelPrefix + "tracestate"
@@ -51,6 +60,8 @@ const (
 
 // Annotations that only the controller and the server write.
 const (
+	// AnnotationRequestedBy is the user name of who created a task.
+	AnnotationRequestedBy       = LabelPrefix + "requested-by"
 	AnnotationRequestedBySource = LabelPrefix + "requested-by-source"
 	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
 )

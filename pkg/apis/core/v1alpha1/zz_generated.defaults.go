@@ -25,6 +25,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&Session{}, func(obj interface{}) { SetObjectDefaults_Session(obj.(*Session)) })
 	scheme.AddTypeDefaultingFunc(&SessionList{}, func(obj interface{}) { SetObjectDefaults_SessionList(obj.(*SessionList)) })
 	scheme.AddTypeDefaultingFunc(&Task{}, func(obj interface{}) { SetObjectDefaults_Task(obj.(*Task)) })
+	scheme.AddTypeDefaultingFunc(&TaskFork{}, func(obj interface{}) { SetObjectDefaults_TaskFork(obj.(*TaskFork)) })
 	scheme.AddTypeDefaultingFunc(&TaskList{}, func(obj interface{}) { SetObjectDefaults_TaskList(obj.(*TaskList)) })
 	scheme.AddTypeDefaultingFunc(&Tool{}, func(obj interface{}) { SetObjectDefaults_Tool(obj.(*Tool)) })
 	scheme.AddTypeDefaultingFunc(&ToolList{}, func(obj interface{}) { SetObjectDefaults_ToolList(obj.(*ToolList)) })
@@ -186,6 +187,31 @@ func SetObjectDefaults_Task(in *Task) {
 	if in.Spec.FailedRunsHistoryLimit == nil {
 		var ptrVar1 int32 = 1
 		in.Spec.FailedRunsHistoryLimit = &ptrVar1
+	}
+}
+
+func SetObjectDefaults_TaskFork(in *TaskFork) {
+	if in.Spec.Workspace != nil {
+		if in.Spec.Workspace.ReadCredentialRef != nil {
+			if in.Spec.Workspace.ReadCredentialRef.Key == "" {
+				in.Spec.Workspace.ReadCredentialRef.Key = "token"
+			}
+		}
+		if in.Spec.Workspace.PublicationReadCredentialRef != nil {
+			if in.Spec.Workspace.PublicationReadCredentialRef.Key == "" {
+				in.Spec.Workspace.PublicationReadCredentialRef.Key = "token"
+			}
+		}
+		if in.Spec.Workspace.PublicationCredentialRef != nil {
+			if in.Spec.Workspace.PublicationCredentialRef.Key == "" {
+				in.Spec.Workspace.PublicationCredentialRef.Key = "token"
+			}
+		}
+		if in.Spec.Workspace.ForgeCredentialRef != nil {
+			if in.Spec.Workspace.ForgeCredentialRef.Key == "" {
+				in.Spec.Workspace.ForgeCredentialRef.Key = "token"
+			}
+		}
 	}
 }
 

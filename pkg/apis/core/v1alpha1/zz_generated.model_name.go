@@ -59,6 +59,41 @@ func (in AgentTool) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Approval) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Approval"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalBinding) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalBinding"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalDecision) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalDecisionSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalDecisionSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AzureProvider) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AzureProvider"
 }
@@ -66,6 +101,11 @@ func (in AzureProvider) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ChildTask) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ChildTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in EventGap) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.EventGap"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -89,6 +129,11 @@ func (in ExecutionEventList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ExecutionEventPage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ExecutionEventPage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExecutionPlacement) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ExecutionPlacement"
 }
@@ -96,6 +141,16 @@ func (in ExecutionPlacement) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExecutionWorkspace) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ExecutionWorkspace"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ForkContext) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ForkContext"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ForkContextEvent) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ForkContextEvent"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -204,6 +259,11 @@ func (in SessionStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SessionTranscript) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.SessionTranscript"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Skill) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.Skill"
 }
@@ -304,6 +364,21 @@ func (in TaskExecutionWorkspaceStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskFork) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskFork"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskForkSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskForkSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskForkStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskForkStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskHarnessRuntime) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskHarnessRuntime"
 }
@@ -341,6 +416,11 @@ func (in TaskSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskTrace) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskTrace"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -411,6 +491,51 @@ func (in ToolSubstrateActor) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ToolWorkspaceStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ToolWorkspaceStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceArtifact) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceArtifact"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceChildTask) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceChildTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceModelRequest) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceModelRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceProblem) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceProblem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceSegment) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceSegment"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceSpan) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceSpan"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceTask) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceToolCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceToolCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TraceWorkspace) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TraceWorkspace"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

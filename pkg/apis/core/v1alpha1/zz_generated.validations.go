@@ -21,6 +21,7 @@ import (
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -45,6 +46,36 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type Approval
+	scheme.AddValidationFunc(
+		(*Approval)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_Approval(
+					ctx, op, nil, /* fldPath */
+					obj.(*Approval),
+					safe.Cast[*Approval](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type ApprovalDecision
+	scheme.AddValidationFunc(
+		(*ApprovalDecision)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_ApprovalDecision(
+					ctx, op, nil, /* fldPath */
+					obj.(*ApprovalDecision),
+					safe.Cast[*ApprovalDecision](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type ExecutionEvent
 	scheme.AddValidationFunc(
 		(*ExecutionEvent)(nil),
@@ -55,6 +86,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*ExecutionEvent),
 					safe.Cast[*ExecutionEvent](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type ExecutionEventPage
+	scheme.AddValidationFunc(
+		(*ExecutionEventPage)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_ExecutionEventPage(
+					ctx, op, nil, /* fldPath */
+					obj.(*ExecutionEventPage),
+					safe.Cast[*ExecutionEventPage](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -145,6 +191,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*TaskCancellation),
 					safe.Cast[*TaskCancellation](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type TaskFork
+	scheme.AddValidationFunc(
+		(*TaskFork)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskFork(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskFork),
+					safe.Cast[*TaskFork](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -1665,6 +1726,477 @@ func Validate_AgentTool(
 	return errs
 }
 
+// Validate_Approval validates an instance of Approval according
+// to declarative validation rules in the API schema.
+func Validate_Approval(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *Approval) (errs field.ErrorList) {
+
+	// field Approval.TypeMeta has no validation
+
+	{ // field Approval.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Approval) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Approval.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Approval) *ApprovalSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Approval.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Approval) *ApprovalStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ApprovalDecision validates an instance of ApprovalDecision according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalDecision(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalDecision) (errs field.ErrorList) {
+
+	// field ApprovalDecision.TypeMeta has no validation
+
+	{ // field ApprovalDecision.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalDecision) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ApprovalDecision.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalDecisionSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalDecisionSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalDecision) *ApprovalDecisionSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ApprovalDecisionSpec validates an instance of ApprovalDecisionSpec according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalDecisionSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalDecisionSpec) (errs field.ErrorList) {
+
+	{ // field ApprovalDecisionSpec.Decision
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalDecisionSpec) *string {
+				return &oldObj.Decision
+			})
+		errs = append(errs, fn(fldPath.Child("decision"), &obj.Decision, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ApprovalDecisionSpec.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalDecisionSpec) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalDecisionSpec.TaskName has no validation
+
+	{ // field ApprovalDecisionSpec.Approval
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalDecisionSpec) *ApprovalSpec {
+				return oldObj.Approval
+			})
+		errs = append(errs, fn(fldPath.Child("approval"), obj.Approval, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForApprovalOutcome = sets.New(ApprovalFailed, ApprovalNotStarted, ApprovalRunning, ApprovalSucceeded, ApprovalUnknown)
+
+// Validate_ApprovalOutcome validates an instance of ApprovalOutcome according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalOutcome(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalOutcome) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalOutcome, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_ApprovalSpec validates an instance of ApprovalSpec according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalSpec) (errs field.ErrorList) {
+
+	// field ApprovalSpec.TaskName has no validation
+	// field ApprovalSpec.TaskUID has no validation
+	// field ApprovalSpec.RequestedBy has no validation
+	// field ApprovalSpec.Action has no validation
+	// field ApprovalSpec.RiskSummary has no validation
+	// field ApprovalSpec.Severity has no validation
+	// field ApprovalSpec.TargetTool has no validation
+	// field ApprovalSpec.ToolCallID has no validation
+	// field ApprovalSpec.TargetArgsDigest has no validation
+	// field ApprovalSpec.TargetSpecDigest has no validation
+
+	{ // field ApprovalSpec.TargetArgsPreview
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *apiextensionsv1.JSON,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalSpec) *apiextensionsv1.JSON {
+				return oldObj.TargetArgsPreview
+			})
+		errs = append(errs, fn(fldPath.Child("targetArgsPreview"), obj.TargetArgsPreview, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalSpec.Timeout has no validation
+
+	{ // field ApprovalSpec.ExpiresAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MicroTime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalSpec) *v1.MicroTime {
+				return oldObj.ExpiresAt
+			})
+		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ApprovalSpec.Binding
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalBinding,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalSpec) *ApprovalBinding {
+				return oldObj.Binding
+			})
+		errs = append(errs, fn(fldPath.Child("binding"), obj.Binding, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForApprovalState = sets.New(ApprovalApproved, ApprovalCancelled, ApprovalDeclined, ApprovalExpired, ApprovalPending)
+
+// Validate_ApprovalState validates an instance of ApprovalState according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalState) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_ApprovalStatus validates an instance of ApprovalStatus according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalStatus) (errs field.ErrorList) {
+
+	{ // field ApprovalStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalStatus) *ApprovalState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalStatus.RequestedSeq has no validation
+	// field ApprovalStatus.DecisionSeq has no validation
+
+	{ // field ApprovalStatus.DecisionTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MicroTime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalStatus) *v1.MicroTime {
+				return oldObj.DecisionTime
+			})
+		errs = append(errs, fn(fldPath.Child("decisionTime"), obj.DecisionTime, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalStatus.DecisionReason has no validation
+	// field ApprovalStatus.DecisionActor has no validation
+
+	{ // field ApprovalStatus.ExecutionOutcome
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalOutcome,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalOutcome(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalStatus) *ApprovalOutcome {
+				return &oldObj.ExecutionOutcome
+			})
+		errs = append(errs, fn(fldPath.Child("executionOutcome"), &obj.ExecutionOutcome, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalStatus.ExecutionReason has no validation
+	return errs
+}
+
 // Validate_AzureProvider validates an instance of AzureProvider according
 // to declarative validation rules in the API schema.
 func Validate_AzureProvider(
@@ -2198,6 +2730,98 @@ func Validate_ExecutionEvent(
 	return errs
 }
 
+// Validate_ExecutionEventPage validates an instance of ExecutionEventPage according
+// to declarative validation rules in the API schema.
+func Validate_ExecutionEventPage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ExecutionEventPage) (errs field.ErrorList) {
+
+	// field ExecutionEventPage.TypeMeta has no validation
+
+	{ // field ExecutionEventPage.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventPage) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field ExecutionEventPage.StreamNamespace has no validation
+	// field ExecutionEventPage.StreamType has no validation
+	// field ExecutionEventPage.StreamID has no validation
+	// field ExecutionEventPage.AfterSeq has no validation
+	// field ExecutionEventPage.LatestSeq has no validation
+	// field ExecutionEventPage.NextSeq has no validation
+
+	{ // field ExecutionEventPage.Gap
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *EventGap,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventPage) *EventGap {
+				return oldObj.Gap
+			})
+		errs = append(errs, fn(fldPath.Child("gap"), obj.Gap, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEventPage.Events
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ExecutionEvent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_ExecutionEvent); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventPage) []ExecutionEvent {
+				return oldObj.Events
+			})
+		errs = append(errs, fn(fldPath.Child("events"), obj.Events, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_ExecutionPlacement validates an instance of ExecutionPlacement according
 // to declarative validation rules in the API schema.
 func Validate_ExecutionPlacement(
@@ -2728,6 +3352,89 @@ func Validate_ExecutionWorkspaceProvider(
 		errs = append(errs, e...)
 	}
 
+	return errs
+}
+
+// Validate_ForkContext validates an instance of ForkContext according
+// to declarative validation rules in the API schema.
+func Validate_ForkContext(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ForkContext) (errs field.ErrorList) {
+
+	// field ForkContext.SourceNamespace has no validation
+	// field ForkContext.SourceTask has no validation
+	// field ForkContext.AfterSeq has no validation
+
+	{ // field ForkContext.Events
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ForkContextEvent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_ForkContextEvent); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ForkContext) []ForkContextEvent {
+				return oldObj.Events
+			})
+		errs = append(errs, fn(fldPath.Child("events"), obj.Events, oldVal, oldObj != nil)...)
+	}
+
+	// field ForkContext.Truncated has no validation
+	return errs
+}
+
+// Validate_ForkContextEvent validates an instance of ForkContextEvent according
+// to declarative validation rules in the API schema.
+func Validate_ForkContextEvent(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ForkContextEvent) (errs field.ErrorList) {
+
+	// field ForkContextEvent.Seq has no validation
+	// field ForkContextEvent.Type has no validation
+	// field ForkContextEvent.Severity has no validation
+	// field ForkContextEvent.Summary has no validation
+	// field ForkContextEvent.ToolName has no validation
+	// field ForkContextEvent.ToolCallID has no validation
+
+	{ // field ForkContextEvent.Content
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *apiextensionsv1.JSON,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ForkContextEvent) *apiextensionsv1.JSON {
+				return oldObj.Content
+			})
+		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
+	}
+
+	// field ForkContextEvent.ContentText has no validation
 	return errs
 }
 
@@ -3995,6 +4702,8 @@ func Validate_SessionStatus(
 
 	// field SessionStatus.ActiveTask has no validation
 	// field SessionStatus.ActiveTaskUID has no validation
+	// field SessionStatus.WaitingTasks has no validation
+	// field SessionStatus.WaitingCount has no validation
 
 	{ // field SessionStatus.MessageCount
 		fn := func(
@@ -6056,6 +6765,341 @@ func Validate_TaskExecutionWorkspaceStatus(
 				return oldObj.LastTransitionTime
 			})
 		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskFork validates an instance of TaskFork according
+// to declarative validation rules in the API schema.
+func Validate_TaskFork(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskFork) (errs field.ErrorList) {
+
+	// field TaskFork.TypeMeta has no validation
+
+	{ // field TaskFork.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskFork) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskFork.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskForkSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskForkSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskFork) *TaskForkSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskFork.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskForkStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskForkStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskFork) *TaskForkStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskForkSpec validates an instance of TaskForkSpec according
+// to declarative validation rules in the API schema.
+func Validate_TaskForkSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskForkSpec) (errs field.ErrorList) {
+
+	{ // field TaskForkSpec.AfterSeq
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *intstr.IntOrString,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *intstr.IntOrString {
+				return oldObj.AfterSeq
+			})
+		errs = append(errs, fn(fldPath.Child("afterSeq"), obj.AfterSeq, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.NewTaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.LongName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *string {
+				return &oldObj.NewTaskName
+			})
+		errs = append(errs, fn(fldPath.Child("newTaskName"), &obj.NewTaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.AgentRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NamespacedReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *NamespacedReference {
+				return oldObj.AgentRef
+			})
+		errs = append(errs, fn(fldPath.Child("agentRef"), obj.AgentRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.Prompt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *string {
+				return &oldObj.Prompt
+			})
+		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.Workspace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskWorkspace,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *TaskWorkspace {
+				return oldObj.Workspace
+			})
+		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.ExecutionCheckpoint
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ExecutionCheckpointReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ExecutionCheckpointReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *ExecutionCheckpointReference {
+				return oldObj.ExecutionCheckpoint
+			})
+		errs = append(errs, fn(fldPath.Child("executionCheckpoint"), obj.ExecutionCheckpoint, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.IdempotencyKey
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *string {
+				return &oldObj.IdempotencyKey
+			})
+		errs = append(errs, fn(fldPath.Child("idempotencyKey"), &obj.IdempotencyKey, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskForkStatus validates an instance of TaskForkStatus according
+// to declarative validation rules in the API schema.
+func Validate_TaskForkStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskForkStatus) (errs field.ErrorList) {
+
+	// field TaskForkStatus.Namespace has no validation
+	// field TaskForkStatus.SourceTaskName has no validation
+	// field TaskForkStatus.NewTaskName has no validation
+	// field TaskForkStatus.AfterSeq has no validation
+	// field TaskForkStatus.Replayed has no validation
+
+	{ // field TaskForkStatus.ForkContext
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ForkContext,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkStatus) *ForkContext {
+				return oldObj.ForkContext
+			})
+		errs = append(errs, fn(fldPath.Child("forkContext"), obj.ForkContext, oldVal, oldObj != nil)...)
 	}
 
 	return errs

@@ -20,6 +20,10 @@ type SessionStatusApplyConfiguration struct {
 	ActiveTask *string `json:"activeTask,omitempty"`
 	// activeTaskUID is the UID of that task.
 	ActiveTaskUID *types.UID `json:"activeTaskUID,omitempty"`
+	// waitingTasks are the tasks that wait for their turn, first come first; at most 100 are shown.
+	WaitingTasks []string `json:"waitingTasks,omitempty"`
+	// waitingCount is the number of tasks that wait for their turn.
+	WaitingCount *int32 `json:"waitingCount,omitempty"`
 	// messageCount is the number of messages.
 	MessageCount *int32 `json:"messageCount,omitempty"`
 	// inputTokens is the sum of reported input tokens; absent means that none were reported.
@@ -55,6 +59,24 @@ func (b *SessionStatusApplyConfiguration) WithActiveTask(value string) *SessionS
 // If called multiple times, the ActiveTaskUID field is set to the value of the last call.
 func (b *SessionStatusApplyConfiguration) WithActiveTaskUID(value types.UID) *SessionStatusApplyConfiguration {
 	b.ActiveTaskUID = &value
+	return b
+}
+
+// WithWaitingTasks adds the given value to the WaitingTasks field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the WaitingTasks field.
+func (b *SessionStatusApplyConfiguration) WithWaitingTasks(values ...string) *SessionStatusApplyConfiguration {
+	for i := range values {
+		b.WaitingTasks = append(b.WaitingTasks, values[i])
+	}
+	return b
+}
+
+// WithWaitingCount sets the WaitingCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WaitingCount field is set to the value of the last call.
+func (b *SessionStatusApplyConfiguration) WithWaitingCount(value int32) *SessionStatusApplyConfiguration {
+	b.WaitingCount = &value
 	return b
 }
 

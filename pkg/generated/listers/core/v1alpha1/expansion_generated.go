@@ -13,6 +13,14 @@ type AgentListerExpansion interface{}
 // AgentNamespaceLister.
 type AgentNamespaceListerExpansion interface{}
 
+// ApprovalListerExpansion allows custom methods to be added to
+// ApprovalLister.
+type ApprovalListerExpansion interface{}
+
+// ApprovalNamespaceListerExpansion allows custom methods to be added to
+// ApprovalNamespaceLister.
+type ApprovalNamespaceListerExpansion interface{}
+
 // ExecutionEventListerExpansion allows custom methods to be added to
 // ExecutionEventLister.
 type ExecutionEventListerExpansion interface{}

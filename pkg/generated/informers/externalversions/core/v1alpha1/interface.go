@@ -13,6 +13,8 @@ import (
 type Interface interface {
 	// Agents returns a AgentInformer.
 	Agents() TypedAgentInformer
+	// Approvals returns a ApprovalInformer.
+	Approvals() TypedApprovalInformer
 	// ExecutionEvents returns a ExecutionEventInformer.
 	ExecutionEvents() TypedExecutionEventInformer
 	// Providers returns a ProviderInformer.
@@ -41,6 +43,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // Agents returns a TypedAgentInformer.
 func (v *version) Agents() TypedAgentInformer {
 	return &agentInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Approvals returns a TypedApprovalInformer.
+func (v *version) Approvals() TypedApprovalInformer {
+	return &approvalInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // ExecutionEvents returns a TypedExecutionEventInformer.

@@ -16,6 +16,7 @@ import (
 type CoreV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AgentsGetter
+	ApprovalsGetter
 	ExecutionEventsGetter
 	ProvidersGetter
 	SessionsGetter
@@ -31,6 +32,10 @@ type CoreV1alpha1Client struct {
 
 func (c *CoreV1alpha1Client) Agents(namespace string) AgentInterface {
 	return newAgents(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
+	return newApprovals(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {

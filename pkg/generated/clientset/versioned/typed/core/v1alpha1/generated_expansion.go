@@ -7,6 +7,8 @@ package v1alpha1
 
 type AgentExpansion interface{}
 
+type ApprovalExpansion interface{}
+
 type ExecutionEventExpansion interface{}
 
 type ProviderExpansion interface{}

@@ -38,6 +38,9 @@ type SessionInterface interface {
 	Apply(ctx context.Context, session *applyconfigurationcorev1alpha1.SessionApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Session, err error)
 	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
 	ApplyStatus(ctx context.Context, session *applyconfigurationcorev1alpha1.SessionApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Session, err error)
+	GetTranscript(ctx context.Context, sessionName string, options v1.GetOptions) (*corev1alpha1.SessionTranscript, error)
+	AppendMessages(ctx context.Context, sessionName string, sessionTranscript *corev1alpha1.SessionTranscript, opts v1.CreateOptions) (*corev1alpha1.SessionTranscript, error)
+
 	SessionExpansion
 }
 
@@ -58,4 +61,33 @@ func newSessions(c *CoreV1alpha1Client, namespace string) *sessions {
 			func() *corev1alpha1.SessionList { return &corev1alpha1.SessionList{} },
 		),
 	}
+}
+
+// GetTranscript takes name of the session, and returns the corresponding corev1alpha1.SessionTranscript object, and an error if there is any.
+func (c *sessions) GetTranscript(ctx context.Context, sessionName string, options v1.GetOptions) (result *corev1alpha1.SessionTranscript, err error) {
+	result = &corev1alpha1.SessionTranscript{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("sessions").
+		Name(sessionName).
+		SubResource("transcript").
+		VersionedParams(&options, scheme.ParameterCodec).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// AppendMessages takes the representation of a sessionTranscript and creates it.  Returns the server's representation of the sessionTranscript, and an error, if there is any.
+func (c *sessions) AppendMessages(ctx context.Context, sessionName string, sessionTranscript *corev1alpha1.SessionTranscript, opts v1.CreateOptions) (result *corev1alpha1.SessionTranscript, err error) {
+	result = &corev1alpha1.SessionTranscript{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("sessions").
+		Name(sessionName).
+		SubResource("transcript").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(sessionTranscript).
+		Do(ctx).
+		Into(result)
+	return
 }

@@ -43,6 +43,8 @@ type TaskInterface interface {
 	GetResult(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskResult, error)
 	ListArtifacts(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskArtifactList, error)
 	Cancel(ctx context.Context, taskName string, taskCancellation *corev1alpha1.TaskCancellation, opts v1.CreateOptions) (*corev1alpha1.Task, error)
+	Fork(ctx context.Context, taskName string, taskFork *corev1alpha1.TaskFork, opts v1.CreateOptions) (*corev1alpha1.TaskFork, error)
+	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
 
 	TaskExpansion
 }
@@ -134,6 +136,35 @@ func (c *tasks) Cancel(ctx context.Context, taskName string, taskCancellation *c
 		SubResource("cancel").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskCancellation).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// Fork takes the representation of a taskFork and creates it.  Returns the server's representation of the taskFork, and an error, if there is any.
+func (c *tasks) Fork(ctx context.Context, taskName string, taskFork *corev1alpha1.TaskFork, opts v1.CreateOptions) (result *corev1alpha1.TaskFork, err error) {
+	result = &corev1alpha1.TaskFork{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("fork").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskFork).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// GetTrace takes name of the task, and returns the corresponding corev1alpha1.TaskTrace object, and an error if there is any.
+func (c *tasks) GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (result *corev1alpha1.TaskTrace, err error) {
+	result = &corev1alpha1.TaskTrace{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("trace").
+		VersionedParams(&options, scheme.ParameterCodec).
 		Do(ctx).
 		Into(result)
 	return

@@ -1,0 +1,61 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ExecutionEventPage is the answer of a get on tasks/events and sessions/events:
+// a part of one stream, by its own sequence (D1 §2.8).
+type ExecutionEventPage struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata; it is not used.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// namespace is the namespace of the stream.
+	// +required
+	StreamNamespace string `json:"namespace"`
+	// streamType is task or session.
+	// +required
+	StreamType StreamType `json:"streamType"`
+	// streamID is the name of the task or session.
+	// +required
+	StreamID string `json:"streamID"`
+	// afterSeq is the sequence that was asked for; all events are larger.
+	// +required
+	AfterSeq int64 `json:"afterSeq"`
+	// latestSeq is the newest sequence of the whole stream, 0 when it is empty.
+	// +required
+	LatestSeq int64 `json:"latestSeq"`
+	// nextSeq is what to ask for next, where it is larger than the last event's sequence: a type filter
+	// has looked that far.
+	// +optional
+	NextSeq int64 `json:"nextSeq,omitempty"`
+	// gap tells of events behind afterSeq that are no longer kept.
+	// +optional
+	// +k8s:optional
+	Gap *EventGap `json:"gap,omitempty"`
+	// events are the events in sequence order, without apiVersion, kind, metadata and dedupKey.
+	// +listType=atomic
+	Events []ExecutionEvent `json:"events"`
+}
+
+// EventGap is a range of a stream that is no longer kept.
+type EventGap struct {
+	// fromSeq is the first sequence that is gone.
+	// +required
+	FromSeq int64 `json:"fromSeq"`
+	// toSeq is the last sequence that is gone.
+	// +required
+	ToSeq int64 `json:"toSeq"`
+	// reason is why: retention.
+	// +required
+	Reason string `json:"reason"`
+}
+
+// GapRetention is the reason of a gap that a retention policy made.
+const GapRetention = "retention"
