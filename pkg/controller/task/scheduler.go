@@ -119,7 +119,7 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 }
 
 func runName(parent string, at time.Time) string {
-	return shorten(parent, "-"+strconv.FormatInt(at.Unix(), 10), validation.DNS1123SubdomainMaxLength)
+	return v1alpha1.ShortName(parent, "-"+strconv.FormatInt(at.Unix(), 10), validation.DNS1123SubdomainMaxLength)
 }
 
 // scheduledRun is a copy of the template, without its schedule and without what only the server may set.
@@ -133,7 +133,7 @@ func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   t.Namespace,
 			Name:        runName(t.Name, at),
-			Labels:      map[string]string{v1alpha1.LabelParentTask: labelValue(t.Name), v1alpha1.LabelScheduledRun: "true"},
+			Labels:      map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name), v1alpha1.LabelScheduledRun: "true"},
 			Annotations: map[string]string{v1alpha1.AnnotationParentTaskName: t.Name},
 		},
 		Spec: *spec,

@@ -582,7 +582,7 @@ func TestNames(t *testing.T) {
 	if a == b || len(a) > 253 || !strings.HasSuffix(a, "-12") {
 		t.Errorf("%s and %s", a, b)
 	}
-	if l := labelValue(long); len(l) > 63 || l == labelValue(other) {
+	if l := v1alpha1.LabelValue(long); len(l) > 63 || l == labelValue(other) {
 		t.Error(l)
 	}
 }

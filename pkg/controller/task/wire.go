@@ -220,7 +220,7 @@ func (w *wire) running(ctx context.Context) ([]types.NamespacedName, error) {
 func (w *wire) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
 	err := w.List(ctx, &tasks, client.InNamespace(t.Namespace), client.MatchingLabels{
-		v1alpha1.LabelParentTask: labelValue(t.Name), v1alpha1.LabelScheduledRun: "true",
+		v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name), v1alpha1.LabelScheduledRun: "true",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("scheduled runs: %w", err)

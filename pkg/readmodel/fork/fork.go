@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fork makes the history that a forked task is given: bounded and
+// sanitized, as data for the answer and as a block before the prompt
+// (D1 §2.9). It is pure.
+package fork
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+const (
+	// MaxEvents is how many events a history has at most.
+	MaxEvents = 200
+	// MaxBytes is the size of a history's events as JSON.
+	MaxBytes = 256 << 10
+	// maxSummary is the length of a summary, in characters, where space is short.
+	maxSummary = 1024
+)
+
+// Context is the history of a task up to afterSeq. Events are the newest ones
+// up to there, in sequence order; older says that there were more. What does
+// not fit leaves by worth: first payloads, then long summaries, then events,
+// each from the oldest on.
+func Context(namespace, task string, afterSeq int64, events []*v1alpha1.ExecutionEvent, older bool) *v1alpha1.ForkContext {
+	if len(events) > MaxEvents {
+		events, older = events[len(events)-MaxEvents:], true
+	}
+	c := &v1alpha1.ForkContext{
+		SourceNamespace: namespace, SourceTask: task, AfterSeq: afterSeq,
+		Events: make([]v1alpha1.ForkContextEvent, len(events)), Truncated: older,
+	}
+	for i, e := range events {
+		c.Events[i] = v1alpha1.ForkContextEvent{
+			Seq: e.Seq, Type: e.Type, Severity: e.Severity, Summary: e.Summary,
+			ToolName: e.ToolName, ToolCallID: e.ToolCallID, Content: e.Content, ContentText: e.ContentText,
+		}
+		c.Truncated = c.Truncated || e.Truncation != nil
+	}
+	fit(c)
+	return c
+}
+
+// fit makes the events fit into MaxBytes.
+func fit(c *v1alpha1.ForkContext) {
+	sizes := make([]int, len(c.Events))
+	total := 0
+	for i := range c.Events {
+		sizes[i] = size(&c.Events[i])
+		total += sizes[i]
+	}
+	for _, drop := range []func(*v1alpha1.ForkContextEvent){
+		func(e *v1alpha1.ForkContextEvent) { e.Content, e.ContentText = nil, "" },
+		func(e *v1alpha1.ForkContextEvent) { e.Summary = cut(e.Summary) },
+	} {
+		for i := range c.Events {
+			if total <= MaxBytes {
+				return
+			}
+			drop(&c.Events[i])
+			n := size(&c.Events[i])
+			c.Truncated = c.Truncated || n != sizes[i]
+			total, sizes[i] = total+n-sizes[i], n
+		}
+	}
+	first := 0
+	for ; total > MaxBytes && first < len(c.Events); first++ {
+		total -= sizes[first]
+		c.Truncated = true
+	}
+	c.Events = c.Events[first:]
+}
+
+func size(e *v1alpha1.ForkContextEvent) int { return len(line(e)) + 1 }
+
+// line is an event as one line of JSON. It has no "<", so it cannot end a block.
+func line(e *v1alpha1.ForkContextEvent) []byte {
+	b, err := json.Marshal(e)
+	if err != nil { // content that is no JSON; the store has none
+		b, _ = json.Marshal(v1alpha1.ForkContextEvent{Seq: e.Seq, Type: e.Type, Summary: e.Summary})
+	}
+	return b
+}
+
+func cut(s string) string {
+	if utf8.RuneCountInString(s) <= maxSummary {
+		return s
+	}
+	return string([]rune(s)[:maxSummary-1]) + "…"
+}
+
+// A block begins with open, which has attributes, and ends with end.
+const (
+	open = "<fork-context "
+	end  = "</fork-context>\n\n"
+)
+
+// Prompt puts the history before the prompt. A history that the prompt of the
+// source begins with, because the source is a fork itself, stays before it as
+// far as both fit into MaxBytes; the oldest leaves first.
+func Prompt(c *v1alpha1.ForkContext, prompt string) string {
+	inherited, prompt := split(prompt)
+	blocks := append(inherited, block(c))
+	total := 0
+	keep := len(blocks)
+	for keep > 0 && (total == 0 || total+len(blocks[keep-1]) <= MaxBytes) {
+		keep--
+		total += len(blocks[keep])
+	}
+	return strings.Join(blocks[keep:], "") + prompt
+}
+
+func block(c *v1alpha1.ForkContext) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%stask=%q after=%q truncated=%q>\n", open,
+		c.SourceNamespace+"/"+c.SourceTask, strconv.FormatInt(c.AfterSeq, 10), strconv.FormatBool(c.Truncated))
+	b.WriteString("You continue the work of another task. These are its events up to the point where you take over, one JSON object a line, oldest first.\n")
+	for i := range c.Events {
+		b.Write(line(&c.Events[i]))
+		b.WriteByte('\n')
+	}
+	b.WriteString(end)
+	return b.String()
+}
+
+// split takes the blocks off the front of a prompt.
+func split(prompt string) (blocks []string, rest string) {
+	for strings.HasPrefix(prompt, open) {
+		before, after, ok := strings.Cut(prompt, end)
+		if !ok {
+			break
+		}
+		blocks, prompt = append(blocks, before+end), after
+	}
+	return blocks, prompt
+}
