@@ -117,7 +117,7 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	ours := core.All(core.Options{Log: st.events, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock})
+	ours := core.All(core.Options{Log: st.events, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
 		Resources:   a.host.Resources(ours...),

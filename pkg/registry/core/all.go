@@ -6,6 +6,7 @@ package core
 
 import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/registry/core/agent"
@@ -32,6 +33,8 @@ type Options struct {
 	Authorizer authorizer.Authorizer
 	// Clock is the server's clock.
 	Clock clock.Clock
+	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
+	Loopback *rest.Config
 	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
 	ExecutionWorkspaces bool
 }
@@ -40,7 +43,7 @@ type Options struct {
 // result is for one server.
 func All(o Options) []resource.Resource {
 	tasks := task.New(task.Options{
-		Log: o.Log, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, ExecutionWorkspaces: o.ExecutionWorkspaces,
+		Log: o.Log, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, Loopback: o.Loopback, ExecutionWorkspaces: o.ExecutionWorkspaces,
 	})
 	return []resource.Resource{
 		tasks,

@@ -43,8 +43,12 @@ const (
 	AnnotationForkSourceTask       = LabelPrefix + "fork-source-task"
 	AnnotationForkSourceSeq        = LabelPrefix + "fork-source-seq"
 	AnnotationForkContextTruncated = LabelPrefix + "fork-context-truncated"
-	// AnnotationForkRequestDigest identifies the idempotency key and the checkpoint that made a fork.
-	AnnotationForkRequestDigest = LabelPrefix + "fork-request-digest"
+	// AnnotationForkSourceUID is the UID of the source, which tells it from a later task of its name.
+	AnnotationForkSourceUID = LabelPrefix + "fork-source-uid"
+	// AnnotationForkKeyDigest is the SHA-256 of the idempotency key that made a fork.
+	AnnotationForkKeyDigest = LabelPrefix + "fork-key-digest"
+	// AnnotationForkCheckpointDigest is the SHA-256 of the checkpoint that a fork starts from.
+	AnnotationForkCheckpointDigest = LabelPrefix + "fork-checkpoint-digest"
 
 	// Annotations of the last decided approval of a task.
 	AnnotationApprovalDecidedAt      = LabelPrefix + "approval-decided-at"

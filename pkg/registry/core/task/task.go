@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
+	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -38,6 +39,8 @@ type Options struct {
 	Authorizer authorizer.Authorizer
 	// Clock times conditions, artifacts and the following of logs.
 	Clock clock.Clock
+	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
+	Loopback *restclient.Config
 	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
 	ExecutionWorkspaces bool
 }
@@ -50,6 +53,7 @@ type Resource struct {
 	blobs      *blob.Store
 	authorizer authorizer.Authorizer
 	clock      clock.Clock
+	loopback   *restclient.Config
 	scheme     *runtime.Scheme
 
 	mu    sync.Mutex // guards tasks
@@ -71,7 +75,7 @@ type rules struct {
 
 // New makes the resource tasks.
 func New(o Options) *Resource {
-	r := &Resource{log: o.Log, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock}
+	r := &Resource{log: o.Log, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -93,6 +97,7 @@ func New(o Options) *Resource {
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
 			{Name: "events", Methods: []string{http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork},
 			{Name: "result", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
 			{Name: "log", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs},
 			{Name: "artifacts", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }},
