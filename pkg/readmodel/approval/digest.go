@@ -1,0 +1,217 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// ErrNotCanonical is returned for what has no canonical form: it is not one JSON
+// value, an object has a key twice, or a text is not Unicode.
+var ErrNotCanonical = errors.New("approval: no canonical JSON")
+
+// Digest is the lower-case hex SHA-256 of raw as canonical JSON: no spaces, keys
+// sorted by their UTF-16 units, texts escaped as little as JSON allows, numbers
+// in their shortest form. It is the form of RFC 8785, but that numbers keep all
+// their digits, so that no two different numbers have one digest.
+func Digest(raw []byte) (string, error) {
+	c, err := canonical(raw)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(c)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func canonical(raw []byte) ([]byte, error) {
+	switch {
+	case !json.Valid(raw): // which also bounds the depth
+		return nil, fmt.Errorf("%w: not one JSON value", ErrNotCanonical)
+	case !utf8.Valid(raw) || loneSurrogate(raw):
+		return nil, fmt.Errorf("%w: a text is not Unicode", ErrNotCanonical)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	out, err := appendValue(nil, d)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: not one JSON value", ErrNotCanonical)
+	}
+	return out, nil
+}
+
+// appendValue appends the canonical form of the decoder's next value.
+func appendValue(out []byte, d *json.Decoder) ([]byte, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotCanonical, err)
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		if v == '{' {
+			return appendObject(out, d)
+		}
+		return appendArray(out, d)
+	case string:
+		return appendText(out, v), nil
+	case json.Number:
+		return appendNumber(out, v.String())
+	case bool:
+		return strconv.AppendBool(out, v), nil
+	}
+	return append(out, "null"...), nil
+}
+
+func appendArray(out []byte, d *json.Decoder) ([]byte, error) {
+	out = append(out, '[')
+	for first := true; d.More(); first = false {
+		if !first {
+			out = append(out, ',')
+		}
+		var err error
+		if out, err = appendValue(out, d); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token() // the closing bracket
+	return append(out, ']'), err
+}
+
+func appendObject(out []byte, d *json.Decoder) ([]byte, error) {
+	members := map[string][]byte{}
+	keys := []string{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotCanonical, err)
+		}
+		key, ok := t.(string)
+		if _, twice := members[key]; !ok || twice {
+			return nil, fmt.Errorf("%w: an object has a key twice", ErrNotCanonical)
+		}
+		if members[key], err = appendValue(nil, d); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	if _, err := d.Token(); err != nil { // the closing brace
+		return nil, fmt.Errorf("%w: %w", ErrNotCanonical, err)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b))) })
+	out = append(out, '{')
+	for i, k := range keys {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendText(out, k), ':')
+		out = append(out, members[k]...)
+	}
+	return append(out, '}'), nil
+}
+
+func appendText(out []byte, s string) []byte {
+	out = append(out, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c >= ' ':
+			out = append(out, c)
+		case c == '\b':
+			out = append(out, `\b`...)
+		case c == '\t':
+			out = append(out, `\t`...)
+		case c == '\n':
+			out = append(out, `\n`...)
+		case c == '\f':
+			out = append(out, `\f`...)
+		case c == '\r':
+			out = append(out, `\r`...)
+		default:
+			out = append(out, fmt.Sprintf(`\u%04x`, c)...)
+		}
+	}
+	return append(out, '"')
+}
+
+// appendNumber appends the shortest form of a JSON number, exactly: 1, 1.0 and
+// 10e-1 are one number, and so are 0 and -0. Very large and very small ones get
+// an exponent, from where ECMAScript gives them one.
+func appendNumber(out []byte, s string) ([]byte, error) {
+	s, negative := strings.CutPrefix(s, "-")
+	exponent := 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		var err error
+		if exponent, err = strconv.Atoi(s[i+1:]); err != nil || exponent > 1<<30 || exponent < -1<<30 {
+			return nil, fmt.Errorf("%w: the exponent of a number is too large", ErrNotCanonical)
+		}
+		s = s[:i]
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	exponent -= len(fraction)
+	short := strings.TrimRight(digits, "0")
+	exponent += len(digits) - len(short)
+	if short == "" {
+		return append(out, '0'), nil
+	}
+	if negative {
+		out = append(out, '-')
+	}
+	point := len(short) + exponent // where the decimal point stands in short
+	switch {
+	case exponent >= 0 && point <= 21:
+		return append(append(out, short...), strings.Repeat("0", exponent)...), nil
+	case point > 0 && point <= 21:
+		return append(append(append(out, short[:point]...), '.'), short[point:]...), nil
+	case point > -6 && point <= 0:
+		return append(append(append(out, "0."...), strings.Repeat("0", -point)...), short...), nil
+	}
+	out = append(out, short[0])
+	if len(short) > 1 {
+		out = append(append(out, '.'), short[1:]...)
+	}
+	return append(out, fmt.Sprintf("e%+d", point-1)...), nil
+}
+
+// loneSurrogate reports whether valid JSON escapes half of a pair of UTF-16. Go
+// reads every such half as the same character.
+func loneSurrogate(raw []byte) bool {
+	unit := func(i int) rune {
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return 0
+		}
+		n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
+		if err != nil {
+			return 0
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if r := unit(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError {
+				return true
+			}
+			i += 6
+		}
+		i++ // the escaped byte, so that it does not escape in turn
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// State is the approvals that the events applied so far make. The zero value is
+// empty. Events of a stream must be applied in sequence order. What it returns is
+// shared: read only.
+type State struct {
+	approvals map[key]*entry
+	last      int // place of the newest request
+}
+
+type key struct{ namespace, id string }
+
+type entry struct {
+	*v1alpha1.Approval
+	place int
+}
+
+// Fold returns the approvals that events make, in the order in which they were
+// asked for. Events of one stream must be in sequence order.
+func Fold(events []*v1alpha1.ExecutionEvent) []v1alpha1.Approval {
+	var s State
+	for _, e := range events {
+		s.Apply(e)
+	}
+	return s.All()
+}
+
+// All returns the approvals in the order in which they were asked for.
+func (s *State) All() []v1alpha1.Approval {
+	entries := make([]*entry, 0, len(s.approvals))
+	for _, e := range s.approvals {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.place, b.place) })
+	list := make([]v1alpha1.Approval, len(entries))
+	for i, e := range entries {
+		list[i] = *e.Approval
+	}
+	return list
+}
+
+// Get returns one approval, or nil.
+func (s *State) Get(namespace, id string) *v1alpha1.Approval {
+	if e := s.approvals[key{namespace, id}]; e != nil {
+		return e.Approval
+	}
+	return nil
+}
+
+// Apply applies one event and returns its approval before and after; both are
+// nil when the event tells of none. An event changes nothing when it is not of an
+// approval, names the UID of another task, repeats a request, or decides what was
+// not asked for or is decided. The outcome of an approved action only goes on
+// from not_started to running and from either to an end.
+func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
+	p, ok := parse(e)
+	if !ok {
+		return nil, nil
+	}
+	k := key{e.Namespace, p.ApprovalID}
+	at := s.approvals[k]
+	if at == nil {
+		if e.Type != v1alpha1.EventApprovalRequested {
+			return nil, nil
+		}
+		if s.approvals == nil {
+			s.approvals = map[key]*entry{}
+		}
+		s.last++
+		s.approvals[k] = &entry{requested(e, &p), s.last}
+		return nil, s.approvals[k].Approval
+	}
+	before = at.Approval
+	state := StateOf(e.Type)
+	switch {
+	case state != "" && before.Status.State == v1alpha1.ApprovalPending:
+		at.Approval = decided(before, e, &p, state)
+	case e.Type == v1alpha1.EventApprovalExecutionUpdated && before.Status.State == v1alpha1.ApprovalApproved && rank(p.Outcome) > rank(before.Status.ExecutionOutcome):
+		a := before.DeepCopy()
+		a.ResourceVersion = e.ResourceVersion
+		a.Status.ExecutionOutcome, a.Status.ExecutionReason = p.Outcome, p.Reason
+		at.Approval = a
+	}
+	return before, at.Approval
+}
+
+// Remove takes back an event that left the log. The approval leaves with the
+// event that asked for it, which is the first of its events.
+func (s *State) Remove(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
+	p, ok := parse(e)
+	if !ok {
+		return nil, nil
+	}
+	k := key{e.Namespace, p.ApprovalID}
+	at := s.approvals[k]
+	if at == nil {
+		return nil, nil
+	}
+	before = at.Approval
+	if e.Type != v1alpha1.EventApprovalRequested || e.Seq != before.Status.RequestedSeq {
+		return before, before
+	}
+	delete(s.approvals, k)
+	return before, nil
+}
+
+// IDOf returns the id of the approval that e tells of, empty if it tells of none.
+func IDOf(e *v1alpha1.ExecutionEvent) string {
+	p, _ := parse(e)
+	return p.ApprovalID
+}
+
+// parse reads what an event tells of an approval.
+func parse(e *v1alpha1.ExecutionEvent) (payload, bool) {
+	var p payload
+	if e.Type != v1alpha1.EventApprovalRequested && e.Type != v1alpha1.EventApprovalExecutionUpdated && StateOf(e.Type) == "" ||
+		e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil {
+		return payload{}, false
+	}
+	p.ApprovalID = cmp.Or(p.ApprovalID, p.ID)
+	owner := streamOwner(e)
+	if p.ApprovalID == "" || p.TaskUID != "" && owner != "" && p.TaskUID != owner {
+		return payload{}, false
+	}
+	p.TaskUID = cmp.Or(p.TaskUID, owner)
+	return p, true
+}
+
+// streamOwner is the UID of the task whose stream has the event.
+func streamOwner(e *v1alpha1.ExecutionEvent) types.UID {
+	for i := range e.OwnerReferences {
+		if e.OwnerReferences[i].Kind == "Task" {
+			return e.OwnerReferences[i].UID
+		}
+	}
+	return ""
+}
+
+func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
+	a := &v1alpha1.Approval{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: p.ApprovalID, UID: uid(e.Namespace, p.ApprovalID),
+			ResourceVersion: e.ResourceVersion, CreationTimestamp: e.CreationTimestamp,
+			Labels:          taskLabel(e.TaskName),
+			OwnerReferences: slices.Clone(e.OwnerReferences),
+		},
+		Spec: v1alpha1.ApprovalSpec{
+			TaskName: e.TaskName, TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
+			Action: p.Action, RiskSummary: p.RiskSummary,
+			TargetTool: p.TargetTool, ToolCallID: cmp.Or(p.ToolCallID, e.ToolCallID),
+			TargetArgsDigest: p.TargetArgsDigest, TargetSpecDigest: p.TargetSpecDigest, TargetArgsPreview: p.TargetArgsPreview,
+			Timeout: p.Timeout, Binding: p.Binding,
+		},
+		Status: v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: e.Seq},
+	}
+	if p.Severity != "" {
+		a.Spec.Severity = severity(p.Severity)
+	}
+	if at, err := time.Parse(time.RFC3339, p.ExpiresAt); err == nil {
+		a.Spec.ExpiresAt = &metav1.MicroTime{Time: at.UTC()}
+	}
+	return a
+}
+
+func decided(a *v1alpha1.Approval, e *v1alpha1.ExecutionEvent, p *payload, state v1alpha1.ApprovalState) *v1alpha1.Approval {
+	a = a.DeepCopy()
+	a.ResourceVersion = e.ResourceVersion
+	a.Status.State, a.Status.DecisionSeq = state, e.Seq
+	a.Status.DecisionReason, a.Status.DecisionActor = p.Reason, p.Actor
+	if !e.CreatedAt.IsZero() {
+		a.Status.DecisionTime = e.CreatedAt.DeepCopy()
+	}
+	if state == v1alpha1.ApprovalApproved {
+		a.Status.ExecutionOutcome = v1alpha1.ApprovalNotStarted
+	}
+	return a
+}
+
+// rank orders outcomes by time; what has the highest is final.
+func rank(o v1alpha1.ApprovalOutcome) int {
+	switch o {
+	case v1alpha1.ApprovalNotStarted:
+		return 1
+	case v1alpha1.ApprovalRunning:
+		return 2
+	case v1alpha1.ApprovalSucceeded, v1alpha1.ApprovalFailed, v1alpha1.ApprovalUnknown:
+		return 3
+	}
+	return 0
+}
+
+// maxLabelValue is what Kubernetes allows.
+const maxLabelValue = 63
+
+// taskLabel lets approvals be selected by their task, as far as the name fits.
+func taskLabel(task string) map[string]string {
+	if task == "" || len(task) > maxLabelValue {
+		return nil
+	}
+	return map[string]string{v1alpha1.LabelTask: task}
+}
+
+// uid derives the UID of an approval from its id, so that it is the same on
+// every read. It has the form of a UUID of version 8, whose bits are free.
+func uid(namespace, id string) types.UID {
+	sum := sha256.Sum256([]byte("approval\x00" + namespace + "\x00" + id))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}

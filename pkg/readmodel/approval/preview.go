@@ -1,0 +1,105 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/redact"
+)
+
+// MaxPreviewBytes bounds the preview of arguments (D1 §2.10).
+const MaxPreviewBytes = 8 << 10
+
+// Preview is raw as people may see it before they decide: without secrets, and
+// at most MaxPreviewBytes of valid JSON. Where it is too long its texts are cut
+// first, so that every argument stays visible; where that is not enough it
+// becomes an object with the members truncated, preview and originalBytes.
+func Preview(raw []byte) []byte {
+	raw = bytes.ToValidUTF8(raw, []byte(string(utf8.RuneError)))
+	clean, _, err := redact.JSON(raw)
+	if err != nil {
+		clean = quote(string(raw))
+		if clean, _, err = redact.JSON(clean); err != nil {
+			return []byte(`"` + redact.Marker + `"`)
+		}
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, clean); err == nil {
+		clean = b.Bytes()
+	}
+	if len(clean) <= MaxPreviewBytes {
+		return clean
+	}
+	for _, limit := range []int{1024, 256, 64} {
+		if short, ok := shortened(clean, limit); ok {
+			return short
+		}
+	}
+	return beginning(clean, len(raw))
+}
+
+// shortened cuts every text to limit characters, if the whole then fits.
+func shortened(raw []byte, limit int) ([]byte, bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return nil, false
+	}
+	short := encode(shorten(v, limit))
+	short, _, err := redact.JSON(short) // a cut can make what looks like a secret
+	return short, err == nil && len(short) <= MaxPreviewBytes
+}
+
+func shorten(v any, limit int) any {
+	switch t := v.(type) {
+	case string:
+		if n := utf8.RuneCountInString(t); n > limit {
+			return fmt.Sprintf("%s… (%d more characters)", cut(t, limit), n-limit)
+		}
+	case []any:
+		for i := range t {
+			t[i] = shorten(t[i], limit)
+		}
+	case map[string]any:
+		for k := range t {
+			t[k] = shorten(t[k], limit)
+		}
+	}
+	return v
+}
+
+// beginning shows only how raw begins.
+func beginning(raw []byte, size int) []byte {
+	for limit := 6 << 10; ; limit /= 2 {
+		text, _ := redact.Text(strings.ToValidUTF8(string(raw[:min(limit, len(raw))]), ""))
+		out := encode(struct {
+			Truncated     bool   `json:"truncated"`
+			Preview       string `json:"preview"`
+			OriginalBytes int    `json:"originalBytes"`
+		}{true, text, size})
+		// The marker and escapes can make it longer than it was.
+		if out, _, err := redact.JSON(out); err == nil && len(out) <= MaxPreviewBytes {
+			return out
+		}
+	}
+}
+
+// encode is JSON without escapes for HTML.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil { // what was decoded, or scalars, always encode
+		return []byte("null")
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+func quote(s string) []byte { return encode(s) }
