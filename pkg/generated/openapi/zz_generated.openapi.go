@@ -5900,7 +5900,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskTrace is the answer of a get on tasks/trace: what a task did, derived from its events, in order of their sequence.",
+				Description: "TaskTrace is the answer of a get on tasks/trace: what a task did, derived from its events up to latestSeq (D1 §4.2). Rows are in order of startSeq or seq; warnings are in the order in which they became known, and a span that outlasts a thousand younger ones of its group stands where it ended.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -6084,7 +6084,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "warnings are events of severity warning and starts without an end.",
+							Description: "warnings are other events of severity warning, ends without a start, and starts without an end: those that no end can come for, because the task is over or a later attempt has begun.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7122,7 +7122,7 @@ func schema_pkg_apis_core_v1alpha1_TraceChildTask(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "id correlates the pair.",
+							Description: "id correlates the pair; a pair without one has an id made of its startSeq.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7166,7 +7166,7 @@ func schema_pkg_apis_core_v1alpha1_TraceChildTask(ref common.ReferenceCallback) 
 					},
 					"durationMs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "durationMs is the time between, in milliseconds.",
+							Description: "durationMs is how long it took, in milliseconds: as the worker measured it, or else the time between the events.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -7227,12 +7227,12 @@ func schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TraceModelRequest is a request to a model. What the provider did not report is absent, not zero.",
+				Description: "TraceModelRequest is a request to a model; each try of a request that was repeated is one of its own. What the provider did not report is absent, not zero.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "id correlates the pair.",
+							Description: "id correlates the pair; a pair without one has an id made of its startSeq.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7276,7 +7276,7 @@ func schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref common.ReferenceCallbac
 					},
 					"durationMs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "durationMs is the time between, in milliseconds.",
+							Description: "durationMs is how long it took, in milliseconds: as the worker measured it, or else the time between the events.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -7293,6 +7293,20 @@ func schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref common.ReferenceCallbac
 							Description: "error is what went wrong.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"iteration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "iteration is the turn of the model and tool loop, from 1.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the number of the try within the turn, from 1.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 					"provider": {
@@ -7420,6 +7434,12 @@ func schema_pkg_apis_core_v1alpha1_TraceSegment(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when the task began to wait for it.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
 					"startSeq": {
 						SchemaProps: spec.SchemaProps{
 							Description: "startSeq is the event that began it.",
@@ -7429,14 +7449,14 @@ func schema_pkg_apis_core_v1alpha1_TraceSegment(ref common.ReferenceCallback) co
 					},
 					"endSeq": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endSeq is the event that ended it.",
+							Description: "endSeq is the event that ended it; absent while it runs and when its end never came.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"durationMs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "durationMs is how long the task waited for it, in milliseconds.",
+							Description: "durationMs is how long the task waited for it, in milliseconds; while it runs, up to the latest event.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -7446,6 +7466,8 @@ func schema_pkg_apis_core_v1alpha1_TraceSegment(ref common.ReferenceCallback) co
 				Required: []string{"kind", "durationMs"},
 			},
 		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -7453,12 +7475,12 @@ func schema_pkg_apis_core_v1alpha1_TraceSpan(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TraceSpan is a pair of events: a start and its end.",
+				Description: "TraceSpan is a pair of events: a start and its end. A start whose end never came stays running, also when the task is over; error says so then.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "id correlates the pair.",
+							Description: "id correlates the pair; a pair without one has an id made of its startSeq.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7502,7 +7524,7 @@ func schema_pkg_apis_core_v1alpha1_TraceSpan(ref common.ReferenceCallback) commo
 					},
 					"durationMs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "durationMs is the time between, in milliseconds.",
+							Description: "durationMs is how long it took, in milliseconds: as the worker measured it, or else the time between the events.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -7590,6 +7612,18 @@ func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) commo
 							Format:      "",
 						},
 					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when the first attempt started.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"completionTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completionTime is when the task reached a terminal phase.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"resultAvailable": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resultAvailable is set when tasks/result has a result.",
@@ -7602,6 +7636,8 @@ func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) commo
 				Required: []string{"namespace", "name", "resultAvailable"},
 			},
 		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -7614,7 +7650,7 @@ func schema_pkg_apis_core_v1alpha1_TraceToolCall(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "id correlates the pair.",
+							Description: "id correlates the pair; a pair without one has an id made of its startSeq.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7658,7 +7694,7 @@ func schema_pkg_apis_core_v1alpha1_TraceToolCall(ref common.ReferenceCallback) c
 					},
 					"durationMs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "durationMs is the time between, in milliseconds.",
+							Description: "durationMs is how long it took, in milliseconds: as the worker measured it, or else the time between the events.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -7682,6 +7718,27 @@ func schema_pkg_apis_core_v1alpha1_TraceToolCall(ref common.ReferenceCallback) c
 							Description: "name is the tool's name.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"iteration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "iteration is the turn of the model and tool loop, from 1.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"argumentBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "argumentBytes is the size of the arguments.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"resultLength": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resultLength is the size of the result, in bytes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 					"approvalID": {

@@ -19,10 +19,34 @@ const (
 	SpanFailed    SpanStatus = "failed"
 )
 
+// Kinds of the segments of a critical path.
+const (
+	TraceKindModel     = "model"
+	TraceKindTool      = "tool"
+	TraceKindChild     = "child"
+	TraceKindApproval  = "approval"
+	TraceKindWorkspace = "workspace"
+	TraceKindIdle      = "idle"
+)
+
+// Kinds of child tasks.
+const (
+	TraceChild = "child"
+	TraceFork  = "fork"
+)
+
+// Statuses of an artifact.
+const (
+	TraceArtifactUploaded = "uploaded"
+	TraceArtifactFailed   = "failed"
+)
+
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // TaskTrace is the answer of a get on tasks/trace: what a task did, derived
-// from its events, in order of their sequence.
+// from its events up to latestSeq (D1 §4.2). Rows are in order of startSeq or
+// seq; warnings are in the order in which they became known, and a span that
+// outlasts a thousand younger ones of its group stands where it ended.
 type TaskTrace struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard list metadata. continue asks for the rest of the timeline.
@@ -59,10 +83,12 @@ type TaskTrace struct {
 	// artifacts are the uploads of files.
 	// +listType=atomic
 	Artifacts []TraceArtifact `json:"artifacts"`
-	// errors are events of severity error and events whose type says that something failed, was cancelled, declined or expired.
+	// errors are events of severity error and events whose type says that something failed, was cancelled,
+	// declined or expired.
 	// +listType=atomic
 	Errors []TraceProblem `json:"errors"`
-	// warnings are events of severity warning and starts without an end.
+	// warnings are other events of severity warning, ends without a start, and starts without an end: those
+	// that no end can come for, because the task is over or a later attempt has begun.
 	// +listType=atomic
 	Warnings []TraceProblem `json:"warnings"`
 	// criticalPath are the spans that the task waited for one after the other, with the time between them.
@@ -104,14 +130,23 @@ type TraceTask struct {
 	// sessionName is the session of the task.
 	// +optional
 	SessionName string `json:"sessionName,omitempty"`
+	// startTime is when the first attempt started.
+	// +optional
+	// +k8s:optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// completionTime is when the task reached a terminal phase.
+	// +optional
+	// +k8s:optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// resultAvailable is set when tasks/result has a result.
 	// +required
 	ResultAvailable bool `json:"resultAvailable"`
 }
 
-// TraceSpan is a pair of events: a start and its end.
+// TraceSpan is a pair of events: a start and its end. A start whose end never
+// came stays running, also when the task is over; error says so then.
 type TraceSpan struct {
-	// id correlates the pair.
+	// id correlates the pair; a pair without one has an id made of its startSeq.
 	// +required
 	ID string `json:"id"`
 	// status is running, completed or failed.
@@ -130,7 +165,8 @@ type TraceSpan struct {
 	// +optional
 	// +k8s:optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
-	// durationMs is the time between, in milliseconds.
+	// durationMs is how long it took, in milliseconds: as the worker measured it, or else the time between
+	// the events.
 	// +optional
 	// +k8s:optional
 	DurationMs *int64 `json:"durationMs,omitempty"`
@@ -142,10 +178,17 @@ type TraceSpan struct {
 	Error string `json:"error,omitempty"`
 }
 
-// TraceModelRequest is a request to a model. What the provider did not report
-// is absent, not zero.
+// TraceModelRequest is a request to a model; each try of a request that was
+// repeated is one of its own. What the provider did not report is absent, not
+// zero.
 type TraceModelRequest struct {
 	TraceSpan `json:",inline"`
+	// iteration is the turn of the model and tool loop, from 1.
+	// +optional
+	Iteration int64 `json:"iteration,omitempty"`
+	// attempt is the number of the try within the turn, from 1.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
 	// provider is the model provider.
 	// +optional
 	Provider string `json:"provider,omitempty"`
@@ -175,6 +218,17 @@ type TraceToolCall struct {
 	// name is the tool's name.
 	// +optional
 	Name string `json:"name,omitempty"`
+	// iteration is the turn of the model and tool loop, from 1.
+	// +optional
+	Iteration int64 `json:"iteration,omitempty"`
+	// argumentBytes is the size of the arguments.
+	// +optional
+	// +k8s:optional
+	ArgumentBytes *int64 `json:"argumentBytes,omitempty"`
+	// resultLength is the size of the result, in bytes.
+	// +optional
+	// +k8s:optional
+	ResultLength *int64 `json:"resultLength,omitempty"`
 	// approvalID is the approval that the call waited for.
 	// +optional
 	ApprovalID string `json:"approvalID,omitempty"`
@@ -259,13 +313,16 @@ type TraceSegment struct {
 	// name is the model, tool or child.
 	// +optional
 	Name string `json:"name,omitempty"`
+	// startedAt is when the task began to wait for it.
+	// +optional
+	StartedAt metav1.MicroTime `json:"startedAt,omitempty"`
 	// startSeq is the event that began it.
 	// +optional
 	StartSeq int64 `json:"startSeq,omitempty"`
-	// endSeq is the event that ended it.
+	// endSeq is the event that ended it; absent while it runs and when its end never came.
 	// +optional
 	EndSeq int64 `json:"endSeq,omitempty"`
-	// durationMs is how long the task waited for it, in milliseconds.
+	// durationMs is how long the task waited for it, in milliseconds; while it runs, up to the latest event.
 	// +required
 	DurationMs int64 `json:"durationMs"`
 }
