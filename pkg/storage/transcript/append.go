@@ -1,0 +1,170 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package transcript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// Append adds messages to the end of a session's transcript, all or none, and
+// returns them as they are stored: without secrets, with id, order and time. One
+// whose id is there already is not stored again; its first order and time are
+// returned, or ErrTaken if it says something else. Order and time that the
+// caller set are not looked at.
+//
+// When the transcript is then longer than limit bytes, its oldest messages
+// leave. The first message of the user stays, and so does the newest of all. A
+// limit of 0 or less is none.
+//
+// It returns when all is durable.
+func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
+	if bad(string(uid)) {
+		return nil, fmt.Errorf("append: %w", ErrName)
+	}
+	a := &addition{store: s, uid: uid, limit: limit, ids: map[string]entry{}}
+	if err := a.prepare(messages); err != nil {
+		return nil, err
+	}
+	l := s.lock(uid)
+	l.Lock()
+	defer l.Unlock()
+	if err := a.place(); err != nil {
+		return nil, err
+	}
+	if len(a.fresh) > 0 {
+		if err := s.write(ctx, a.fill); err != nil {
+			return nil, fmt.Errorf("append: %w", err)
+		}
+	}
+	return a.messages, nil
+}
+
+// addition is one Append.
+type addition struct {
+	store    *Store
+	uid      types.UID
+	limit    int64
+	messages []v1alpha1.SessionMessage
+	digests  [][digestLen]byte
+	chosen   []bool // the id is the caller's
+
+	before head
+	ids    map[string]entry // of this addition
+	fresh  []int            // messages that are not there yet, by their place
+}
+
+// prepare does what needs no lock.
+func (a *addition) prepare(messages []v1alpha1.SessionMessage) error {
+	a.messages = make([]v1alpha1.SessionMessage, len(messages))
+	a.digests, a.chosen = make([][digestLen]byte, len(messages)), make([]bool, len(messages))
+	for i := range messages {
+		m := &a.messages[i]
+		messages[i].DeepCopyInto(m)
+		if a.chosen[i] = m.ID != ""; !a.chosen[i] {
+			m.ID = a.store.newID()
+		} else if err := checkID(m.ID); err != nil {
+			return err
+		}
+		sanitize(m)
+		var err error
+		if a.digests[i], err = digest(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place gives each message its order and time.
+func (a *addition) place() (err error) {
+	if a.before, err = a.store.head(a.uid); err != nil {
+		return err
+	}
+	next, now := a.before.last+1, a.store.clock.Now().Unix()
+	for i := range a.messages {
+		m := &a.messages[i]
+		e, known := a.ids[m.ID]
+		if !known && a.chosen[i] && a.before.last > 0 {
+			if e, known, err = a.store.entry(a.uid, m.ID); err != nil {
+				return err
+			}
+		}
+		switch {
+		case known && e.digest != a.digests[i]:
+			return fmt.Errorf("append %q: %w", m.ID, ErrTaken)
+		case !known:
+			e = entry{order: next, ts: now, digest: a.digests[i]}
+			a.ids[m.ID] = e
+			a.fresh = append(a.fresh, i)
+			next++
+		}
+		m.Order, m.Timestamp = e.order, seconds(e.ts)
+	}
+	return nil
+}
+
+// fill writes what is new.
+func (a *addition) fill(b *engine.Batch) error {
+	h := a.before
+	sizes := make([]int64, 0, len(a.fresh))
+	for _, i := range a.fresh {
+		m := &a.messages[i]
+		value, err := encode(m)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(b.Set(messageKey(a.uid, m.Order), value), b.Set(idKey(a.uid, m.ID), a.ids[m.ID].encode())); err != nil {
+			return err
+		}
+		sizes = append(sizes, int64(len(value)))
+		h.last, h.kept, h.bytes = m.Order, h.kept+1, h.bytes+int64(len(value))
+		if h.first == 0 && m.Role == v1alpha1.RoleUser {
+			h.first = m.Order
+		}
+	}
+	if a.limit > 0 && h.bytes > a.limit {
+		if err := a.truncate(b, &h, sizes); err != nil {
+			return err
+		}
+	}
+	return b.Set(headKey(a.uid), h.encode())
+}
+
+// truncate removes the oldest messages until the limit holds. sizes are those of
+// the new messages, which are in b only.
+func (a *addition) truncate(b *engine.Batch, h *head, sizes []int64) (err error) {
+	it, err := a.store.engine.NewIter(messageKey(a.uid, h.oldest), messageKey(a.uid, a.before.last+1))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	there := it.First()
+	for ; h.bytes > a.limit && h.oldest < h.last; h.oldest++ {
+		var size int64
+		if h.oldest > a.before.last {
+			size = sizes[h.oldest-a.before.last-1]
+		} else {
+			if !there {
+				return &CorruptError{messageKey(a.uid, h.oldest)}
+			}
+			size = int64(len(it.Value()))
+			there = it.Next()
+		}
+		if h.oldest == h.first {
+			continue
+		}
+		if err := b.Delete(messageKey(a.uid, h.oldest)); err != nil {
+			return err
+		}
+		h.bytes -= size
+		h.kept--
+	}
+	return nil
+}
