@@ -1,0 +1,29 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command platform is the client for people. Under the name kubectl-platform it is a plugin of kubectl.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/platform-ai/platform/pkg/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	s := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
+		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		s.Width, _, _ = term.GetSize(fd) // 0 when it is not known
+	}
+	code := cli.Main(ctx, filepath.Base(os.Args[0]), os.Args[1:], s)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,136 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the command platform: a client of the API for people, with the
+// kubeconfig, the namespaces and the permissions of kubectl. What kubectl does
+// well it leaves to kubectl; it adds what needs a view of a whole run: following
+// it to its end, its trace, decisions and forks.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+// Streams are where the command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Color allows colours on Out.
+	Color bool
+	// Width is the number of columns of Out; 0 when it is not a terminal.
+	Width int
+}
+
+// app is what all commands share.
+type app struct {
+	Streams
+	loader    *clientcmd.ClientConfigLoadingRules
+	overrides *clientcmd.ConfigOverrides
+	clock     clock.Clock
+}
+
+// Main runs the command and returns its exit code. name is the program's own
+// name, by which it knows that kubectl started it.
+func Main(ctx context.Context, name string, args []string, s Streams) int {
+	cmd := newCommand(s, name)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil && !silent(err) {
+		fmt.Fprintln(s.Err, "platform:", explain(err))
+	}
+	return exitCode(ctx, err)
+}
+
+func newCommand(s Streams, name string) *cobra.Command {
+	a := &app{Streams: s, loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, clock: clock.RealClock{}}
+	cmd := &cobra.Command{
+		Use:           "platform",
+		Short:         "Run AI agents as Kubernetes resources",
+		Long:          "Run AI agents as Kubernetes resources, follow what they do, decide what they may do.\n\n" + exitCodes,
+		Version:       version.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	if strings.HasPrefix(name, "kubectl-") {
+		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl platform"}
+	}
+	cmd.SetIn(s.In)
+	cmd.SetOut(s.Out)
+	cmd.SetErr(s.Err)
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&a.loader.ExplicitPath, "kubeconfig", "", "kubeconfig file to use instead of KUBECONFIG or ~/.kube/config")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.CurrentContext.LongName, names.ContextOverrideFlags.Namespace.ShortName = "context", "n"
+	clientcmd.BindOverrideFlags(a.overrides, flags, names)
+	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions) // the flag exists
+	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand())
+	return cmd
+}
+
+// kubeconfig is what the flags and the kubeconfig say.
+func (a *app) kubeconfig() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.loader, a.overrides)
+}
+
+// config is the client configuration of that.
+func (a *app) config() (*rest.Config, error) {
+	c, err := a.kubeconfig().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errNoConfig
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	c.QPS = -1
+	c.UserAgent = "platform/" + version.Version()
+	c.WarningHandlerWithContext = warnings{a.Err}
+	return c, nil
+}
+
+// client is a client of the group and the namespace to work in.
+func (a *app) client() (typed.CoreV1alpha1Interface, string, error) {
+	c, err := a.config()
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, _, err := a.kubeconfig().Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	set, err := versioned.NewForConfig(c)
+	if err != nil {
+		return nil, "", fmt.Errorf("client: %w", err)
+	}
+	return set.CoreV1alpha1(), namespace, nil
+}
+
+// warnings shows what the server warns of.
+type warnings struct{ out io.Writer }
+
+// HandleWarningHeaderWithContext writes one line.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	if text != "" {
+		fmt.Fprintln(w.out, "Warning:", text)
+	}
+}
+
+// readFile reads a file, or standard input for "-".
+func (a *app) readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(a.In)
+	}
+	return os.ReadFile(name)
+}

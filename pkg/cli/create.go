@@ -1,0 +1,230 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// newTask are the flags that describe a task.
+type newTask struct {
+	file, name, kind, agent, provider, model, image, session string
+	command, args, env                                       []string
+	timeout                                                  time.Duration
+	schedule, zone                                           string
+	suspend, watch                                           bool
+	priority                                                 int32
+}
+
+func (a *app) taskCreate() *cobra.Command {
+	var n newTask
+	cmd := &cobra.Command{
+		Use: "create [PROMPT]", Aliases: []string{"run"}, Short: "Create a task from a prompt, a command or a file", Args: cobra.MaximumNArgs(1),
+		Example: `  platform task create "Find the largest prime below 1000" --agent coder --watch
+  platform task create --type container --command make --arg test
+  platform task create -f task.yaml`,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&n.file, "filename", "f", "", "a Task as YAML or JSON; - is standard input; flags win over it")
+	f.StringVar(&n.name, "name", "", "name of the task (default: one is made)")
+	f.StringVar(&n.kind, "type", "", "ai, container or agent (default: ai with a prompt, else container)")
+	f.StringVar(&n.agent, "agent", "", "Agent that does the work")
+	f.StringVar(&n.provider, "provider", "", "Provider of the model")
+	f.StringVar(&n.model, "model", "", "model that is asked")
+	f.StringVar(&n.image, "image", "", "image of a container task")
+	f.StringArrayVar(&n.command, "command", nil, "program of a container task and its first arguments; repeatable")
+	f.StringArrayVar(&n.args, "arg", nil, "argument of a container task; repeatable")
+	f.StringArrayVar(&n.env, "env", nil, "NAME=VALUE for the worker; repeatable")
+	f.StringVar(&n.session, "session", "", "session that the task continues; made when it does not exist")
+	f.DurationVar(&n.timeout, "timeout", 0, "limit in wall-clock time, for example 30m")
+	f.Int32Var(&n.priority, "priority", 0, "place in the queue of agent runtimes, 0 to 1000")
+	f.StringVar(&n.schedule, "schedule", "", "cron schedule that makes the task a template")
+	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
+	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")
+	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end; the exit code tells how it ended")
+	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		t, err := a.describe(cmd, &n, args)
+		if err != nil {
+			return err
+		}
+		return a.createTask(cmd.Context(), t, n.watch, *o)
+	}
+	return cmd
+}
+
+// describe is the task that the file, the flags and the prompt say.
+func (a *app) describe(cmd *cobra.Command, n *newTask, args []string) (*v1alpha1.Task, error) {
+	t := &v1alpha1.Task{}
+	if n.file != "" {
+		b, err := a.readFile(n.file)
+		if err != nil {
+			return nil, fmt.Errorf("-f: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(b, t); err != nil {
+			return nil, fmt.Errorf("-f %s: %w", n.file, err)
+		}
+	}
+	s := &t.Spec
+	if len(args) == 1 {
+		s.Prompt = args[0]
+	}
+	set := cmd.Flags().Changed
+	for _, f := range []struct {
+		flag string
+		put  func()
+	}{
+		{"name", func() { t.Name = n.name }},
+		{"type", func() { s.Type = v1alpha1.TaskType(n.kind) }},
+		{"agent", func() { s.AgentRef = &v1alpha1.NamespacedReference{Name: n.agent} }},
+		{"provider", func() { ai(s).ProviderRef = &v1alpha1.NamespacedReference{Name: n.provider} }},
+		{"model", func() { ai(s).Model = n.model }},
+		{"image", func() { s.Image = n.image }},
+		{"command", func() { s.Command = n.command }},
+		{"arg", func() { s.Args = n.args }},
+		{"session", func() { s.SessionRef = &v1alpha1.TaskSessionReference{Name: n.session, Create: true} }},
+		{"timeout", func() { s.Timeout = &metav1.Duration{Duration: n.timeout} }},
+		{"priority", func() { s.Priority = &n.priority }},
+		{"schedule", func() { s.Schedule = n.schedule }},
+		{"timezone", func() { s.TimeZone = n.zone }},
+		{"suspend", func() { s.Suspend = n.suspend }},
+	} {
+		if set(f.flag) {
+			f.put()
+		}
+	}
+	for _, e := range n.env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok {
+			return nil, fmt.Errorf("--env: %q is not NAME=VALUE", name)
+		}
+		s.Env = append(s.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	if s.Type == "" {
+		s.Type = v1alpha1.TaskTypeContainer
+		if s.Prompt != "" || s.AI != nil {
+			s.Type = v1alpha1.TaskTypeAI
+		}
+	}
+	if t.Name == "" && t.GenerateName == "" {
+		t.GenerateName = "task-"
+	}
+	if s.Type == v1alpha1.TaskTypeContainer && len(s.Command) == 0 && s.Image == "" && n.file == "" {
+		return nil, errors.New("say what to do: a PROMPT, --command or -f")
+	}
+	return t, nil
+}
+
+func ai(s *v1alpha1.TaskSpec) *v1alpha1.TaskAI {
+	if s.AI == nil {
+		s.AI = &v1alpha1.TaskAI{}
+	}
+	return s.AI
+}
+
+func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f format) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	if t.Namespace != "" {
+		namespace = t.Namespace
+	}
+	made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
+	if err != nil {
+		return err
+	}
+	switch f {
+	case asJSON, asYAML:
+		made.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Task"))
+		err = a.write(made, f)
+	case asName:
+		_, err = fmt.Fprintln(a.Out, "task.core.platform.ai/"+made.Name)
+	default:
+		_, err = fmt.Fprintf(a.Out, "task %s created\n", made.Name)
+	}
+	if err != nil || !watch {
+		return err
+	}
+	a.overrides.Context.Namespace = namespace
+	return a.follow(ctx, made.Name, eventFlags{}, asTable)
+}
+
+func (a *app) taskFork() *cobra.Command {
+	var agent, name, prompt, after, key string
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "fork TASK", Short: "Make a task that continues another from a point of its history", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Example: `  platform task fork primes --after 12 --agent coder --prompt "Try a sieve instead"
+  platform task fork primes --idempotency-key $BUILD_ID --after 12   # repeatable`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&after, "after", v1alpha1.ForkLatest, "last event of the history: 0, a sequence or latest")
+	f.StringVar(&agent, "agent", "", "Agent of the fork (default: that of the source)")
+	f.StringVar(&name, "name", "", "name of the fork (default: one is made)")
+	f.StringVar(&prompt, "prompt", "", "prompt of the fork (default: that of the source)")
+	f.StringVar(&key, "idempotency-key", "", "a repeated request with the same key finds the first fork")
+	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end; the exit code tells how it ended")
+	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		seq := intstr.Parse(after)
+		spec := v1alpha1.TaskForkSpec{AfterSeq: &seq, NewTaskName: name, Prompt: prompt, IdempotencyKey: key}
+		if agent != "" {
+			spec.AgentRef = &v1alpha1.NamespacedReference{Name: agent}
+		}
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		made, err := c.Tasks(namespace).Fork(cmd.Context(), args[0], &v1alpha1.TaskFork{Spec: spec}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if err := a.printFork(made, *o); err != nil || !watch {
+			return err
+		}
+		return a.follow(cmd.Context(), made.Status.NewTaskName, eventFlags{}, asTable)
+	}
+	return cmd
+}
+
+func (a *app) printFork(f *v1alpha1.TaskFork, o format) (err error) {
+	s := &f.Status
+	switch o {
+	case asJSON, asYAML:
+		return a.write(s, o)
+	case asName:
+		_, err = fmt.Fprintln(a.Out, "task.core.platform.ai/"+s.NewTaskName)
+	default:
+		word := "created"
+		if s.Replayed {
+			word = "exists already"
+		}
+		cut := ""
+		if s.ForkContext != nil && s.ForkContext.Truncated {
+			cut = ", shortened"
+		}
+		_, err = fmt.Fprintf(a.Out, "task %s %s: %s after event %d (%d events of history%s)\n", s.NewTaskName, word, s.SourceTaskName, s.AfterSeq, historyOf(s), cut)
+	}
+	return err
+}
+
+func historyOf(s *v1alpha1.TaskForkStatus) int {
+	if s.ForkContext == nil {
+		return 0
+	}
+	return len(s.ForkContext.Events)
+}

@@ -1,0 +1,89 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Exit codes. They tell how a task ended apart from whether the command worked.
+const (
+	codeSucceeded = 0
+	codeError     = 1 // wrong usage, or the server said no
+	codeFailed    = 2 // the task failed
+	codeCancelled = 3 // the task was cancelled or deleted
+	codeUnknown   = 4 // nothing is known of the end: the connection was cut, or time ran out
+	codeInterrupt = 130
+)
+
+const exitCodes = `Commands that follow a task tell how it ended:
+  0    it succeeded
+  1    the command itself failed
+  2    the task failed
+  3    the task was cancelled or deleted
+  4    unknown: the stream was cut and could not be resumed, or time ran out`
+
+var errNoConfig = errors.New("there is no kubeconfig: set KUBECONFIG or --kubeconfig; platform-standalone writes one into its data folder")
+
+// outcome is the end of a task as an error.
+type outcome struct {
+	code int
+	text string
+}
+
+// Error is for people.
+func (o *outcome) Error() string { return o.text }
+
+// ended is the outcome of a task whose stream ended with this type; nil when it
+// succeeded.
+func ended(task string, last v1alpha1.EventType, why string) error {
+	if why != "" {
+		why = ": " + why
+	}
+	switch last {
+	case v1alpha1.EventTaskSucceeded:
+		return nil
+	case v1alpha1.EventTaskFailed:
+		return &outcome{codeFailed, fmt.Sprintf("task %s failed%s", task, why)}
+	case v1alpha1.EventTaskCancelled:
+		return &outcome{codeCancelled, fmt.Sprintf("task %s was cancelled%s", task, why)}
+	case streamTaskDeleted:
+		return &outcome{codeCancelled, fmt.Sprintf("task %s was deleted", task)}
+	}
+	return &outcome{codeUnknown, fmt.Sprintf("the end of task %s is not known", task)}
+}
+
+// streamTaskDeleted ends the stream of a task that is gone (D1 §6.3).
+const streamTaskDeleted v1alpha1.EventType = "TaskDeleted"
+
+func exitCode(ctx context.Context, err error) int {
+	var o *outcome
+	switch {
+	case err == nil:
+		return codeSucceeded
+	case errors.As(err, &o):
+		return o.code
+	case ctx.Err() != nil:
+		return codeInterrupt
+	}
+	return codeError
+}
+
+// silent reports whether an error needs no words: the user ended the command.
+func silent(err error) bool { return errors.Is(err, context.Canceled) }
+
+// explain is an error without the wrapping of the client.
+func explain(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}

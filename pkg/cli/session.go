@@ -1,0 +1,153 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func (a *app) sessionCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "session", Aliases: []string{"sessions"}, Short: "Conversations that tasks share"}
+	cmd.AddCommand(a.sessionList(), a.sessionGet(), a.sessionTranscript(), a.sessionEvents(), a.sessionWatch(), a.sessionDelete())
+	return cmd
+}
+
+func (a *app) sessionList() *cobra.Command {
+	var l listFlags
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List sessions", Args: cobra.NoArgs}
+	l.add(cmd)
+	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), "sessions", &l, *f) }
+	return cmd
+}
+
+func (a *app) sessionGet() *cobra.Command {
+	cmd := &cobra.Command{Use: "get SESSION", Short: "Show a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
+	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.get(cmd.Context(), "sessions", args[0], *f)
+	}
+	return cmd
+}
+
+func (a *app) sessionTranscript() *cobra.Command {
+	var newest int64
+	cmd := &cobra.Command{Use: "transcript SESSION", Short: "Print what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
+	cmd.Flags().Int64Var(&newest, "newest", 0, "only so many of the newest messages; 0 is all")
+	f := addOutput(cmd, asTable, asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.transcript(cmd.Context(), args[0], newest, *f)
+	}
+	return cmd
+}
+
+// transcript prints messages page by page; as JSON it is one object a line.
+func (a *app) transcript(ctx context.Context, session string, newest int64, f format) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	for token := ""; ; {
+		r := c.RESTClient().Get().Namespace(namespace).Resource("sessions").Name(session).SubResource("transcript").Param("limit", "500")
+		if newest > 0 {
+			r = r.Param("newest", fmt.Sprint(newest))
+		}
+		if token != "" {
+			r = r.Param("continue", token)
+		}
+		page := &v1alpha1.SessionTranscript{}
+		if err := r.Do(ctx).Into(page); err != nil {
+			return err
+		}
+		if page.Truncated && token == "" && f == asTable {
+			fmt.Fprintln(a.Out, a.paint(yellow, "older messages were left out"))
+		}
+		for i := range page.Items {
+			if err := a.message(&page.Items[i], f); err != nil {
+				return err
+			}
+		}
+		if token = page.Continue; token == "" || newest > 0 {
+			return nil
+		}
+	}
+}
+
+func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
+	if f == asJSON {
+		return json.NewEncoder(a.Out).Encode(m)
+	}
+	style := cyan
+	if m.Role == v1alpha1.RoleUser {
+		style = bold
+	}
+	var text strings.Builder
+	for line := range strings.Lines(m.Content) {
+		text.WriteString("  " + strings.TrimRight(clean(line), " ") + "\n")
+	}
+	_, err := fmt.Fprintf(a.Out, "%s %s\n%s", a.paint(style, string(m.Role)), a.paint(dim, m.Timestamp.Local().Format("2006-01-02 15:04:05")+" "+m.SourceRef), text.String())
+	return err
+}
+
+func (a *app) sessionEvents() *cobra.Command {
+	var after, limit int64
+	cmd := &cobra.Command{Use: "events SESSION", Short: "Print the events of all tasks of a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
+	cmd.Flags().Int64Var(&after, "after", 0, "only events behind this cursor")
+	cmd.Flags().Int64Var(&limit, "limit", 0, "at most so many; 0 is all")
+	f := addOutput(cmd, asTable, asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.events(cmd.Context(), "sessions", args[0], eventFlags{after: after}, limit, *f)
+	}
+	return cmd
+}
+
+func (a *app) sessionWatch() *cobra.Command {
+	var after int64
+	cmd := &cobra.Command{
+		Use: "watch SESSION", Aliases: []string{"follow"}, Short: "Follow the events of all tasks of a session", Args: cobra.ExactArgs(1),
+		Long: "Follow the events of all tasks of a session until it is deleted or you stop.", ValidArgsFunction: a.names("sessions"),
+	}
+	cmd.Flags().Int64Var(&after, "after", 0, "only events behind this cursor")
+	f := addOutput(cmd, asTable, asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		lines := &timeline{app: a, out: a.Out, session: true}
+		s := &stream{
+			client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "sessions", name: args[0], after: after,
+			event: func(e *v1alpha1.ExecutionEvent) error { return a.event(lines, e, *f) }, gap: lines.gap,
+		}
+		if _, err = s.follow(cmd.Context()); err == nil {
+			fmt.Fprintf(a.Err, "session %s was deleted\n", args[0])
+		}
+		return err
+	}
+	return cmd
+}
+
+func (a *app) sessionDelete() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete SESSION", Aliases: []string{"rm"}, Short: "Remove a session and what was said in it", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		if err := c.Sessions(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "session %s deleted\n", args[0])
+		return nil
+	}
+	return cmd
+}

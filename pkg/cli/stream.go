@@ -1,0 +1,161 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+const (
+	// firstPause and lastPause bound the wait before a cut stream is opened again.
+	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
+	// patience is how long a stream may stay away before its end is unknown.
+	patience = 2 * time.Minute
+)
+
+// stream follows the events of a task or a session, across cut connections.
+type stream struct {
+	client    rest.Interface
+	clock     clock.Clock
+	namespace string
+	resource  string // tasks or sessions
+	name      string
+	after     int64
+	types     []string
+	// event gets each event once, in order.
+	event func(e *v1alpha1.ExecutionEvent) error
+	// gap is told of events that are no longer kept.
+	gap func(g v1alpha1.EventGap)
+}
+
+// complete is the last frame of a stream (D1 §4.2).
+type complete struct {
+	LastSeq int64              `json:"lastSeq"`
+	Type    v1alpha1.EventType `json:"type"`
+}
+
+// errCut ends a stream that can be opened again.
+var errCut = errors.New("the stream was cut")
+
+// follow reads until the stream is complete and returns the type that it ended
+// with. It returns *outcome with codeUnknown when the stream cannot be resumed.
+func (s *stream) follow(ctx context.Context) (v1alpha1.EventType, error) {
+	pause, since := firstPause, s.clock.Now()
+	for {
+		at := s.after
+		last, err := s.once(ctx)
+		switch {
+		case err == nil:
+			return last, nil
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case !temporary(err):
+			return "", err
+		}
+		if s.after > at {
+			pause, since = firstPause, s.clock.Now()
+		}
+		if s.clock.Since(since) > patience {
+			return "", &outcome{codeUnknown, fmt.Sprintf("the stream of %s was cut behind event %d and could not be resumed: %s", s.name, s.after, explain(err))}
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-s.clock.After(pause):
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// temporary reports whether another attempt may succeed. What is no answer of
+// the server is a connection that failed.
+func temporary(err error) bool {
+	var status apierrors.APIStatus
+	var o *outcome
+	switch {
+	case errors.As(err, &o):
+		return false
+	case !errors.As(err, &status):
+		return true
+	}
+	code := status.Status().Code
+	return code == 0 || code == 429 || code >= 500
+}
+
+// once opens the stream and reads it to its end.
+func (s *stream) once(ctx context.Context) (v1alpha1.EventType, error) {
+	r := s.client.Get().Namespace(s.namespace).Resource(s.resource).Name(s.name).SubResource("stream").
+		Param("after", strconv.FormatInt(s.after, 10)).SetHeader("Accept", sse.ContentType)
+	for _, t := range s.types {
+		r = r.Param("type", t)
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }() // it was read; nothing is lost
+	in := sse.NewReader(body, sse.Options{})
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return "", errCut
+		}
+		if err != nil {
+			return "", fmt.Errorf("stream: %w", err)
+		}
+		last, err := s.take(e)
+		if last != "" || err != nil {
+			return last, err
+		}
+	}
+}
+
+// take handles one frame. It returns the type that the stream ended with.
+func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
+	switch e.Type {
+	case "execution_event":
+		var ev v1alpha1.ExecutionEvent
+		if err := json.Unmarshal([]byte(e.Data), &ev); err != nil {
+			return "", &outcome{codeError, fmt.Sprintf("the server sent an event that cannot be read: %v", err)}
+		}
+		if ev.Seq <= s.after {
+			return "", nil
+		}
+		s.after = ev.Seq
+		if err := s.event(&ev); err != nil {
+			return "", &outcome{codeError, err.Error()}
+		}
+	case "stream_complete":
+		var c complete
+		if err := json.Unmarshal([]byte(e.Data), &c); err != nil {
+			return "", fmt.Errorf("end of the stream: %w", err)
+		}
+		return c.Type, nil
+	case "gap":
+		var g v1alpha1.EventGap
+		if err := json.Unmarshal([]byte(e.Data), &g); err != nil {
+			return "", fmt.Errorf("gap of the stream: %w", err)
+		}
+		s.after = max(s.after, g.ToSeq)
+		if s.gap != nil {
+			s.gap(g)
+		}
+	case "error":
+		return "", fmt.Errorf("%w by the server: %s", errCut, e.Data)
+	}
+	return "", nil
+}

@@ -1,0 +1,294 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func (a *app) taskCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
+	cmd.AddCommand(
+		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), a.taskFork(),
+		a.taskApprovals(), a.taskDecide("approve", "Let a task take the action that it asks for"), a.taskDecide("decline", "Refuse the action that a task asks for"),
+		a.taskLogs(), a.taskResult(), a.taskCancel(), a.taskDelete(),
+	)
+	return cmd
+}
+
+func (a *app) taskList() *cobra.Command {
+	var l listFlags
+	var status string
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List tasks", Args: cobra.NoArgs}
+	l.add(cmd)
+	cmd.Flags().StringVar(&status, "status", "", "only tasks in this phase, for example Running")
+	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if status != "" {
+			l.fields = strings.Trim(l.fields+",status.phase="+status, ",")
+		}
+		return a.list(cmd.Context(), "tasks", &l, *f)
+	}
+	return cmd
+}
+
+func (a *app) taskGet() *cobra.Command {
+	cmd := &cobra.Command{Use: "get TASK", Short: "Show a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.get(cmd.Context(), "tasks", args[0], *f) }
+	return cmd
+}
+
+// eventFlags select events of a stream.
+type eventFlags struct {
+	after int64
+	types []string
+}
+
+func (e *eventFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&e.after, "after", 0, "only events behind this sequence")
+	cmd.Flags().StringSliceVar(&e.types, "type", nil, "only events of this type; repeatable")
+}
+
+func (a *app) taskEvents() *cobra.Command {
+	var e eventFlags
+	var limit int64
+	cmd := &cobra.Command{Use: "events TASK", Short: "Print the events of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	e.add(cmd)
+	cmd.Flags().Int64Var(&limit, "limit", 0, "at most so many; 0 is all")
+	f := addOutput(cmd, asTable, asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.events(cmd.Context(), "tasks", args[0], e, limit, *f)
+	}
+	return cmd
+}
+
+// pageSize is how many events are read at a time, the most that the server gives.
+const pageSize = 1000
+
+// events prints events page by page, so that a long stream is not held here. As
+// JSON it is one object a line, as YAML one document an event.
+func (a *app) events(ctx context.Context, resource, name string, e eventFlags, limit int64, f format) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	lines := &timeline{app: a, out: a.Out, session: resource == "sessions"}
+	for left := limit; ; {
+		n := int64(pageSize)
+		if limit > 0 {
+			n = min(n, left)
+		}
+		r := c.RESTClient().Get().Namespace(namespace).Resource(resource).Name(name).SubResource("events").
+			Param("after", fmt.Sprint(e.after)).Param("limit", fmt.Sprint(n))
+		for _, t := range e.types {
+			r = r.Param("type", t)
+		}
+		page := &v1alpha1.ExecutionEventPage{}
+		if err := r.Do(ctx).Into(page); err != nil {
+			return err
+		}
+		if page.Gap != nil && f == asTable {
+			lines.gap(*page.Gap)
+		}
+		for i := range page.Events {
+			if err := a.event(lines, &page.Events[i], f); err != nil {
+				return err
+			}
+			e.after = page.Events[i].Seq
+		}
+		e.after = max(e.after, page.NextSeq)
+		left -= int64(len(page.Events))
+		if e.after >= page.LatestSeq || limit > 0 && left <= 0 || len(page.Events) == 0 && page.NextSeq == 0 {
+			return nil
+		}
+	}
+}
+
+// event prints one event in any format.
+func (a *app) event(lines *timeline, e *v1alpha1.ExecutionEvent, f format) error {
+	switch f {
+	case asJSON:
+		return json.NewEncoder(a.Out).Encode(e)
+	case asYAML:
+		if _, err := fmt.Fprintln(a.Out, "---"); err != nil {
+			return err
+		}
+		return a.write(e, asYAML)
+	default:
+		return lines.print(e)
+	}
+}
+
+func (a *app) taskWatch() *cobra.Command {
+	var e eventFlags
+	cmd := &cobra.Command{
+		Use: "watch TASK", Aliases: []string{"follow"}, Short: "Follow the events of a task to its end", Args: cobra.ExactArgs(1),
+		Long:              "Follow the events of a task from the first one to its end, across cut connections.\n\n" + exitCodes,
+		ValidArgsFunction: a.names("tasks"),
+	}
+	e.add(cmd)
+	f := addOutput(cmd, asTable, asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.follow(cmd.Context(), args[0], e, *f)
+	}
+	return cmd
+}
+
+// follow prints the events of a task as they come; the error tells its end.
+func (a *app) follow(ctx context.Context, task string, flags eventFlags, f format) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	lines := &timeline{app: a, out: a.Out}
+	why := ""
+	s := &stream{
+		client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "tasks", name: task, after: flags.after, types: flags.types,
+		event: func(e *v1alpha1.ExecutionEvent) error {
+			if e.Type == v1alpha1.EventTaskFailed || e.Type == v1alpha1.EventTaskCancelled {
+				why = clean(e.Summary)
+			}
+			return a.event(lines, e, f)
+		},
+		gap: lines.gap,
+	}
+	last, err := s.follow(ctx)
+	if err != nil {
+		return err
+	}
+	return ended(task, last, why)
+}
+
+func (a *app) taskWait() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "wait TASK", Short: "Wait for the end of a task", Args: cobra.ExactArgs(1), Long: "Wait for the end of a task.\n\n" + exitCodes,
+		ValidArgsFunction: a.names("tasks"),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		err := a.wait(ctx, args[0])
+		if errors.Is(err, context.DeadlineExceeded) {
+			return &outcome{codeUnknown, fmt.Sprintf("task %s has not ended within %s", args[0], timeout)}
+		}
+		return err
+	}
+	return cmd
+}
+
+func (a *app) wait(ctx context.Context, task string) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	why := ""
+	s := &stream{
+		client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "tasks", name: task,
+		types: []string{string(v1alpha1.EventTaskSucceeded), string(v1alpha1.EventTaskFailed), string(v1alpha1.EventTaskCancelled)},
+		event: func(e *v1alpha1.ExecutionEvent) error { why = clean(e.Summary); return nil },
+	}
+	last, err := s.follow(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ended(task, last, why); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "task %s succeeded\n", task)
+	return nil
+}
+
+func (a *app) taskLogs() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{Use: "logs TASK", Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(args[0]).SubResource("log").
+			Param("follow", fmt.Sprint(follow)).Stream(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = body.Close() }() // it was read; nothing is lost
+		_, err = io.Copy(a.Out, body)
+		return err
+	}
+	return cmd
+}
+
+func (a *app) taskResult() *cobra.Command {
+	cmd := &cobra.Command{Use: "result TASK", Short: "Print the result of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	f := addOutput(cmd, "text", asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		r, err := c.Tasks(namespace).GetResult(cmd.Context(), args[0], metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if *f == asJSON || *f == asYAML {
+			return a.write(map[string]string{"result": r.Result}, *f)
+		}
+		_, err = fmt.Fprintln(a.Out, strings.TrimRight(r.Result, "\n"))
+		return err
+	}
+	return cmd
+}
+
+func (a *app) taskCancel() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{Use: "cancel TASK", Short: "Ask a task to stop", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for who reads the events")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		if _, err := c.Tasks(namespace).Cancel(cmd.Context(), args[0], &v1alpha1.TaskCancellation{Reason: reason}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "cancellation of task %s was requested\n", args[0])
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) taskDelete() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete TASK", Aliases: []string{"rm"}, Short: "Stop and remove a task with all it left", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		if err := c.Tasks(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "task %s deleted\n", args[0])
+		return nil
+	}
+	return cmd
+}

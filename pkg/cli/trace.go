@@ -1,0 +1,258 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func (a *app) taskTrace() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "trace TASK", Short: "Show where the time and the tokens of a task went", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Long: "Show where the time and the tokens of a task went: its model requests and tool calls on one time scale, what it waited for, and what went wrong.",
+	}
+	f := addOutput(cmd, asTable, asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.trace(cmd.Context(), args[0], *f) }
+	return cmd
+}
+
+func (a *app) trace(ctx context.Context, task string, f format) error {
+	c, namespace, err := a.client()
+	if err != nil {
+		return err
+	}
+	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("trace")
+	if f == asTable {
+		r = r.Param("timeline", "false") // task events prints it
+	}
+	t := &v1alpha1.TaskTrace{}
+	if err := r.Do(ctx).Into(t); err != nil {
+		return err
+	}
+	if f != asTable {
+		t.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskTrace"))
+		return a.write(t, f)
+	}
+	var b strings.Builder
+	(&tracePrinter{app: a, out: &b}).print(t)
+	_, err = fmt.Fprint(a.Out, b.String())
+	return err
+}
+
+// tracePrinter draws a trace.
+type tracePrinter struct {
+	*app
+	out      *strings.Builder
+	from, to time.Time
+}
+
+// Columns of a row: mark, sequence, name, then the bar, the length and the rest.
+const (
+	nameColumns = 30
+	barColumns  = 28
+)
+
+// row is a span of any group.
+type row struct {
+	span        *v1alpha1.TraceSpan
+	name, extra string
+}
+
+func (p *tracePrinter) line(format string, args ...any) {
+	p.out.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+func (p *tracePrinter) print(t *v1alpha1.TaskTrace) {
+	rows := rowsOf(t)
+	p.scale(t, rows)
+	p.head(t)
+	if len(rows) > 0 {
+		p.line("")
+		for _, r := range rows {
+			p.row(r)
+		}
+	}
+	p.path(t.CriticalPath)
+	p.notes("Artifacts", len(t.Artifacts), func(i int) (style, string) {
+		a := &t.Artifacts[i]
+		return plain, fmt.Sprintf("%s %s", a.Name, a.Status)
+	})
+	p.problems("Errors", red, t.Errors)
+	p.problems("Warnings", yellow, t.Warnings)
+	p.notes("Ends without a beginning", len(t.RawUnpaired), func(i int) (style, string) {
+		e := &t.RawUnpaired[i]
+		return dim, fmt.Sprintf("#%d %s %s", e.Seq, e.Type, clean(e.Summary))
+	})
+	p.line("")
+	p.line("%s", p.paint(dim, fmt.Sprintf("All %s events: platform task events %s", count(t.LatestSeq), t.Task.Name)))
+}
+
+// rowsOf merges the groups in the order in which the spans began.
+func rowsOf(t *v1alpha1.TaskTrace) []row {
+	var rows []row
+	for i := range t.ModelRequests {
+		m := &t.ModelRequests[i]
+		rows = append(rows, row{&m.TraceSpan, m.Model, fmt.Sprintf("%s in, %s out", tokens(m.InputTokens), tokens(m.OutputTokens))})
+	}
+	for i := range t.ToolCalls {
+		c := &t.ToolCalls[i]
+		extra := ""
+		if c.ApprovalID != "" {
+			extra = "approval " + fit(c.ApprovalID, 13)
+		}
+		rows = append(rows, row{&c.TraceSpan, "  " + c.Name, extra})
+	}
+	for i := range t.ChildTasks {
+		c := &t.ChildTasks[i]
+		rows = append(rows, row{&c.TraceSpan, c.Kind + " " + c.Name, c.Agent})
+	}
+	for i := 1; i < len(rows); i++ { // each group is sorted; few rows are out of place
+		for j := i; j > 0 && rows[j].span.StartSeq < rows[j-1].span.StartSeq; j-- {
+			rows[j], rows[j-1] = rows[j-1], rows[j]
+		}
+	}
+	return rows
+}
+
+// scale finds the time between the first beginning and the last end.
+func (p *tracePrinter) scale(t *v1alpha1.TaskTrace, rows []row) {
+	for _, r := range rows {
+		if p.from.IsZero() || r.span.StartedAt.Time.Before(p.from) {
+			p.from = r.span.StartedAt.Time
+		}
+		if end := r.span.EndedAt; end != nil && end.After(p.to) {
+			p.to = end.Time
+		}
+	}
+	last := t.GeneratedAt
+	if t.TerminalEvent != nil {
+		last = t.TerminalEvent.CreatedAt
+	}
+	if p.to.Before(last.Time) {
+		p.to = last.Time
+	}
+}
+
+func (p *tracePrinter) head(t *v1alpha1.TaskTrace) {
+	phase := string(t.Task.Phase)
+	if phase == "" {
+		phase = "new"
+	}
+	colour := map[v1alpha1.TaskPhase]style{v1alpha1.TaskSucceeded: green, v1alpha1.TaskFailed: red, v1alpha1.TaskCancelled: yellow}[t.Task.Phase]
+	words := []string{p.paint(bold, t.Task.Namespace+"/"+t.Task.Name), p.paint(colour, phase)}
+	if !p.from.IsZero() {
+		words = append(words, duration(p.to.Sub(p.from)))
+	}
+	if t.Task.AgentName != "" {
+		words = append(words, "agent "+t.Task.AgentName)
+	}
+	if t.Task.SessionName != "" {
+		words = append(words, "session "+t.Task.SessionName)
+	}
+	p.line("%s", strings.Join(words, "  "))
+	if u := t.Usage; u != nil {
+		missing := ""
+		if u.UnreportedRequests > 0 {
+			missing = fmt.Sprintf(", %d not reported", u.UnreportedRequests)
+		}
+		p.line("%d model requests: %s tokens in, %s out%s; %d tool calls", u.ModelRequests, tokens(u.InputTokens), tokens(u.OutputTokens), missing, len(t.ToolCalls))
+	}
+	if g := t.Gap; g != nil {
+		p.line("%s", p.paint(yellow, fmt.Sprintf("events %d to %d are no longer kept (%s)", g.FromSeq, g.ToSeq, g.Reason)))
+	}
+}
+
+// row draws a span on the time scale.
+func (p *tracePrinter) row(r row) {
+	s := r.span
+	mark, colour := "✓", green
+	switch s.Status {
+	case v1alpha1.SpanFailed:
+		mark, colour = "✗", red
+	case v1alpha1.SpanRunning:
+		mark, colour = "…", blue
+	case v1alpha1.SpanCompleted:
+	}
+	length, took := p.to.Sub(s.StartedAt.Time), ""
+	if s.EndedAt != nil {
+		length = s.EndedAt.Sub(s.StartedAt.Time)
+		took = duration(length)
+	}
+	extra := r.extra
+	if s.Error != "" {
+		extra = clean(s.Error)
+	}
+	used := 2 + 6 + nameColumns + barColumns + 12
+	if p.Width > used {
+		extra = fit(extra, p.Width-used)
+	}
+	p.line("%s %5d %s %s %7s  %s", p.paint(colour, mark), s.StartSeq, pad(fit(clean(r.name), nameColumns), nameColumns),
+		p.paint(colour, p.bar(s.StartedAt.Sub(p.from), length)), took, p.paint(dim, extra))
+}
+
+// bar is a piece of the time scale; something that took no time is still seen.
+func (p *tracePrinter) bar(offset, length time.Duration) string {
+	total := p.to.Sub(p.from)
+	if total <= 0 {
+		total = 1
+	}
+	start := min(int(int64(offset)*barColumns/int64(total)), barColumns-1)
+	n := max(1, int((int64(length)*barColumns+int64(total)-1)/int64(total)))
+	start = max(0, start)
+	n = min(n, barColumns-start)
+	return strings.Repeat("·", start) + strings.Repeat("█", n) + strings.Repeat("·", barColumns-start-n)
+}
+
+// path sums the critical path by what was waited for.
+func (p *tracePrinter) path(segments []v1alpha1.TraceSegment) {
+	var order []string
+	sums := map[string]int64{}
+	total := int64(0)
+	for _, s := range segments {
+		key := strings.TrimSpace(s.Kind + " " + s.Name)
+		if _, seen := sums[key]; !seen {
+			order = append(order, key)
+		}
+		sums[key] += s.DurationMs
+		total += s.DurationMs
+	}
+	if total == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s", p.paint(bold, "What the task waited for"))
+	for _, key := range order {
+		ms := sums[key]
+		p.line("  %s %7s %3d%%", pad(fit(clean(key), nameColumns+4), nameColumns+4), duration(time.Duration(ms)*time.Millisecond), ms*100/total)
+	}
+}
+
+func (p *tracePrinter) problems(title string, s style, list []v1alpha1.TraceProblem) {
+	p.notes(title, len(list), func(i int) (style, string) {
+		return s, fmt.Sprintf("#%d %s %s", list[i].Seq, list[i].Type, clean(list[i].Message))
+	})
+}
+
+// notes prints a list under a title, if there is anything.
+func (p *tracePrinter) notes(title string, n int, text func(int) (style, string)) {
+	if n == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s", p.paint(bold, title))
+	for i := range n {
+		s, line := text(i)
+		if p.Width > 0 {
+			line = fit(line, p.Width-2)
+		}
+		p.line("  %s", p.paint(s, line))
+	}
+}
