@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,9 @@ type Kept[T Object] struct {
 	TTL time.Duration
 	// Deleting changes an object whose deletion begins but waits for finalizers (for example its phase).
 	Deleting func(obj T)
+	// ValidateDelete refuses a deletion by an API error. It is asked for every object that is to go, also one of a
+	// collection or of a namespace that is emptied, which then try again.
+	ValidateDelete func(ctx context.Context, obj T) error
 	// AfterDelete runs after the object left the store, once, also when its last finalizer was removed. It is not
 	// part of the write: it may be lost in a crash, so it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
@@ -63,7 +67,8 @@ type Frozen[T Object] struct {
 // keptREST adds the discovery facts to the generic store.
 type keptREST[T Object] struct {
 	*registry.Store
-	naming naming[T]
+	naming         naming[T]
+	validateDelete func(context.Context, T) error // may be nil
 }
 
 var (
@@ -77,6 +82,34 @@ func (r *keptREST[T]) ShortNames() []string { return r.naming.ShortNames() }
 
 // Categories is for discovery.
 func (r *keptREST[T]) Categories() []string { return r.naming.Categories() }
+
+// Delete is the store's, with the Definition's own validation after admission.
+func (r *keptREST[T]) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return r.Store.Delete(ctx, name, r.deletable(admit), opts)
+}
+
+// DeleteCollection is the store's, with the Definition's own validation after admission.
+func (r *keptREST[T]) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *internalversion.ListOptions) (runtime.Object, error) {
+	return r.Store.DeleteCollection(ctx, r.deletable(admit), opts, list)
+}
+
+func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	if r.validateDelete == nil {
+		return admit
+	}
+	return func(ctx context.Context, obj runtime.Object) error {
+		if admit != nil {
+			if err := admit(ctx, obj); err != nil {
+				return err
+			}
+		}
+		o, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("deletion of %T", obj)
+		}
+		return r.validateDelete(ctx, o)
+	}
+}
 
 func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
 	var none parent[T]
@@ -108,7 +141,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}}
+	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete}
 	p := parent[T]{get: getter[T](store), update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store

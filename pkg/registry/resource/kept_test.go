@@ -5,6 +5,7 @@ package resource_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -303,5 +304,50 @@ func TestAfterDeleteRunsOnceWhenTheObjectIsGone(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"free", "held"}, names); d != "" {
 		t.Errorf("AfterDelete (-want +got):\n%s", d)
+	}
+}
+
+func TestValidateDeleteHoldsForEveryDeletion(t *testing.T) {
+	d := widgetDefinition()
+	kept := d.Shape.(resource.Kept[*Widget])
+	kept.ValidateDelete = func(_ context.Context, w *Widget) error {
+		if w.Labels["busy"] != "" {
+			return apierrors.NewConflict(widgetsGVR.GroupResource(), w.Name, errors.New("it is busy"))
+		}
+		return nil
+	}
+	d.Shape = kept
+	ctx, c := t.Context(), client(t, serve(t, d), widgetsGVR)
+	ok := must[*unstructured.Unstructured](t)
+	for name, finalizers := range map[string][]string{"busy": nil, "busy-held": {"kit.test/hold"}, "free": nil} {
+		w := newObject("Widget", name, nil)
+		w.SetFinalizers(finalizers)
+		if name != "free" {
+			w.SetLabels(map[string]string{"busy": "yes"})
+		}
+		ok(c.Create(ctx, w, metav1.CreateOptions{}))
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "it is busy") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, name := range []string{"busy", "busy-held"} {
+		refused(name, c.Delete(ctx, name, metav1.DeleteOptions{}))
+		refused(name+", dry run", c.Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
+		if w := ok(c.Get(ctx, name, metav1.GetOptions{})); w.GetDeletionTimestamp() != nil {
+			t.Errorf("%s is being deleted", name)
+		}
+	}
+	refused("collection", c.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	if err := c.Delete(ctx, "free", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+	for _, name := range []string{"busy", "busy-held"} {
+		ok(c.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{}))
+	}
+	if err := c.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Error(err)
 	}
 }
