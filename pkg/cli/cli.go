@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -74,7 +76,10 @@ func newCommand(s Streams, name string) *cobra.Command {
 	flags.StringVar(&a.loader.ExplicitPath, "kubeconfig", "", "kubeconfig file to use instead of KUBECONFIG or ~/.kube/config")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.CurrentContext.LongName, names.ContextOverrideFlags.Namespace.ShortName = "context", "n"
+	names.ClusterOverrideFlags.APIServer.ShortName, names.AuthOverrideFlags.Token.ShortName = "s", "t"
 	clientcmd.BindOverrideFlags(a.overrides, flags, names)
+	usual := []string{"kubeconfig", "context", "namespace", "server", "token", "as", "as-group", "request-timeout"}
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions) // the flag exists
 	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand())
 	return cmd
