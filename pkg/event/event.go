@@ -32,6 +32,8 @@ const (
 	decides
 	// model carries the provider, model and token fields.
 	model
+	// late tells of the record and not of the run, so it may follow the end.
+	late
 )
 
 // table is the complete, closed list of types.
@@ -75,10 +77,10 @@ var table = map[v1alpha1.EventType]trait{
 	v1alpha1.EventArtifactUploadFailed:    0,
 	v1alpha1.EventPlanUpdated:             0,
 
-	v1alpha1.EventGatewayDeliveryCompleted: 0,
+	v1alpha1.EventGatewayDeliveryCompleted: late,
 
-	v1alpha1.EventTaskForkRequested: 0,
-	v1alpha1.EventTaskForkCreated:   0,
+	v1alpha1.EventTaskForkRequested: late,
+	v1alpha1.EventTaskForkCreated:   late,
 
 	v1alpha1.EventApprovalRequested:        approval,
 	v1alpha1.EventApprovalApproved:         approval | decides | controlled,
@@ -101,8 +103,13 @@ func Types() []v1alpha1.EventType {
 // Known reports whether t is one of the event types.
 func Known(t v1alpha1.EventType) bool { _, ok := table[t]; return ok }
 
-// Terminal reports whether t ends its task, after which the stream is closed.
+// Terminal reports whether t ends its task, after which the stream is closed but
+// for late events.
 func Terminal(t v1alpha1.EventType) bool { return table[t]&terminal != 0 }
+
+// Late reports whether t may follow a terminal event: forks and deliveries tell
+// of the record of a task and not of its run.
+func Late(t v1alpha1.EventType) bool { return table[t]&late != 0 }
 
 // ControllerOwned reports whether only controller-owned paths may append t:
 // terminal task events, approval decisions and the execution of an approval.

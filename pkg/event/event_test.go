@@ -24,13 +24,16 @@ func TestTable(t *testing.T) {
 	if n := len(Types()); n != 41 {
 		t.Errorf("%d types, the contract has 41", n)
 	}
-	var terminals, owned, decisions []string
+	var terminals, owned, decisions, lates []string
 	for _, typ := range Types() {
 		if Terminal(typ) {
 			terminals = append(terminals, string(typ))
 		}
 		if ControllerOwned(typ) {
 			owned = append(owned, string(typ))
+		}
+		if Late(typ) {
+			lates = append(lates, string(typ))
 		}
 		if ApprovalDecision(typ) {
 			decisions = append(decisions, string(typ))
@@ -49,6 +52,10 @@ func TestTable(t *testing.T) {
 	}
 	wantOwned := []string{"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "TaskCancelled", "TaskFailed", "TaskSucceeded"}
 	if diff := cmp.Diff(wantOwned, owned); diff != "" {
+		t.Error(diff)
+	}
+	wantLates := []string{"GatewayDeliveryCompleted", "TaskForkCreated", "TaskForkRequested"}
+	if diff := cmp.Diff(wantLates, lates); diff != "" {
 		t.Error(diff)
 	}
 	if Known("TaskDeleted") || Known("") {

@@ -152,7 +152,10 @@ func (t *appendTxn) Sequence(b *engine.Batch) error {
 	}
 	fresh := h == nil
 	if fresh {
-		h = &head{identity: identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task}}
+		h = &head{
+			identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task},
+			sequenced: state{oldest: 1},
+		}
 	}
 	n, err := t.decide(h, fresh)
 	if err != nil || n == 0 {
@@ -189,7 +192,7 @@ func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	closed := h.sequenced.terminal != 0
+	closed := h.sequenced.terminal != 0 // but for late events
 	seq := h.sequenced.last
 	for i := range t.events {
 		p := &t.events[i]
@@ -200,12 +203,12 @@ func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
 			}
 			known[k] = seq + 1
 		}
-		if closed {
+		if closed && !event.Late(p.event.Type) {
 			return 0, ErrClosed
 		}
 		seq++
 		p.seq, p.fresh = seq, true
-		closed = event.Terminal(p.event.Type)
+		closed = closed || event.Terminal(p.event.Type)
 	}
 	return int(seq - h.sequenced.last), nil
 }

@@ -40,7 +40,7 @@ func (t *appendTxn) write(b *engine.Batch, h *head, fresh bool) error {
 		}
 		st.last, st.changed = p.seq, hd.rev
 		if event.Terminal(p.event.Type) {
-			st.terminal = p.typ
+			st.terminal, st.end = p.typ, p.seq
 		}
 	}
 	st.join(t.stream.Session)

@@ -176,6 +176,14 @@ func (l *Log) pick(s *scan, f *filter, p *posting, rev uint64) (*v1alpha1.Execut
 	if !f.takesCodes(p) || l.goneAt(p, rev) {
 		return nil, nil
 	}
+	return l.object(s, f, p)
+}
+
+// object returns the event of an entry if it is selected.
+func (l *Log) object(s *scan, f *filter, p *posting) (*v1alpha1.ExecutionEvent, error) {
+	if !f.takesCodes(p) {
+		return nil, nil
+	}
 	id, err := l.identity(p.no)
 	if err != nil {
 		return nil, err

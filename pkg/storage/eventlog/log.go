@@ -16,7 +16,7 @@
 //	INV-E2  The cursor of a session grows with the revision and never changes.
 //	INV-E3  Nothing is delivered that is not durable. Pebble shows a batch before
 //	        its sync, so every read is bounded by the published revision.
-//	INV-E4  After a terminal event nothing is appended to the stream.
+//	INV-E4  After a terminal event nothing but late events is appended to the stream.
 //	INV-E5  A namespace has one live stream per task name. A new UID under the
 //	        name deletes the stream of the old one in the same commit.
 //	INV-E6  An event with a de-duplication key is stored once in its stream.
@@ -95,7 +95,7 @@ func setDefault[T comparable](v *T, def T) {
 
 // Errors of the log, to be compared with errors.Is.
 var (
-	// ErrClosed refuses an append after a terminal event.
+	// ErrClosed refuses an append after a terminal event, of any but late events.
 	ErrClosed = errors.New("eventlog: stream is closed")
 	// ErrDeleted tells that the stream was deleted.
 	ErrDeleted = errors.New("eventlog: stream is deleted")

@@ -156,7 +156,7 @@ func TestConcurrent(t *testing.T) {
 			}
 		}
 	}
-	p := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 1000))
+	p := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 1000, nil))
 	if len(p.Events) != writers*each || p.Latest != writers*each {
 		t.Errorf("session has %d events, latest %d", len(p.Events), p.Latest)
 	}
@@ -199,7 +199,7 @@ func TestNothingBeforeDurable(t *testing.T) {
 
 	page := must[*eventlog.Page](t)(l.List(ctx, eventlog.Query{}))
 	task := must[*eventlog.StreamPage](t)(l.TaskPage(ctx, b, 0, 0, nil))
-	session := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 0))
+	session := must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 0, 0, nil))
 	head := must[eventlog.Head](t)(l.Head(ctx, b))
 	if _, err := l.Get(ctx, "n", "b.0000000001"); !errors.Is(err, eventlog.ErrNotFound) {
 		t.Errorf("get: %v", err)
@@ -300,7 +300,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 			"severity": testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Severity: []v1alpha1.EventSeverity{"error"}})),
 			"type":     testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Task: "a", Types: []v1alpha1.EventType{"ToolCallFailed"}})),
 			"page":     testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 400, 10, nil)) }),
-			"timeline": testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10)) }),
+			"timeline": testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10, nil)) }),
 		}
 	}
 	fill(1000)

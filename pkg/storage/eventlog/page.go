@@ -20,9 +20,17 @@ type StreamPage struct {
 	// Next is what to pass as after for the page behind this one: with a filter
 	// it can be larger than the seq of the last event.
 	Next int64
+	// Gaps are the events behind after, up to Next, that are no longer kept, in
+	// order. In a task's stream there can be one, at its beginning; in a session
+	// there are as many as tasks left or were trimmed in between.
+	Gaps []Gap
 	// Head is the state of a task's stream; zero for a session.
 	Head Head
 }
+
+// Gap is a run of events that are no longer kept: seqs of a task's stream, or
+// cursors of a session, both inclusive.
+type Gap struct{ From, To int64 }
 
 // defaultPage is the size of a page when none is asked for (D1 §2.8).
 const defaultPage = 100
@@ -42,7 +50,18 @@ func (l *Log) TaskPage(_ context.Context, s Stream, after int64, limit int, type
 	return p, nil
 }
 
-func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
+// taskPage reads again when a purge came in between, which would leave events out.
+func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (*StreamPage, error) {
+	for {
+		before := l.purged()
+		p, err := l.readTaskPage(s, f, after, limit)
+		if l.purged() == before {
+			return p, err
+		}
+	}
+}
+
+func (l *Log) readTaskPage(s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
 	after = max(after, 0)
 	v, ok, err := l.byUID(s.UID)
 	switch {
@@ -55,11 +74,15 @@ func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (p *StreamPa
 	}
 	p = &StreamPage{
 		Events: []*v1alpha1.ExecutionEvent{}, Latest: v.last, Next: max(after, v.last),
-		Head: Head{LatestSeq: v.last, Closed: v.terminal != 0, Terminal: typeNames[v.terminal]},
+		Head: v.head(),
+	}
+	first := max(after+1, v.oldest)
+	if first > after+1 {
+		p.Gaps = []Gap{{after + 1, v.oldest - 1}}
 	}
 	var sc scan
 	defer func() { err = errors.Join(err, sc.close()) }()
-	sc.stream(l, v.no, f, after+1, v.last)
+	sc.stream(l, v.no, f, first, v.last)
 	sc.openData(l)
 	if limit <= 0 {
 		limit = defaultPage
@@ -88,58 +111,79 @@ func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (p *StreamPa
 	}
 }
 
-// SessionPage returns up to limit events of a session's timeline whose cursor is
-// larger than after. They carry the cursor as seq and their place in their task's
-// stream as taskSeq. Events of deleted tasks leave; their cursors are not given
-// again. Limit 0 means 100.
-func (l *Log) SessionPage(_ context.Context, namespace, session string, after int64, limit int) (*StreamPage, error) {
+// SessionPage returns up to limit events of a session's timeline, of the types
+// given or of all, whose cursor is larger than after. They carry the cursor as seq
+// and their place in their task's stream as taskSeq. Events of deleted tasks leave
+// and trimmed ones do; their cursors are not given again and are the page's Gaps.
+// Limit 0 means 100.
+func (l *Log) SessionPage(_ context.Context, namespace, session string, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
+	f, err := newFilter(&Query{Namespace: namespace, Session: session, Types: types})
+	if err != nil {
+		return nil, fmt.Errorf("read events of session %s/%s: %w", namespace, session, err)
+	}
+	p, err := l.sessionPage(f, max(after, 0), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read events of session %s/%s: %w", namespace, session, err)
+	}
+	return p, nil
+}
+
+func (l *Log) sessionPage(f *filter, after int64, limit int) (*StreamPage, error) {
 	for {
 		before := l.purged()
-		p, err := l.sessionPage(namespace, session, max(after, 0), limit)
+		p, err := l.readSessionPage(f, after, limit)
 		if l.purged() != before {
 			continue // what a purge forgot meanwhile would look alive
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read events of session %s/%s: %w", namespace, session, err)
-		}
-		return p, nil
+		return p, err
 	}
 }
 
-func (l *Log) sessionPage(ns, session string, after int64, limit int) (p *StreamPage, err error) {
+func (l *Log) readSessionPage(f *filter, after int64, limit int) (p *StreamPage, err error) {
 	p = &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Next: after}
-	if !validName(ns) || !validName(session) {
+	if f.none {
 		return p, nil
 	}
-	if p.Latest, err = l.latestCursor(ns, session); err != nil {
-		return nil, err
+	if p.Latest, err = l.latestCursor(f.ns, f.session); err != nil || after >= p.Latest {
+		return p, err
 	}
 	p.Next = max(after, p.Latest)
 	rev := l.engine.Revision()
 	var sc scan
 	defer func() { err = errors.Join(err, sc.close()) }()
-	sc.session(l, ns, session, after+1)
+	sc.session(l, f.ns, f.session, after+1)
 	sc.openData(l)
 	if limit <= 0 {
 		limit = defaultPage
 	}
-	f := &filter{ns: ns}
+	expected := after + 1 // cursors are dense: what is missing is not kept
+	upTo := func(cursor int64) {
+		if cursor > expected {
+			p.Gaps = append(p.Gaps, Gap{expected, cursor - 1})
+		}
+		expected = cursor + 1
+	}
 	for scanned := 0; ; scanned++ {
 		src := sc.next()
 		if src == nil || src.cur.cursor > p.Latest {
+			upTo(p.Latest + 1)
 			return p, sc.err
 		}
 		cursor := src.cur.cursor
-		if len(p.Events) == limit || scanned >= l.opts.ScanBudget {
+		if len(p.Events) == limit || len(p.Gaps) > limit || scanned >= l.opts.ScanBudget {
 			p.Next = cursor - 1
+			upTo(cursor)
 			return p, nil
 		}
-		e, err := l.pick(&sc, f, &src.cur, rev)
-		if err != nil {
-			return nil, err
-		}
-		if e != nil {
-			p.Events = append(p.Events, sessionView(e, cursor))
+		if !l.goneAt(&src.cur, rev) {
+			upTo(cursor)
+			e, err := l.object(&sc, f, &src.cur)
+			if err != nil {
+				return nil, err
+			}
+			if e != nil {
+				p.Events = append(p.Events, sessionView(e, cursor))
+			}
 		}
 		sc.advance(src)
 	}

@@ -38,7 +38,9 @@ func (s Stream) check() error {
 type state struct {
 	last     int64  // newest seq
 	changed  uint64 // revision of the last change
+	oldest   int64  // first seq that is kept
 	terminal uint8  // type of the terminal event, 0 while open
+	end      int64  // its seq
 	deleted  uint64 // revision of the first event's deletion, 0 while live
 	session  string // first session that an event had
 	mixed    bool   // events had more than one session
@@ -169,7 +171,8 @@ func encodeHead(id *identity, s *state) []byte {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	return b
+	b = binary.AppendUvarint(b, uint64(s.end))
+	return binary.AppendUvarint(b, uint64(s.oldest))
 }
 
 func boolByte(v bool) byte {
@@ -206,6 +209,19 @@ func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
 		words[i], b = string(b[n:n+int(v)]), b[n+int(v):]
 	}
 	s.last, s.changed, s.deleted, s.session = int64(numbers[0]), numbers[1], numbers[2], words[3]
+	s.oldest = 1
+	if s.terminal != 0 {
+		s.end = s.last
+	}
+	if len(b) > 0 { // heads have these since events may leave or follow the end
+		for _, v := range [...]*int64{&s.end, &s.oldest} {
+			u, n := binary.Uvarint(b)
+			if n <= 0 {
+				return fail(errShort)
+			}
+			*v, b = int64(u), b[n:]
+		}
+	}
 	return identity{no, types.UID(words[0]), words[1], words[2]}, s, nil
 }
 
@@ -310,9 +326,19 @@ func (l *Log) identity(no uint64) (*identity, error) {
 // Head tells where a stream is.
 type Head struct {
 	LatestSeq int64 // 0 before the first event
-	Closed    bool
-	Terminal  v1alpha1.EventType // the terminal event, when closed
-	Deleted   bool
+	// Oldest is the first seq that is kept; those below left with Trim. It is 1
+	// while nothing left, and 0 before the first event.
+	Oldest int64
+	// Closed tells that there is a terminal event. Only late events follow it.
+	Closed bool
+	// Terminal and TerminalSeq are the terminal event, when closed. It is always kept.
+	Terminal    v1alpha1.EventType
+	TerminalSeq int64
+	Deleted     bool
+}
+
+func (v *view) head() Head {
+	return Head{v.last, v.oldest, v.terminal != 0, typeNames[v.terminal], v.end, v.deleted != 0}
 }
 
 // Head returns the published state of a stream. A stream without events is not
@@ -322,5 +348,5 @@ func (l *Log) Head(_ context.Context, s Stream) (Head, error) {
 	if err != nil || !ok {
 		return Head{}, err
 	}
-	return Head{v.last, v.terminal != 0, typeNames[v.terminal], v.deleted != 0}, nil
+	return v.head(), nil
 }

@@ -50,13 +50,16 @@ func (l *Log) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail
 	return l.tail(&Tail{log: l, stream: s, want: want, after: max(after, 0)}, &wake), nil
 }
 
-// TailSession follows a session's timeline behind cursor after. The Tail must be
-// closed.
-func (l *Log) TailSession(namespace, session string, after int64) (*Tail, error) {
+// TailSession follows a session's timeline behind cursor after, of the types given
+// or of all. The Tail must be closed.
+func (l *Log) TailSession(namespace, session string, after int64, types []v1alpha1.EventType) (*Tail, error) {
 	if namespace == "" || session == "" || !validName(namespace) || !validName(session) {
 		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, ErrBadStream)
 	}
-	f := &filter{ns: namespace, session: session}
+	f, err := newFilter(&Query{Namespace: namespace, Session: session, Types: types})
+	if err != nil {
+		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, err)
+	}
 	s := Stream{Namespace: namespace, Session: session}
 	return l.tail(&Tail{log: l, stream: s, session: true, want: f, after: max(after, 0)}, f), nil
 }
@@ -70,17 +73,18 @@ func (l *Log) tail(t *Tail, wake *filter) *Tail {
 // Close ends the Tail.
 func (t *Tail) Close() { t.log.detach(t.sub) }
 
-// Next waits until there is something new and returns it: events, or a change of
-// the stream's head that the filter hides. In its page Next is where a later Tail
-// resumes. It returns ErrDeleted when the stream was deleted, ErrShutdown when
-// the log is closed, and ctx's error.
+// Next waits until there is something new and returns it: events, gaps, or a
+// change of the stream's head that the filter hides. In its page Next is where a
+// later Tail resumes. Gaps come where the Tail began, or fell, behind what is kept.
+// It returns ErrDeleted when the stream was deleted, ErrShutdown when the log is
+// closed, and ctx's error.
 func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 	for {
-		p, err := t.read(ctx)
+		p, err := t.read()
 		if err != nil {
 			return nil, err
 		}
-		if len(p.Events) > 0 || p.Head != t.head {
+		if len(p.Events) > 0 || len(p.Gaps) > 0 || p.Head != t.head {
 			t.head = p.Head
 			return p, nil
 		}
@@ -98,7 +102,7 @@ func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 }
 
 // read returns what there is, from the mailbox or, behind, from the store.
-func (t *Tail) read(ctx context.Context) (*StreamPage, error) {
+func (t *Tail) read() (*StreamPage, error) {
 	if t.live {
 		entries, overflow, _ := t.sub.take(tailLimit)
 		if !overflow {
@@ -110,7 +114,7 @@ func (t *Tail) read(ctx context.Context) (*StreamPage, error) {
 	var p *StreamPage
 	var err error
 	if t.session {
-		p, err = t.log.SessionPage(ctx, t.stream.Namespace, t.stream.Session, t.after, tailLimit)
+		p, err = t.log.sessionPage(t.want, t.after, tailLimit)
 	} else {
 		p, err = t.log.taskPage(t.stream, t.want, t.after, tailLimit)
 	}
@@ -141,9 +145,9 @@ func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 		}
 		t.after, t.latest = at, max(t.latest, at)
 		if !t.session {
-			p.Head.LatestSeq = at
+			p.Head.LatestSeq, p.Head.Oldest = at, max(p.Head.Oldest, 1)
 			if typ := typeNames[e.typ]; event.Terminal(typ) {
-				p.Head.Closed, p.Head.Terminal = true, typ
+				p.Head.Closed, p.Head.Terminal, p.Head.TerminalSeq = true, typ, at
 			}
 		}
 		if !t.want.takesCodes(&e.posting) {

@@ -207,7 +207,7 @@ func tail(d *Driver, c Command) (string, error) {
 	}
 	var t *eventlog.Tail
 	if q.Session != "" {
-		t, err = d.log.TailSession(q.Namespace, q.Session, after)
+		t, err = d.log.TailSession(q.Namespace, q.Session, after, q.Types)
 	} else {
 		t, err = d.log.TailTask(streamArg(c), after, q.Types)
 	}

@@ -21,7 +21,7 @@ var (
 	errBrokeDense        = errors.New("broke Dense: seq grows by one from 1 in every stream, and with the revision")
 	errBrokeDurable      = errors.New("broke Durable: an acknowledged event or deletion survives, and nothing else is delivered")
 	errBrokeOnce         = errors.New("broke Once: a de-duplication key is stored once in its stream")
-	errBrokeTerminal     = errors.New("broke Terminal: nothing follows a terminal event")
+	errBrokeTerminal     = errors.New("broke Terminal: nothing but late events follows a terminal event")
 	errBrokeSessionOrder = errors.New("broke SessionOrder: a session's cursor grows with the revision and is never given again")
 	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change behind its revision once and in order")
 )
@@ -116,7 +116,7 @@ func (s *stream) accept(n *stored) error {
 	}
 	for _, old := range s.events {
 		switch {
-		case event.Terminal(old.typ):
+		case event.Terminal(old.typ) && !event.Late(n.typ):
 			return fmt.Errorf("%w: %s/%d after %s", errBrokeTerminal, s, n.seq, old.typ)
 		case old.rev >= n.rev:
 			return fmt.Errorf("%w: %s/%d at %d, after %d", errBrokeDense, s, n.seq, n.rev, old.rev)
@@ -212,7 +212,7 @@ func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 	}
 	count, last := 0, uint64(0)
 	for after := int64(0); ; {
-		p, err := d.log.SessionPage(d.t.Context(), k[0], k[1], after, 4)
+		p, err := d.log.SessionPage(d.t.Context(), k[0], k[1], after, 4, nil)
 		if err != nil {
 			return err
 		}

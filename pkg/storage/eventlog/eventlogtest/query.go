@@ -125,6 +125,9 @@ func pageText(p *eventlog.StreamPage, err error) string {
 	for _, e := range p.Events {
 		out.WriteString(brief(e))
 	}
+	for _, g := range p.Gaps {
+		fmt.Fprintf(&out, "gap %d-%d\n", g.From, g.To)
+	}
 	fmt.Fprintf(&out, "next %d of %d", p.Next, p.Latest)
 	if p.Head.Closed {
 		out.WriteString(", closed by " + string(p.Head.Terminal))
@@ -149,7 +152,11 @@ func timeline(d *Driver, c Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pageText(d.log.SessionPage(d.t.Context(), c.Get("ns", "default"), c.Get("session", ""), after, limit)), nil
+	q, err := query(c)
+	if err != nil {
+		return "", err
+	}
+	return pageText(d.log.SessionPage(d.t.Context(), q.Namespace, q.Session, after, limit, q.Types)), nil
 }
 
 func get(d *Driver, c Command) (string, error) {
@@ -165,5 +172,5 @@ func head(d *Driver, c Command) (string, error) {
 	if err != nil {
 		return said(err), nil
 	}
-	return fmt.Sprintf("latest=%d closed=%v terminal=%s deleted=%v\n", h.LatestSeq, h.Closed, h.Terminal, h.Deleted), nil
+	return fmt.Sprintf("latest=%d oldest=%d closed=%v terminal=%s/%d deleted=%v\n", h.LatestSeq, h.Oldest, h.Closed, h.Terminal, h.TerminalSeq, h.Deleted), nil
 }

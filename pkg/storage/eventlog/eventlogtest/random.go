@@ -75,6 +75,9 @@ func (g *generator) line(task string) string {
 	if g.chance(6) {
 		typ = g.pick("TaskSucceeded", "TaskFailed", "TaskCancelled")
 	}
+	if g.chance(8) {
+		typ = g.pick("TaskForkRequested", "TaskForkCreated", "GatewayDeliveryCompleted")
+	}
 	line := fmt.Sprintf("%s task=%s uid=%s", typ, task, g.uid(task))
 	switch task {
 	case "a", "b", "c":

@@ -122,6 +122,9 @@ func (r *reader) pumpTail(ctx context.Context, t *eventlog.Tail) {
 			}
 			return
 		}
+		for _, g := range p.Gaps {
+			r.note(received{kind: "GAP", err: fmt.Sprintf("%d-%d", g.From, g.To)})
+		}
 		for _, e := range p.Events {
 			r.note(received{kind: watch.Added, event: e})
 		}
