@@ -62,7 +62,11 @@ func (a *app) show(ctx context.Context, r *rest.Request, f format, namespaced bo
 	if f == asTable || f == asWide {
 		r = r.SetHeader("Accept", tableHeader)
 	}
-	raw, err := r.Do(ctx).Raw()
+	answer := r.Do(ctx)
+	if err := answer.Error(); err != nil { // unlike that of Raw it has the server's message
+		return err
+	}
+	raw, err := answer.Raw()
 	if err != nil {
 		return err
 	}
@@ -89,6 +93,13 @@ func decode(raw []byte, f format) (runtime.Object, error) {
 		t := &metav1.Table{}
 		if err := json.Unmarshal(raw, t); err != nil {
 			return nil, fmt.Errorf("answer of the server: %w", err)
+		}
+		for i := range t.Rows { // the printer takes the namespace from the object
+			obj, err := runtime.Decode(unstructured.UnstructuredJSONScheme, t.Rows[i].Object.Raw)
+			if err != nil {
+				return nil, fmt.Errorf("row of the server: %w", err)
+			}
+			t.Rows[i].Object.Object = obj
 		}
 		return t, nil
 	}
