@@ -24,7 +24,7 @@ func Preview(raw []byte) []byte {
 	raw = bytes.ToValidUTF8(raw, []byte(string(utf8.RuneError)))
 	clean, _, err := redact.JSON(raw)
 	if err != nil {
-		clean = quote(string(raw))
+		clean = encode(string(raw))
 		if clean, _, err = redact.JSON(clean); err != nil {
 			return []byte(`"` + redact.Marker + `"`)
 		}
@@ -96,10 +96,8 @@ func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil { // what was decoded, or scalars, always encode
+	if err := e.Encode(v); err != nil { // what was decoded, or scalars, always encode
 		return []byte("null")
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
-
-func quote(s string) []byte { return encode(s) }

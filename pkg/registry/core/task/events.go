@@ -127,9 +127,22 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if err := r.mayAppend(ctx, t, controlled); err != nil {
 		return nil, err
 	}
+	all, own, err := r.admitApprovals(t, events)
+	if err != nil {
+		return nil, err
+	}
 	if dryRun {
 		return events, nil
 	}
+	stored, err := r.write(ctx, t, all)
+	if err != nil {
+		return nil, err
+	}
+	return ownOnly(stored, own), nil
+}
+
+// write appends what was found to be right. Errors are API errors.
+func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	stored, err := r.log.Append(ctx, stream(t), events)
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):

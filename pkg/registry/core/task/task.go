@@ -64,6 +64,7 @@ type Resource struct {
 type store interface {
 	rest.Getter
 	rest.Lister
+	rest.Updater
 }
 
 var _ resource.Resource = (*Resource)(nil)
@@ -86,13 +87,15 @@ func New(o Options) *Resource {
 		Fields:     fields(),
 		Columns:    columns(),
 		Shape: resource.Kept[*v1alpha1.Task]{
-			Default:        setDefaults,
-			Validate:       v.validate,
-			ValidateUpdate: validateUpdate,
-			ValidateStatus: validateStatus,
-			ValidateName:   validateName,
-			Warnings:       warnings,
-			AfterDelete:    r.afterDelete,
+			Default:          setDefaults,
+			PrepareForCreate: r.setRequester,
+			PrepareForUpdate: keepRequester,
+			Validate:         v.validate,
+			ValidateUpdate:   validateUpdate,
+			ValidateStatus:   validateStatus,
+			ValidateName:     validateName,
+			Warnings:         warnings,
+			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
 			{Name: "events", Methods: []string{http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
@@ -157,7 +160,7 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	}
 	tasks, ok := paths["tasks"].(store)
 	if !ok {
-		return nil, fmt.Errorf("resource tasks: %T has no get and list", paths["tasks"])
+		return nil, fmt.Errorf("resource tasks: %T has no get, list and update", paths["tasks"])
 	}
 	r.mu.Lock()
 	r.tasks = tasks

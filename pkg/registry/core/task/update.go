@@ -23,7 +23,7 @@ func started(s *v1alpha1.TaskStatus) bool {
 // transaction, which the tags of the type hold.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateIdentity(t, old)
+	errs := append(validateIdentity(t, old), validateRequester(t, old)...)
 	if started(&old.Status) {
 		return append(errs, validateStarted(&t.Spec, &old.Spec, path)...)
 	}

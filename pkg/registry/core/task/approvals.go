@@ -1,0 +1,104 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+)
+
+// admitApprovals checks events of approvals and makes them what is stored. A
+// tool event of an approved call gets the event behind it that tells the call's
+// outcome: workers tell of their calls, the server of approvals. own says which
+// of the events are the caller's; nil means all.
+func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
+	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
+	added := false
+	for i, e := range events {
+		if err := approval.Admit(e, owner, r.clock.Now()); err != nil {
+			err = apierrors.NewBadRequest(err.Error())
+			if len(events) > 1 {
+				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+			}
+			return nil, nil, err
+		}
+		all, own = append(all, e), append(own, true)
+		if o := approval.OutcomeOf(e, t.UID); o != nil {
+			all, own = append(all, o), append(own, false)
+			added = true
+		}
+	}
+	if !added {
+		return events, nil, nil
+	}
+	return all, own, nil
+}
+
+// ownOnly leaves out what the server added.
+func ownOnly(events []*v1alpha1.ExecutionEvent, own []bool) []*v1alpha1.ExecutionEvent {
+	if own == nil {
+		return events
+	}
+	var out []*v1alpha1.ExecutionEvent
+	for i, e := range events {
+		if own[i] {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Get reads a task of the request's namespace from the store. Errors are API errors.
+func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
+	return r.get(ctx, name)
+}
+
+// Decide appends an event that ends an approval of the task, on behalf of a
+// caller who was found to be allowed to decide, and returns the event that did
+// end it: this one, or one that was there before. Errors are API errors.
+func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
+	if approval.StateOf(e.Type) == "" {
+		return nil, apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
+	}
+	stored, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	if err != nil {
+		return nil, err
+	}
+	return stored[0], nil
+}
+
+// Annotate sets annotations of the task, as long as it is the same task. It
+// leaves the status as it is.
+func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, set map[string]string) error {
+	tasks, err := r.storage()
+	if err != nil {
+		return err
+	}
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		was, ok := old.(*v1alpha1.Task)
+		if !ok {
+			return nil, fmt.Errorf("update of a task met %T", old)
+		}
+		if was.UID != t.UID {
+			return nil, deleted(t)
+		}
+		now := was.DeepCopy()
+		if now.Annotations == nil {
+			now.Annotations = map[string]string{}
+		}
+		maps.Copy(now.Annotations, set)
+		return now, nil
+	})
+	_, _, err = tasks.Update(ctx, t.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
+}
