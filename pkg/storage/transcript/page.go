@@ -28,130 +28,105 @@ type Page struct {
 	Info Info
 }
 
-// Page returns the messages behind the order after, at most limit of them. It
-// may be fewer although there are more, when they are long.
-func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int) (p Page, err error) {
-	if bad(string(uid)) {
-		return Page{}, nil
-	}
-	l := s.lock(uid)
-	l.RLock()
-	defer l.RUnlock()
-	h, err := s.head(uid)
-	if err != nil || h.last == 0 {
-		return Page{}, err
-	}
-	r, err := s.reader(uid, h)
-	if err != nil {
-		return Page{}, err
-	}
-	defer func() { err = errors.Join(err, r.it.Close()) }()
-	order := after + 1
-	if h.first > 0 && order <= h.first && h.first < h.oldest {
-		if !r.take(r.it.SeekGE(messageKey(uid, h.first))) {
-			return Page{}, r.failed(h.first)
+// Page returns the messages behind the order after, at most limit of them, up to
+// and with the one that has the id through; an empty id means the last. It may be
+// fewer although there are more, when they are long. A message that left by
+// truncation still bounds what is returned; an id that never was is ErrNotFound.
+func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int, through string) (p Page, err error) {
+	err = s.read(uid, through, func(r *reader) {
+		if h := r.head; h.first > after && h.first < h.oldest && h.first <= r.upto {
+			r.take(r.it.SeekGE(messageKey(uid, h.first)))
+			after = h.first
 		}
-		order = h.first + 1
-	}
-	for ok := r.it.SeekGE(messageKey(uid, max(order, h.oldest))); ok && len(r.out) < limit && r.bytes < maxPageBytes; ok = r.it.Next() {
-		if !r.take(true) {
-			break
+		for ok := r.it.SeekGE(messageKey(uid, max(after+1, r.head.oldest))); ok && r.room(limit); ok = r.it.Next() {
+			r.take(true)
 		}
-	}
-	if r.err != nil {
-		return Page{}, r.err
-	}
-	p = Page{Messages: r.out, Info: h.info()}
-	p.More = len(r.out) > 0 && r.out[len(r.out)-1].Order < h.last
-	return p, nil
+		p = Page{Messages: r.out, Info: r.head.info()}
+		p.More = len(r.out) > 0 && r.out[len(r.out)-1].Order < r.upto
+	})
+	return p, err
 }
 
 // Newest returns the n newest messages up to and with the one that has the id
-// through; an empty id means the last. It may be fewer although there are more,
-// when they are long: then the newest of them. A message that left by truncation
-// still bounds what is returned; an id that never was is ErrNotFound.
+// through, as Page does. When they are long it is fewer: the newest of them.
 func (s *Store) Newest(_ context.Context, uid types.UID, n int, through string) (p Page, err error) {
-	if bad(string(uid)) {
-		return Page{}, nil
-	}
-	l := s.lock(uid)
-	l.RLock()
-	defer l.RUnlock()
-	h, err := s.head(uid)
-	if err != nil {
-		return Page{}, err
-	}
-	upto := h.last
-	if through != "" {
-		e, ok, err := s.entry(uid, through)
-		if err != nil {
-			return Page{}, err
+	err = s.read(uid, through, func(r *reader) {
+		h := r.head
+		ok := r.it.Last() && r.upto >= h.oldest
+		for order := r.upto; ok && order >= h.oldest && r.room(n); order-- {
+			r.take(true)
+			ok = r.it.Prev()
 		}
-		if !ok {
-			return Page{}, fmt.Errorf("message %q: %w", through, ErrNotFound)
+		if complete := len(r.out) == int(max(0, r.upto-h.oldest+1)); complete && h.first > 0 && h.first < h.oldest && h.first <= r.upto && r.room(n) {
+			r.take(r.it.SeekGE(messageKey(uid, h.first)))
 		}
-		upto = e.order
-	}
-	r, err := s.reader(uid, h)
-	if err != nil {
-		return Page{}, err
-	}
-	defer func() { err = errors.Join(err, r.it.Close()) }()
-	room := func() bool { return len(r.out) < n && r.bytes < maxPageBytes }
-	order := upto
-	for ok := order >= h.oldest && r.it.SeekLT(messageKey(uid, order+1)); ok && order >= h.oldest && room(); order-- {
-		ok = r.take(true) && r.it.Prev()
-	}
-	if h.first > 0 && h.first < h.oldest && h.first <= upto && order < h.oldest && room() {
-		r.take(r.it.SeekGE(messageKey(uid, h.first)))
-	}
-	if r.err != nil {
-		return Page{}, r.err
-	}
-	slices.Reverse(r.out)
-	return Page{Messages: r.out, Info: h.info()}, nil
+		slices.Reverse(r.out)
+		p = Page{Messages: r.out, Info: h.info()}
+	})
+	return p, err
 }
 
-// reader collects messages under an iterator.
+// reader collects messages under an iterator that ends with the message upto.
 type reader struct {
-	uid   types.UID
+	head  head
+	upto  int64
 	it    *engine.Iter
 	out   []v1alpha1.SessionMessage
 	bytes int
 	err   error
 }
 
-func (s *Store) reader(uid types.UID, h head) (*reader, error) {
+// read calls f with a reader of the messages up to through.
+func (s *Store) read(uid types.UID, through string, f func(*reader)) (err error) {
+	if bad(string(uid)) {
+		return nil
+	}
+	l := s.lock(uid)
+	l.RLock()
+	defer l.RUnlock()
+	r := &reader{}
+	if r.head, err = s.head(uid); err != nil {
+		return err
+	}
+	r.upto = r.head.last
+	if through != "" {
+		e, ok, err := s.entry(uid, through)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("message %q: %w", through, ErrNotFound)
+		}
+		r.upto = e.order
+	}
+	if r.upto < r.head.oldest { // of these only the first can be left
+		r.upto = min(r.upto, r.head.first)
+	}
 	// From the first message that is kept: what left before it must not be stepped over.
-	from := h.oldest
-	if h.first > 0 {
-		from = min(from, h.first)
+	from := r.head.oldest
+	if r.head.first > 0 {
+		from = min(from, r.head.first)
 	}
-	it, err := s.engine.NewIter(messageKey(uid, from), messageKey(uid, h.last+1))
-	if err != nil {
-		return nil, err
+	if r.it, err = s.engine.NewIter(messageKey(uid, min(from, r.upto+1)), messageKey(uid, r.upto+1)); err != nil {
+		return err
 	}
-	return &reader{uid: uid, it: it}, nil
+	defer func() { err = errors.Join(err, r.it.Close()) }()
+	f(r)
+	return r.err
 }
 
-// take collects the message that the iterator is at, and reports whether it is one.
-func (r *reader) take(ok bool) bool {
+func (r *reader) room(n int) bool { return r.err == nil && len(r.out) < n && r.bytes < maxPageBytes }
+
+// take collects the message that the iterator is at.
+func (r *reader) take(ok bool) {
 	if !ok || r.err != nil {
-		return false
+		return
 	}
 	m, err := decode(r.it.Key(), r.it.Value())
 	if err != nil {
 		r.err = err
-		return false
+		return
 	}
 	r.bytes += len(r.it.Value())
 	r.out = append(r.out, m)
-	return true
-}
-
-func (r *reader) failed(order int64) error {
-	if r.err != nil {
-		return r.err
-	}
-	return &CorruptError{messageKey(r.uid, order)}
 }

@@ -90,7 +90,7 @@ func TestAppendAndRead(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Minute))
 	mustAppend(t, s, "u", 0, assistant("a1", "bye"))
 	mustAppend(t, s, "ux", 0, user("", "other"))
-	all, err := s.Page(ctx, "u", 0, 100)
+	all, err := s.Page(ctx, "u", 0, 100, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,16 +105,20 @@ func TestAppendAndRead(t *testing.T) {
 		t.Errorf("info %+v, more %v", all.Info, all.More)
 	}
 	for _, tc := range []struct{ name, got, want string }{
-		{"first", texts(s.Page(ctx, "u", 0, 1)), "1:hello more"},
-		{"last", texts(s.Page(ctx, "u", 3, 5)), "4:bye"},
-		{"behind the end", texts(s.Page(ctx, "u", 9, 5)), ""},
+		{"first", texts(s.Page(ctx, "u", 0, 1, "")), "1:hello more"},
+		{"last", texts(s.Page(ctx, "u", 3, 5, "")), "4:bye"},
+		{"up to", texts(s.Page(ctx, "u", 0, 2, "made")), "1:hello 2:"},
+		{"up to the first", texts(s.Page(ctx, "u", 0, 9, "u1")), "1:hello"},
+		{"up to what is before", texts(s.Page(ctx, "u", 2, 9, "u1")), ""},
+		{"up to nothing", texts(s.Page(ctx, "u", 0, 9, "ghost")), `error: message "ghost": transcript: no such message`},
+		{"behind the end", texts(s.Page(ctx, "u", 9, 5, "")), ""},
 		{"newest", texts(s.Newest(ctx, "u", 1, "")), "4:bye"},
 		{"newest two", texts(s.Newest(ctx, "u", 2, "made")), "1:hello 2:"},
 		{"more than there are", texts(s.Newest(ctx, "u", 9, "u1")), "1:hello"},
 		{"no such message", texts(s.Newest(ctx, "u", 9, "ghost")), `error: message "ghost": transcript: no such message`},
 		{"no transcript", texts(s.Newest(ctx, "none", 9, "")), ""},
-		{"none, paged", texts(s.Page(ctx, "none", 0, 9)), ""},
-		{"no uid", texts(s.Page(ctx, "", 0, 9)), ""},
+		{"none, paged", texts(s.Page(ctx, "none", 0, 9, "")), ""},
+		{"no uid", texts(s.Page(ctx, "", 0, 9, "")), ""},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, tc.got, tc.want)
@@ -141,7 +145,7 @@ func TestAppendOfAnIDIsOnce(t *testing.T) {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
-	if got := texts(s.Page(ctx, "u", 0, 9)); got != "1:a 2:b 3:c" {
+	if got := texts(s.Page(ctx, "u", 0, 9, "")); got != "1:a 2:b 3:c" {
 		t.Errorf("a refused append left something: %q", got)
 	}
 	// A repetition does not bring back what has left.
@@ -149,7 +153,7 @@ func TestAppendOfAnIDIsOnce(t *testing.T) {
 	if again := mustAppend(t, s, "u", 1, assistant("2", "b")); again[0].Order != 2 {
 		t.Errorf("repeated after it left: %+v", again)
 	}
-	if got := texts(s.Page(ctx, "u", 0, 9)); got != "1:a 4:e" {
+	if got := texts(s.Page(ctx, "u", 0, 9, "")); got != "1:a 4:e" {
 		t.Errorf("after truncation: %q", got)
 	}
 	for id, want := range map[string]error{"a\x00b": transcript.ErrName, "ghp_abcdefghijklmnopqrstuvwxyz0123456789": transcript.ErrSecretID} {
@@ -193,9 +197,9 @@ func (m *model) append(limit int64, in []message) {
 	}
 }
 
-func (m *model) page(after int64, limit int) string {
+func (m *model) page(after int64, limit int, through int64) string {
 	var out []string
-	for i := after; i < int64(len(m.all)); i++ {
+	for i := after; i < through; i++ {
 		if m.gone[i+1] {
 			continue
 		}
@@ -249,10 +253,15 @@ func TestRandomAppendsAndPages(t *testing.T) {
 				t.Fatalf("seed %d: info %+v, %v, want %+v", seed, info, err, want)
 			}
 			after, n := rng.Int64N(int64(len(m.all)+1)), 1+rng.IntN(20)
-			if got, want := texts(s.Page(ctx, "u", after, n)), m.page(after, n); got != want {
+			if got, want := texts(s.Page(ctx, "u", after, n, "")), m.page(after, n, int64(len(m.all))); got != want {
 				t.Fatalf("seed %d: %d behind %d:\n got %s\nwant %s", seed, n, after, got, want)
 			}
 			through := 1 + rng.Int64N(int64(len(m.all)))
+			// Whether more are to come is not told exactly where what would be next has left.
+			got, want := texts(s.Page(ctx, "u", after, n, m.all[through-1].ID)), m.page(after, n, through)
+			if strings.TrimSuffix(got, " more") != strings.TrimSuffix(want, " more") || strings.HasSuffix(want, " more") && got != want {
+				t.Fatalf("seed %d: %d behind %d through %d:\n got %s\nwant %s", seed, n, after, through, got, want)
+			}
 			if got, want := texts(s.Newest(ctx, "u", n, m.all[through-1].ID)), m.newest(n, through); got != want {
 				t.Fatalf("seed %d: newest %d through %d:\n got %s\nwant %s", seed, n, through, got, want)
 			}
@@ -270,7 +279,7 @@ func TestPagesOfLongMessagesAreShort(t *testing.T) {
 		mustAppend(t, s, "u", 0, user("", long))
 	}
 	for name, get := range map[string]func() (transcript.Page, error){
-		"page":   func() (transcript.Page, error) { return s.Page(ctx, "u", 0, 100) },
+		"page":   func() (transcript.Page, error) { return s.Page(ctx, "u", 0, 100, "") },
 		"newest": func() (transcript.Page, error) { return s.Newest(ctx, "u", 100, "") },
 	} {
 		if p, err := get(); err != nil || len(p.Messages) != 3 {
@@ -292,7 +301,7 @@ func TestConcurrentAppendsAreDense(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p, err := s.Page(ctx, "u", 0, 1000)
+	p, err := s.Page(ctx, "u", 0, 1000, "")
 	if err != nil || len(p.Messages) != 160 {
 		t.Fatalf("%d messages, %v", len(p.Messages), err)
 	}
@@ -319,7 +328,7 @@ func TestDeleteTakesOneSession(t *testing.T) {
 	if d := cmp.Diff([]types.UID{"ab", "b"}, owners); d != "" {
 		t.Errorf("owners (-want +got):\n%s", d)
 	}
-	if got := texts(s.Page(ctx, "a", 0, 9)) + texts(s.Page(ctx, "ab", 0, 9)); got != "1:ab" {
+	if got := texts(s.Page(ctx, "a", 0, 9, "")) + texts(s.Page(ctx, "ab", 0, 9, "")); got != "1:ab" {
 		t.Errorf("left: %q", got)
 	}
 	if got := mustAppend(t, s, "a", 0, user("", "anew")); got[0].Order != 1 {
@@ -408,12 +417,12 @@ func TestCrash(t *testing.T) {
 		})
 		run(crashed, func(s *transcript.Store) {
 			const without, with = "1:q1 2:a1 3:q2 4:a2", "1:q1 3:q2 4:a2 5:q3 6:a3"
-			if got := texts(s.Page(ctx, "u", 0, 9)); got != without && got != with {
+			if got := texts(s.Page(ctx, "u", 0, 9, "")); got != without && got != with {
 				t.Errorf("seed %d: after the crash %q", seed, got)
 			}
 			mustAppend(t, s, "u", limit, turn(3)...)
 			mustAppend(t, s, "u", limit, turn(3)...)
-			if got := texts(s.Page(ctx, "u", 0, 9)); got != with {
+			if got := texts(s.Page(ctx, "u", 0, 9, "")); got != with {
 				t.Errorf("seed %d: repeated %q", seed, got)
 			}
 		})
