@@ -5,9 +5,6 @@ package redact
 
 import "strings"
 
-// span is a value found after a key: s[from:to] is what would go.
-type span struct{ from, to int }
-
 // assignment matches "key=value", "key: value", "key := value", "key => value"
 // and header lines; the separator is at i.
 func (x *scanner) assignment(i int) int {
@@ -18,7 +15,9 @@ func (x *scanner) assignment(i int) int {
 	}
 	kind := x.keyKindAt(ks, ke)
 	if kind == notSecret {
-		return 0
+		if ks, kind = x.keyBeside(ks, ke, i); kind == notSecret {
+			return x.structure(ks, ke, i)
+		}
 	}
 	j, quotedOnly := separator(s, i)
 	if j < 0 {
@@ -34,20 +33,30 @@ func (x *scanner) assignment(i int) int {
 			return x.header(ks, k)
 		}
 	}
-	if s[k] == '[' && !strings.HasPrefix(s[k:], Marker) {
-		return x.array(k + 1)
+	if kind >= secretValue {
+		if s[k] == '[' && !strings.HasPrefix(s[k:], Marker) {
+			return x.array(k + 1)
+		}
+		if s[i] == ':' && (is(s[k], lineEnd) || blockScalar(s, k)) {
+			return x.below(ks, k)
+		}
 	}
 	v, ok := x.value(i, k, quotedOnly)
-	if !ok || x.exempt(kind, s[ks:ke], s[v.from:v.to], v.from == k) {
+	if !ok {
+		return 0
+	}
+	key, text := s[ks:ke], s[v.from:v.to]
+	if x.exempt(kind, key, text, v.from == k) || kind < secretCount && !suspicious(kind, key, text) {
 		return 0
 	}
 	return x.remove(v.from, v.to)
 }
 
 // keyBefore returns the key that ends before the separator at i, over blanks,
-// quotes and a closing bracket between the two; an empty key is none.
+// quotes, a closing bracket and a terminal's colour between the two; an empty
+// key is none.
 func (x *scanner) keyBefore(i int) (from, to int) {
-	s, low := x.s, max(x.done, i-8)
+	s, low := x.s, max(x.done, i-24)
 	to = i
 	if to > low && (s[to-1] == '?' || s[to-1] == '+') && s[i] == '=' {
 		to--
@@ -55,12 +64,15 @@ func (x *scanner) keyBefore(i int) (from, to int) {
 	for to > low && is(s[to-1], blank) {
 		to--
 	}
+	if to > low && s[to-1] == 'm' {
+		to = max(low, colourBefore(s, to))
+	}
 	if to > low && s[to-1] == ']' {
 		to--
 	}
 	if to > low && isQuote(s[to-1]) {
 		to--
-		if to > low && s[to-1] == '\\' {
+		for to > low && s[to-1] == '\\' {
 			to--
 		}
 	}
@@ -80,6 +92,30 @@ func (x *scanner) keyKindAt(from, to int) secretKind {
 	}
 	return keyKind(s[from:to])
 }
+
+// keyBeside classifies the separator at i by what stands beside the word
+// before it, which says nothing: a word before brackets, as in "Secret Access
+// Key [None]: …", or the member before, as in name: API_KEY, value: ….
+func (x *scanner) keyBeside(ks, ke, i int) (int, secretKind) {
+	s := x.s
+	if ks > x.done+1 && s[ks-1] == '[' && ke < i && s[ke] == ']' {
+		to := ks - 1
+		for to > x.done && is(s[to-1], blank) {
+			to--
+		}
+		if from := x.back(to, keyLimit, keyByte); from < to {
+			if kind := x.keyKindAt(from, to); kind == secretValue {
+				return from, kind
+			}
+		}
+	}
+	if x.named >= 0 && ks-x.named < 80 && strings.EqualFold(s[ks:ke], "value") && !strings.ContainsFunc(s[x.named:ks], isWord) {
+		return ks, secretValue
+	}
+	return ks, notSecret
+}
+
+func isWord(r rune) bool { return r >= 0x80 || is(byte(r), alnum) }
 
 // separator returns where the value of the separator at i starts, and whether
 // only a quoted value counts because the code compares or declares. It returns
@@ -108,58 +144,6 @@ func separator(s string, i int) (next int, quotedOnly bool) {
 		return j + 1, false
 	}
 	return j, false
-}
-
-// value finds the value that starts at k, in quotes or not.
-func (x *scanner) value(i, k int, quotedOnly bool) (span, bool) {
-	s := x.s
-	for k < len(s) && (s[k] == '(' || is(s[k], blank)) {
-		k++
-	}
-	if k+1 < len(s) && isQuote(s[k+1]) && strings.IndexByte("bBrRfFuU@", s[k]) >= 0 {
-		k++ // a string literal with a prefix
-	}
-	if q, n := quoteAt(s, k); n > 0 {
-		to := closing(s, k+n, q, n == 2)
-		return span{k + n, to}, to > k+n
-	}
-	if quotedOnly || k >= len(s) || s[k] == '{' {
-		return span{}, false
-	}
-	to := unquotedEnd(s, k)
-	if x.cut > i && to > x.cut {
-		to = x.cut // the query that follows goes as a whole
-	}
-	if schemeWord(s[k:to]) {
-		if next := run(s, to, blank); next > to && next < len(s) {
-			to = unquotedEnd(s, next)
-		}
-	}
-	v := s[k:to]
-	if strings.HasPrefix(v, Marker) && strings.Trim(v[len(Marker):], closers) == "" {
-		return span{}, false
-	}
-	if s[k] == '<' && strings.HasSuffix(v, ">") {
-		return span{k, to}, true // a placeholder, whole
-	}
-	v = strings.TrimRight(v, closers)
-	return span{k, k + len(v)}, v != ""
-}
-
-// closers are trimmed from the end of an unquoted value: they close what stood
-// before the key.
-const closers = ")]}>.*"
-
-// unquotedEnd returns the end of the unquoted value at k: a blank, a quote, a
-// list separator or an escaped line end or quote.
-func unquotedEnd(s string, k int) int {
-	for k < len(s) && !is(s[k], valueEnd) {
-		if s[k] == '\\' && k+1 < len(s) && strings.IndexByte(`nrt"'`, s[k+1]) >= 0 {
-			break
-		}
-		k++
-	}
-	return k
 }
 
 // exempt reports whether v, found under key, is no secret. bare is set for a
@@ -195,17 +179,17 @@ func (x *scanner) array(k int) int {
 	s := x.s
 	end := 0
 	for {
-		k = run(s, k, blank)
+		k = run(s, k, blank|lineEnd)
 		q, n := quoteAt(s, k)
 		if n == 0 {
 			return end
 		}
-		to := closing(s, k+n, q, n == 2)
+		to := closing(s, k+n, q, n)
 		if to > k+n {
 			x.remove(k+n, to)
 		}
 		end = min(to+n, len(s))
-		k = run(s, end, blank)
+		k = run(s, end, blank|lineEnd)
 		if k >= len(s) || s[k] != ',' {
 			return end
 		}
@@ -239,52 +223,9 @@ func (x *scanner) header(ks, k int) int {
 	if v == "" || v == Marker {
 		return 0
 	}
+	to = wrappedEnd(s, max(k, to-64), to)
 	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) {
 		return 0
 	}
 	return x.remove(k, to)
-}
-
-func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
-
-// quoteAt returns the quote at k and its length: 1, 2 when it is escaped, or 0
-// when there is none.
-func quoteAt(s string, k int) (q byte, n int) {
-	switch {
-	case k < len(s) && isQuote(s[k]):
-		return s[k], 1
-	case k+1 < len(s) && s[k] == '\\' && isQuote(s[k+1]):
-		return s[k+1], 2
-	}
-	return 0, 0
-}
-
-// closing returns where the string that starts at k ends: before its quote, or
-// at the end of the line.
-func closing(s string, k int, q byte, escaped bool) int {
-	for ; k < len(s) && s[k] != '\n' && s[k] != '\r'; k++ {
-		switch {
-		case escaped && s[k] == '\\' && k+1 < len(s) && s[k+1] == q:
-			return k
-		case escaped && s[k] == q:
-			return k
-		case !escaped && s[k] == '\\' && q != '`':
-			k++
-		case !escaped && s[k] == q:
-			return k
-		}
-	}
-	return min(k, len(s))
-}
-
-// schemeWord reports whether v names an authentication scheme, so that the
-// secret is the word after it.
-func schemeWord(v string) bool {
-	switch len(v) {
-	case 5, 6, 9:
-		return strings.EqualFold(v, "basic") || strings.EqualFold(v, "token") ||
-			strings.EqualFold(v, "bearer") || strings.EqualFold(v, "digest") || strings.EqualFold(v, "apikey") ||
-			strings.EqualFold(v, "negotiate")
-	}
-	return false
 }

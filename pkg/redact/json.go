@@ -105,6 +105,16 @@ func (w *walker) secret(kind secretKind, key string) bool {
 	from := w.i
 	c := w.in[from]
 	switch {
+	case kind < secretCount:
+		if c != '"' {
+			return false
+		}
+		if w.str(); suspicious(kind, key, unquote(w.in[from:w.i])) {
+			w.cut(from, w.i, quotedMarker)
+			return true
+		}
+		w.i = from
+		return false
 	case c == 'n' || c == 't' || c == 'f':
 		return false
 	case kind == secretCount && (c == '-' || c >= '0' && c <= '9'):
@@ -145,7 +155,7 @@ func (w *walker) object() {
 		}
 		switch strings.ToLower(key) {
 		case "name", "key", "header":
-			if kind := keyKind(unquote(w.in[from:w.i])); kind == secretValue || kind == secretHeader {
+			if keyKind(unquote(w.in[from:w.i])) >= secretValue {
 				named = true
 			}
 		case "value":
@@ -194,7 +204,7 @@ func (w *walker) array() {
 		w.value("", false)
 		flagged = bytes.HasPrefix(w.in[from:w.i], []byte(`"--`)) &&
 			bytes.IndexByte(w.in[from:w.i], '=') < 0 && bytes.IndexByte(w.in[from:w.i], ' ') < 0 &&
-			keyKind(unquote(w.in[from:w.i])) == secretValue
+			keyKind(unquote(w.in[from:w.i])) >= secretValue
 	}
 	w.i++
 }

@@ -3,42 +3,63 @@
 
 package redact
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // keyLimit bounds the part of a key that is looked at, in bytes. Longer runs of
 // key bytes are digests or encoded data, not names.
 const keyLimit = 96
 
-// secretKind tells what a key says about its value.
+// secretKind tells what a key says about its value; a larger one says more.
 type secretKind uint8
 
 const (
 	notSecret secretKind = iota
+	// secretRandom is a name that many things have: a value under it is a
+	// secret if it is a long mixture of letters and digits.
+	secretRandom
+	// secretOpaque names a vendor or the key of a service: a value under it is
+	// a secret if it can be none but a key.
+	secretOpaque
+	// secretCount is a token count: a number under it is no secret.
+	secretCount
 	secretValue
 	// secretHeader is a header whose value reaches to the end of the line.
 	secretHeader
-	// secretCount is a token count: a number under it is no secret.
-	secretCount
 )
 
 // countKeys are the normalised names whose numbers stay: the ten of the
-// contract and the names by which vendors report cache use and limits.
-var countKeys = map[string]bool{
-	"prompttokens": true, "completiontokens": true, "inputtokens": true, "outputtokens": true,
-	"cachedinputtokens": true, "totaltokens": true, "totaltokencount": true, "tokencount": true,
-	"cachedtokens": true, "reasoningtokens": true,
-	"tokens": true, "maxtokens": true, "maxoutputtokens": true, "maxcompletiontokens": true,
-	"cachereadinputtokens": true, "cachecreationinputtokens": true, "cachewritetokens": true,
-	"audiotokens": true, "acceptedpredictiontokens": true, "rejectedpredictiontokens": true,
-	"maxtotaltokens": true, "contexttokens": true, "tokensused": true,
-	"estimatedtokens": true, "budgettokens": true, "thinkingtokens": true,
-}
+// contract and the names by which vendors report use and limits.
+var countKeys = setOf(`
+	prompttokens completiontokens inputtokens outputtokens cachedinputtokens
+	totaltokens totaltokencount tokencount cachedtokens reasoningtokens
+
+	tokens maxtokens maxoutputtokens maxcompletiontokens maxinputtokens maxnewtokens maxtotaltokens
+	cachereadinputtokens cachecreationinputtokens cachewritetokens cachereadtokens cachecreationtokens
+	ephemeral5minputtokens ephemeral1hinputtokens
+	audiotokens texttokens imagetokens videotokens acceptedpredictiontokens rejectedpredictiontokens
+	contexttokens tokensused usedtokens estimatedtokens budgettokens thinkingtokens newtokens numtokens
+	promptTokenCount candidatestokencount thoughtstokencount cachedcontenttokencount tooluseprompttokencount
+	inputtokencount outputtokencount tokenspersecond tokensperminute tokenspersec
+	tokenbudget tokenlimit tokensleft tokensremaining remainingtokens tokensin tokensout
+	xratelimitlimittokens xratelimitremainingtokens
+`)
 
 // detailKeys are the normalised names of objects that hold only counts.
-var detailKeys = map[string]bool{
-	"prompttokensdetails": true, "completiontokensdetails": true,
-	"inputtokensdetails": true, "outputtokensdetails": true, "inputtokendetails": true,
-	"outputtokendetails": true,
+var detailKeys = setOf(`
+	prompttokensdetails completiontokensdetails inputtokensdetails outputtokensdetails
+	inputtokendetails outputtokendetails promptTokensDetails candidatestokensdetails cachetokensdetails
+`)
+
+// setOf returns the words of a text as a set, in lower case.
+func setOf(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(strings.ToLower(text)) {
+		set[w] = true
+	}
+	return set
 }
 
 // keyKind classifies a key by its normalised form.
@@ -48,16 +69,16 @@ func keyKind(key string) secretKind {
 	}
 	var buf [2 * keyLimit]byte
 	n := normalize(buf[:0], key)
-	switch findWord(n) {
-	case notSecret:
-		return notSecret
-	case secretHeader:
-		return secretHeader
-	}
-	if countKeys[string(n)] {
+	kind := findWord(n)
+	switch {
+	case kind == secretValue && countKeys[string(n)]:
 		return secretCount
+	case kind == secretOpaque || kind == secretRandom:
+		if about(n) {
+			return notSecret
+		}
 	}
-	return secretValue
+	return kind
 }
 
 // normalize appends key in lower case without '-', '_', '.' and spaces; of a
@@ -78,52 +99,98 @@ func normalize(b []byte, key string) []byte {
 	return b
 }
 
-// findWord reports whether the normalised key contains one of the words that
-// make a key secret. accesstoken, refreshtoken, txntoken and transactiontoken
-// contain token, clientsecret contains secret.
+// findWord returns the strongest thing that a word in the normalised key says.
+// accesstoken, refreshtoken, txntoken and transactiontoken contain token,
+// clientsecret contains secret.
 func findWord(n []byte) secretKind {
 	found := notSecret
-	for i := range n {
-		var words []string
-		switch n[i] {
-		case 'a':
-			words = wordsA
-		case 'c':
-			words = wordsC
-		case 'p':
-			words = wordsP
-		case 's':
-			words = wordsS
-		case 't':
-			words = wordsT
-		default:
-			continue
-		}
-		for _, w := range words {
-			if len(n)-i < len(w) || string(n[i:i+len(w)]) != w {
+	for i := 0; i+1 < len(n); i++ {
+		for _, w := range keyWords.starting(n[i], n[i+1]) {
+			rest := len(n) - i - len(w.text)
+			if w.kind < found || rest < 0 || w.atEnd && rest > 0 || w.least > len(n) || string(n[i:i+len(w.text)]) != w.text {
 				continue
 			}
-			if len(n)-i == len(w) && headerWords[w] {
-				return secretHeader
+			kind := w.kind
+			if kind == secretHeader && rest > 0 {
+				kind = secretValue
 			}
-			found = secretValue
+			found = max(found, kind)
 		}
 	}
 	return found
 }
 
-var (
-	wordsA = []string{"apikey", "authorization", "accesskey", "accountkey"}
-	wordsC = []string{"credential", "cookie"}
-	wordsP = []string{"password", "passwd", "pwd", "privatekey", "passphrase"}
-	wordsS = []string{"secret"}
-	wordsT = []string{"token", "txntoken", "transactiontoken"}
+// keyWord is a word and what it says of the key that contains it.
+type keyWord struct {
+	text  string
+	kind  secretKind
+	atEnd bool // only the end of a key counts
+	least int  // the length that the key must have
+}
 
-	// headerWords end the names of headers whose whole value goes.
-	headerWords = map[string]bool{
-		"authorization": true, "cookie": true, "txntoken": true, "transactiontoken": true,
+// wordTable holds words by their first two letters.
+type wordTable struct {
+	index [1 << 10]uint8
+	lists [][]keyWord
+}
+
+func (t *wordTable) starting(a, b byte) []keyWord {
+	return t.lists[t.index[int(a&31)<<5|int(b&31)]]
+}
+
+func (t *wordTable) add(w keyWord) {
+	at := &t.index[int(w.text[0]&31)<<5|int(w.text[1]&31)]
+	if *at == 0 {
+		*at = uint8(len(t.lists))
+		t.lists = append(t.lists, nil)
 	}
-)
+	t.lists[*at] = append(t.lists[*at], w)
+}
+
+// keyWords are the words that make a key secret.
+var keyWords = func() *wordTable {
+	t := &wordTable{lists: make([][]keyWord, 1)}
+	add := func(kind secretKind, atEnd bool, least int, words string) {
+		for _, w := range strings.Fields(words) {
+			t.add(keyWord{w, kind, atEnd, least})
+		}
+	}
+	// The contract's.
+	add(secretHeader, false, 0, "authorization cookie txntoken transactiontoken")
+	add(secretValue, false, 0, "apikey token secret password passwd pwd credential privatekey")
+	// Other names of the same things.
+	add(secretValue, false, 0, "accesskey accountkey passphrase clientkeydata passcode")
+	add(secretValue, true, 0, `dbpass smtppass mysqlpass pgpass userpass rootpass adminpass mailpass ftppass
+		redispass authpass proxypass emailpass sshpass bindpass keypass storepass dbpassword`)
+	add(secretOpaque, true, 0, `appkey applicationkey authkey encryptionkey signingkey masterkey licensekey consumerkey
+		servicekey storagekey sharedkey deploykey functionskey subscriptionkey writekey adminkey ingestkey
+		integrationkey webhookkey globalkey sendkey userkey clientkey pat sig creds bearer jwt`)
+	add(secretOpaque, false, 0, `adafruit adobe airtable algolia alibaba asana atlassian confluence jira beamer bitbucket
+		bittrex cloudflare codecov cohere coinbase confluent contentful datadog droneci dropbox etsy facebook
+		fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom artifactory jfrog kraken kucoin
+		launchdarkly linkedin mailchimp mailgun mapbox mattermost messagebird meraki netlify newrelic nytimes
+		okta plaid privateai rapidapi sendbird sentry snyk sonar squarespace sumologic telegram travisci twitch
+		twitter typeform yandex zendesk contribsys gitlabsession discord looker`)
+	add(secretRandom, true, 4, "key auth access")
+	return t
+}()
+
+// about reports whether a normalised key names something about a key or a
+// service rather than a secret.
+func about(n []byte) bool {
+	for _, w := range aboutWords {
+		if bytes.Contains(n, w) {
+			return true
+		}
+	}
+	return bytes.HasSuffix(n, []byte("id"))
+}
+
+var aboutWords = bytes.Fields([]byte(`
+	public pub cache primary foreign partition sort finger print hash digest commit version revision
+	url uri image checksum build release branch host file path name ref trace span request dedup
+	idempoten object bucket route index keyid webhookid config
+`))
 
 // harmless are values that say that there is no secret, or name a type.
 var harmless = map[string]bool{
@@ -173,4 +240,71 @@ func allUpper(v string) bool {
 		}
 	}
 	return v != ""
+}
+
+// suspicious reports whether a value under a key of one of the weaker kinds is
+// a secret.
+func suspicious(kind secretKind, key, v string) bool {
+	if len(key) >= 4 && strings.EqualFold(key[len(key)-4:], "auth") && userAndPassword(v) {
+		return true
+	}
+	if kind == secretOpaque {
+		return opaque(v)
+	}
+	return kind == secretRandom && random(v)
+}
+
+// opaque reports whether v is one word of 15 characters or more with letters
+// and digits, or a UUID: what vendors give as a key.
+func opaque(v string) bool {
+	v = strings.TrimRight(v, closers)
+	if len(v) < 15 || len(v) > 400 || !all(v, tokenByte) && strings.IndexByte(v, '%') < 0 || strings.HasPrefix(v, "/") {
+		return false
+	}
+	longest, letters, digits := 0, 0, 0
+	for i := 0; i < len(v); i++ {
+		from := i
+		for ; i < len(v) && is(v[i], alnum); i++ {
+			if is(v[i], digit) {
+				digits++
+			} else {
+				letters++
+			}
+		}
+		longest = max(longest, i-from)
+	}
+	return letters > 0 && digits > 1 && (longest >= 15 || len(v) == 36 && longest == 12)
+}
+
+// random reports whether v is one word of 20 characters or more with small
+// letters, capitals and digits all over.
+func random(v string) bool {
+	v = strings.TrimRight(v, closers+"=")
+	if len(v) < 20 || len(v) > 400 || !all(v, tokenByte) {
+		return false
+	}
+	changes, digits, capitals, small := 0, 0, 0, 0
+	last := byte(0)
+	for i := range len(v) {
+		c := v[i]
+		var k byte
+		switch {
+		case is(c, digit):
+			k = 1
+			digits++
+		case is(c, capital):
+			k = 2
+			capitals++
+		case is(c, alnum):
+			k = 3
+			small++
+		case c == '.' || c == '/':
+			return false // a path, or a name
+		}
+		if k != last {
+			changes++
+		}
+		last = k
+	}
+	return digits > 1 && capitals > 1 && small > 1 && changes*4 >= len(v)
 }

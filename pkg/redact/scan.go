@@ -5,61 +5,16 @@ package redact
 
 import "strings"
 
-// class sorts bytes for the scan; a byte can be in several classes.
-type class uint8
-
-const (
-	trigger   class = 1 << iota // a matcher is asked at this byte
-	alnum                       // A-Z a-z 0-9
-	keyByte                     // part of a key: alnum and - _ .
-	wordByte                    // base64url: alnum and - _
-	blank                       // space and tab
-	urlEnd                      // ends a URL in running text
-	valueEnd                    // ends an unquoted value
-	schemeEnd                   // part of a URL scheme: alnum and + - .
-)
-
-// classes is the table behind every test of a byte.
-var classes = func() (t [256]class) {
-	for c := range t {
-		b := byte(c)
-		switch {
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
-			t[c] |= alnum | keyByte | wordByte | schemeEnd
-		case b == '-':
-			t[c] |= keyByte | wordByte | schemeEnd
-		case b == '_':
-			t[c] |= keyByte | wordByte
-		case b == '.':
-			t[c] |= keyByte | schemeEnd
-		case b == '+':
-			t[c] |= schemeEnd
-		case b == ' ', b == '\t':
-			t[c] |= blank | urlEnd | valueEnd
-		case b < ' ', b == 0x7f:
-			t[c] |= urlEnd | valueEnd
-		case b == '"', b == '\'', b == '`':
-			t[c] |= urlEnd | valueEnd
-		case b == '<', b == '>', b == '\\':
-			t[c] |= urlEnd
-		case b == ',', b == ';', b == '&':
-			t[c] |= valueEnd
-		}
-		switch b {
-		case '=', ':', '-', '_', '.', '/', '?', '#', ' ', '\t', 'A':
-			t[c] |= trigger
-		}
-	}
-	return t
-}()
-
-func is(c byte, k class) bool { return classes[c]&k != 0 }
-
 // scanner holds one pass over s. Bytes before done are in out already.
 type scanner struct {
 	s    string
 	out  strings.Builder
 	done int
+	// marks counts the markers that were put in.
+	marks int
+	// formats is set for text that was decoded: only what its form gives away
+	// is sought in it.
+	formats bool
 
 	// urlStop is the end of the URL the scan is in, and cut the place of its
 	// query or fragment; both are behind the scan when it is in none.
@@ -67,24 +22,29 @@ type scanner struct {
 	cut     int
 	// plainStop is the end of a path in which no query was found.
 	plainStop int
-	// noEnd is set once no "-----END" follows, so that it is not sought again.
-	noEnd bool
+	// nextEnd, nextSSHEnd and nextStray are the places of what pem seeks ahead.
+	nextEnd, nextSSHEnd, nextStray int
+	// encodedStop is the end of a base64 word that was decoded already.
+	encodedStop int
+	// command is the program whose arguments the scan is in, and commandAt the
+	// place of its name.
+	command   program
+	commandAt int
+	// named is the place behind a member that says that the value beside it is
+	// a secret: name: API_KEY.
+	named int
+	// manifest is the place of the last "kind: Secret", and nextManifest that
+	// of the next one.
+	manifest, nextManifest int
 }
+
+// shortest is the length of the shortest word that words looks at.
+const shortest = 9
 
 // scan makes one pass and reports whether it removed anything.
 func scan(s string) (string, bool) {
-	x := scanner{s: s, cut: -1}
-	for i := 0; i < len(s); {
-		if classes[s[i]]&trigger == 0 {
-			i++
-			continue
-		}
-		if end := x.at(i); end > i {
-			i = end
-			continue
-		}
-		i++
-	}
+	x := scanner{s: s, cut: -1, manifest: -1, commandAt: -1, named: -1}
+	x.pass()
 	if x.done == 0 && x.out.Len() == 0 {
 		return s, false
 	}
@@ -92,51 +52,118 @@ func scan(s string) (string, bool) {
 	return x.out.String(), true
 }
 
+func (x *scanner) pass() {
+	s := x.s
+	gap := 0 // where the run of bytes starts in which no matcher was asked
+	for i := 0; i < len(s); {
+		c := classes[s[i]]
+		if c&trigger == 0 {
+			i++
+			continue
+		}
+		end := 0
+		switch {
+		case c&alnum != 0: // in the middle of a word, which stays whole
+			if end = x.started(i); end <= i {
+				i++
+				continue
+			}
+		case i-gap >= shortest:
+			end = x.words(gap, i)
+		}
+		if end <= i {
+			end = x.at(i)
+		}
+		i = max(i+1, end)
+		gap = i
+	}
+	if len(s)-gap >= shortest {
+		x.words(gap, len(s))
+	}
+}
+
 // at asks the matchers of the trigger byte at i. It returns where the scan
 // goes on, or 0 when nothing matched.
 func (x *scanner) at(i int) int {
+	if x.formats {
+		return x.format(i)
+	}
 	s := x.s
 	switch s[i] {
 	case ' ', '\t':
-		if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
-			return x.plain(i)
-		}
-		return x.scheme(i)
+		return x.afterWord(i)
 	case '=':
 		return x.assignment(i)
 	case ':':
-		if n := slashes(s, i+1); n > 0 {
-			if end := x.assignment(i); end != 0 {
-				return end
-			}
-			return x.absolute(i, i+1+n)
-		}
-		return x.assignment(i)
+		return x.colon(i)
 	case '/':
 		return x.slash(i)
 	case '?', '#':
 		return x.tail(i)
+	case '>':
+		return x.element(i)
+	case '@':
+		return x.dataSource(i)
 	case '-':
-		if strings.HasPrefix(s[i:], "-----BEGIN ") {
-			return x.pem(i)
-		}
 		if strings.HasPrefix(s[i:], "--") {
 			if end := x.flag(i); end != 0 {
 				return end
 			}
 		}
-		return x.prefixed(i)
-	case '_':
-		return x.prefixed(i)
-	case '.':
-		if end := x.jwt(i); end != 0 {
+		if end := x.shortFlag(i); end != 0 {
 			return end
 		}
-		return x.prefixed(i)
-	case 'A':
-		return x.cloud(i)
+	}
+	return x.format(i)
+}
+
+// format asks the matchers of what its form gives away.
+func (x *scanner) format(i int) int {
+	s := x.s
+	switch s[i] {
+	case '-':
+		if end := x.pem(i); end != 0 {
+			return end
+		}
+		if end := x.prefixed(i); end != 0 {
+			return end
+		}
+		return x.suffixed(i)
+	case '_':
+		if end := x.prefixed(i); end != 0 {
+			return end
+		}
+		return x.suffixed(i)
+	case '.':
+		return x.dot(i)
+	case '~':
+		return x.tilde(i)
+	case ':':
+		return x.telegram(i)
+	case '|':
+		return x.facebook(i)
+	case '/':
+		return x.googleRefresh(i)
 	}
 	return 0
+}
+
+func (x *scanner) colon(i int) int {
+	s := x.s
+	n := slashes(s, i+1)
+	if n == 0 {
+		if end := x.telegram(i); end != 0 {
+			return end
+		}
+		if end := x.passFile(i); end != 0 {
+			return end
+		}
+		return x.assignment(i)
+	}
+	if end := x.assignment(i); end != 0 {
+		return end
+	}
+	return x.absolute(i, i+1+n)
 }
 
 // remove replaces s[from:to] by the marker, unless it is the marker, and
@@ -154,6 +181,9 @@ func (x *scanner) replace(from, to int, with string) int {
 	if x.s[from:to] == with {
 		return to
 	}
+	if with == Marker {
+		x.marks++
+	}
 	x.out.WriteString(x.s[x.done:from])
 	x.out.WriteString(with)
 	x.done = to
@@ -170,18 +200,54 @@ func (x *scanner) back(i, limit int, k class) int {
 	return i
 }
 
-// run returns the end of the run of bytes of class k that starts at i.
-func run(s string, i int, k class) int {
-	for i < len(s) && is(s[i], k) {
-		i++
+// boundary reports whether a token may start at i: the byte before is not part
+// of a longer word. The letter of an escape (\n, %3D, \u003d, a terminal's
+// colour) is no part of the word that follows it.
+func (x *scanner) boundary(i int) bool {
+	s := x.s
+	if i == x.done || i == 0 || !is(s[i-1], alnum) {
+		return true
+	}
+	switch {
+	case i >= 2 && s[i-2] == '\\':
+		return strings.IndexByte("nrtfv", s[i-1]) >= 0
+	case i >= 3 && s[i-3] == '%' || i >= 4 && s[i-4] == '\\' && s[i-3] == 'x':
+		return is(s[i-1], hex) && is(s[i-2], hex)
+	case i >= 6 && s[i-6] == '\\' && s[i-5] == 'u':
+		return all(s[i-4:i], hex)
+	}
+	return colourBefore(s, i) < i
+}
+
+// colourBefore returns where the terminal's colour code that ends before i
+// starts, or i if there is none.
+func colourBefore(s string, i int) int {
+	if i == 0 || s[i-1] != 'm' {
+		return i
+	}
+	k := i - 1
+	for k > 0 && i-k < 16 && (is(s[k-1], digit) || s[k-1] == ';') {
+		k--
+	}
+	if k >= 2 && s[k-1] == '[' && s[k-2] == 0x1b {
+		return k - 2
 	}
 	return i
 }
 
-// boundary reports whether a token may start at i: the byte before is not part
-// of a longer word.
-func (x *scanner) boundary(i int) bool {
-	return i == x.done || i == 0 || !is(x.s[i-1], alnum)
+// colourAfter returns where the terminal's colour code at i ends, or i.
+func colourAfter(s string, i int) int {
+	if i+2 >= len(s) || s[i] != 0x1b || s[i+1] != '[' {
+		return i
+	}
+	k := i + 2
+	for k < len(s) && k-i < 16 && (is(s[k], digit) || s[k] == ';') {
+		k++
+	}
+	if k < len(s) && s[k] == 'm' {
+		return k + 1
+	}
+	return i
 }
 
 // fold reports whether s starts with prefix, which is lower case, in any case.

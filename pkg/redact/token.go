@@ -5,161 +5,234 @@ package redact
 
 import "strings"
 
-// known is a credential that a fixed prefix gives away.
-type known struct {
-	prefix string
-	min    int // characters after the prefix
-}
-
-// The prefixes, by their last byte, which is the trigger. Those of sk-, gh?_,
-// github_pat_ and xox?- and their lengths are the contract's.
-var (
-	dashed = []known{
-		{"sk-", 20},
-		{"xoxb-", 20},
-		{"xoxa-", 20},
-		{"xoxp-", 20},
-		{"xoxr-", 20},
-		{"xoxs-", 20},
-		{"xoxe-", 20},
-		{"xapp-", 20},
-		{"glpat-", 20},
-		{"gldt-", 20},
-		{"glrt-", 20},
-		{"pypi-", 40},
-		{"pplx-", 40},
-		{"xai-", 40},
-		{"nvapi-", 40},
-		{"tvly-", 20},
-		{"sq0csp-", 30},
-		{"AGE-SECRET-KEY-", 40},
-	}
-	underscored = []known{
-		{"ghp_", 20},
-		{"gho_", 20},
-		{"ghu_", 20},
-		{"ghs_", 20},
-		{"ghr_", 20},
-		{"github_pat_", 30},
-		{"sk_live_", 16},
-		{"sk_test_", 16},
-		{"rk_live_", 16},
-		{"rk_test_", 16},
-		{"npm_", 30},
-		{"hf_", 30},
-		{"gsk_", 40},
-		{"r8_", 30},
-		{"dop_v1_", 40},
-		{"shpat_", 30},
-		{"glsa_", 30},
-		{"dckr_pat_", 20},
-		{"whsec_", 24},
-		{"lin_api_", 30},
-		{"sbp_", 40},
-		{"figd_", 30},
-	}
-	dotted = []known{{"hvs.", 20}, {"SG.", 40}, {"ya29.", 20}}
-)
-
 // prefixed matches a known prefix whose last byte is at i.
 func (x *scanner) prefixed(i int) int {
-	s := x.s
-	var list []known
-	k := wordByte
-	switch s[i] {
-	case '-':
-		list = dashed
-	case '_':
-		list = underscored
-	case '.':
-		list, k = dotted, keyByte
+	if i == 0 {
+		return 0
 	}
-	for _, p := range list {
+	s := x.s
+	for _, p := range marks[markOf(s[i])][s[i-1]] {
 		from := i + 1 - len(p.prefix)
-		if from < x.done || s[from] != p.prefix[0] || s[from:i+1] != p.prefix || !x.boundary(from) {
+		if from < x.done || s[from:i+1] != p.prefix || !x.boundary(from) {
 			continue
 		}
-		to := run(s, i+1, k)
-		for k == keyByte && to > i+1 && s[to-1] == '.' {
-			to--
-		}
-		if to-i-1 >= p.min {
-			return x.remove(from, to)
+		if end := x.token(from, i+1, p); end != 0 {
+			return end
 		}
 	}
 	return 0
 }
 
-// cloud matches access key ids that start with a capital A at i.
-func (x *scanner) cloud(i int) int {
+// started matches a known prefix that starts at i.
+func (x *scanner) started(i int) int {
 	s := x.s
-	if !x.boundary(i) || i > 0 && (s[i-1] == '+' || s[i-1] == '/') {
-		return 0
-	}
-	switch rest := s[i:]; {
-	case strings.HasPrefix(rest, "AKIA"), strings.HasPrefix(rest, "ASIA"):
-		to := i + 4
-		for to < len(s) && (s[to] >= 'A' && s[to] <= 'Z' || s[to] >= '0' && s[to] <= '9') {
-			to++
+	for _, p := range starts[s[i]] {
+		if !strings.HasPrefix(s[i:], p.prefix) || !x.boundary(i) {
+			continue
 		}
-		if to-i == 20 && (to == len(s) || !is(s[to], alnum)) {
-			return x.remove(i, to)
+		if x.inBlob(i, p.of) {
+			continue
 		}
-	case strings.HasPrefix(rest, "AIza"):
-		if to := run(s, i+4, wordByte); to-i >= 35 && to-i <= 45 {
-			return x.remove(i, to)
+		end := x.token(i, i+len(p.prefix), p)
+		if end == 0 {
+			continue
 		}
-	}
-	return 0
-}
-
-// jwt matches three base64url parts of which the first begins eyJ (and the
-// five of an encrypted token); its first dot is at i.
-func (x *scanner) jwt(i int) int {
-	s := x.s
-	from := x.back(i, i, wordByte)
-	k := strings.Index(s[from:i], "eyJ")
-	if k < 0 || from+k+6 > i {
-		return 0
-	}
-	second := run(s, i+1, wordByte)
-	if second == i+1 || second >= len(s) || s[second] != '.' {
-		return 0
-	}
-	to := run(s, second+1, wordByte)
-	if to == second+1 {
-		return 0
-	}
-	for to+1 < len(s) && s[to] == '.' && is(s[to+1], wordByte) {
-		to = run(s, to+1, wordByte)
-	}
-	return x.remove(from+k, to)
-}
-
-// pem matches a block that holds a private key; its first dash is at i. A
-// block without its end goes as far as it can be key material.
-func (x *scanner) pem(i int) int {
-	s := x.s
-	const begin, dashes, end = "-----BEGIN ", "-----", "-----END "
-	head := s[i+len(begin):]
-	n := strings.Index(head[:min(len(head), 80)], dashes)
-	if n < 0 || !strings.Contains(head[:n], "PRIVATE KEY") && !strings.Contains(head[:n], "SECRET") {
-		return 0
-	}
-	body := i + len(begin) + n + len(dashes)
-	if !x.noEnd {
-		if e := strings.Index(s[body:], end); e >= 0 {
-			to := body + e + len(end)
-			if d := strings.Index(s[to:min(len(s), to+80)], dashes); d >= 0 {
-				to += d + len(dashes)
+		if p.of == capital { // AKIA…:secret
+			if to := run(s, min(end+1, len(s)), base64Byte); to-end == 41 && s[end] == ':' {
+				return x.remove(i, to)
 			}
-			return x.remove(i, to)
 		}
-		x.noEnd = true
+		return end
 	}
-	to := body
-	for to < len(s) && (is(s[to], alnum|blank) || strings.IndexByte("+/=\\\r\n:,-", s[to]) >= 0) {
-		to++
+	return 0
+}
+
+// inBlob reports whether the word at i is rather a piece of base64.
+func (x *scanner) inBlob(i int, of class) bool {
+	s := x.s
+	if i == x.done || i == 0 || s[i-1] != '+' && s[i-1] != '/' {
+		return false
 	}
-	return x.remove(i, to)
+	to := run(s, i, of&^base64Byte|alnum)
+	return to < len(s) && is(s[to], base64Byte) || !irregular(s[i:to])
+}
+
+// joinable is how much of a token must stand before a line break for what
+// follows the break to be a part of it.
+const joinable = 4
+
+// token removes the token of form p that starts at from and whose prefix ends
+// before body, if it has the length.
+func (x *scanner) token(from, body int, p known) int {
+	s := x.s
+	to := run(s, body, p.of)
+	for to > body && (s[to-1] == '.' || s[to-1] == '/') {
+		to--
+	}
+	n := to - body
+	if n >= joinable && (p.full == 0 || n < p.full) {
+		to, n = joined(s, to, n, p)
+	}
+	if n < p.min || p.min == p.full && n > p.full && p.of != wordByte || to < len(s) && is(s[to], alnum) {
+		return 0
+	}
+	return x.remove(from, run(s, to, wordByte))
+}
+
+// joined adds to a token that ends at to, with n characters after its prefix,
+// what follows a line break and belongs to it.
+func joined(s string, to, n int, p known) (end, length int) {
+	for range 64 {
+		next := afterBreak(s, to)
+		if next < 0 {
+			break
+		}
+		stop := run(s, next, p.of)
+		missing := 0
+		if p.full > 0 {
+			missing = p.full - n
+		}
+		if !continues(s, next, stop, missing) {
+			break
+		}
+		to, n = stop, n+stop-next
+		if p.full > 0 && n >= p.full {
+			break
+		}
+	}
+	return to, n
+}
+
+// afterBreak returns where a token that stops at i goes on when it was wrapped:
+// after a line end with or without a backslash, a mark of quotation and
+// indentation, or in the next string of a sum of strings. It returns a negative
+// number where nothing says so.
+func afterBreak(s string, i int) int {
+	k, broken := i, false
+	quote, n := quoteAt(s, k)
+	if n > 0 {
+		k = run(s, k+n, blank)
+		if k < len(s) && strings.IndexByte("+.&", s[k]) >= 0 {
+			k, broken = k+1, true
+		}
+	}
+	k = run(s, k, blank)
+	if k+1 < len(s) && s[k] == '\\' && is(s[k+1], lineEnd) {
+		k++
+	}
+	switch {
+	case k < len(s) && is(s[k], lineEnd):
+		if strings.HasPrefix(s[k:], "\r\n") {
+			k++
+		}
+		k++
+	case n == 0 && strings.HasPrefix(s[k:], `\r\n`):
+		k += 4
+	case n == 0 && strings.HasPrefix(s[k:], `\n`):
+		k += 2
+	case !broken:
+		return -1
+	}
+	k = run(s, k, blank)
+	if k < len(s) && (strings.IndexByte(">|#", s[k]) >= 0 && n == 0 || strings.IndexByte("+.&", s[k]) >= 0 && n > 0) {
+		k = run(s, k+1, blank)
+	}
+	if n > 0 {
+		q, m := quoteAt(s, k)
+		if m != n || q != quote {
+			return -1
+		}
+		k += m
+	}
+	if k >= len(s) {
+		return -1
+	}
+	return k
+}
+
+// continues reports whether s[from:to], behind a line break, looks like the
+// rest of a token, of which so much is missing.
+func continues(s string, from, to, missing int) bool {
+	n := to - from
+	if n == 0 || missing > 0 && n > missing {
+		return false
+	}
+	least := joinable
+	if to < len(s) {
+		switch c := s[to]; {
+		case is(c, alnum) || strings.IndexByte("=:(/@[{", c) >= 0:
+			return false
+		case (c == '.' || c == '-' || c == '_') && to+1 < len(s) && is(s[to+1], alnum):
+			return false
+		case is(c, blank) && n != missing:
+			least = 8 // a word, maybe
+		}
+	}
+	return n == missing || n >= least && irregular(s[from:to])
+}
+
+// irregular reports whether v is no plain word: it mixes letters with digits,
+// or has a capital after a small letter.
+func irregular(v string) bool {
+	letters, digits, mixed := false, false, false
+	for i := range len(v) {
+		switch c := v[i]; {
+		case is(c, digit):
+			digits = true
+		case is(c, capital):
+			letters = true
+			mixed = mixed || i > 0 && v[i-1] >= 'a' && v[i-1] <= 'z'
+		case is(c, alnum):
+			letters = true
+		}
+	}
+	return letters && digits || mixed
+}
+
+// words looks at the long words in s[from:to], which holds no mark: for
+// prefixes that end in none, and for encoded text. It returns where the scan
+// goes on.
+func (x *scanner) words(from, to int) int {
+	s := x.s
+	k := from
+	for k < to {
+		if !is(s[k], alnum) {
+			k++
+			continue
+		}
+		end := run(s, k, alnum)
+		if end-k >= shortest && (k > from || x.boundary(k)) {
+			if next := x.word(k); next > k {
+				k = next
+				continue
+			}
+		}
+		k = end
+	}
+	return max(k, to)
+}
+
+// word looks at the word that starts at k.
+func (x *scanner) word(k int) int {
+	s := x.s
+	first := k
+	if k > 0 && strings.IndexByte(`\%[;`, s[k-1]) >= 0 {
+		for first < min(k+6, len(s)-1) && (first == k || !x.boundary(first)) {
+			first++ // over the rest of an escape
+		}
+		if len(starts[s[first]]) > 0 && x.boundary(first) {
+			if next := x.started(first); next != 0 {
+				return next
+			}
+		}
+	}
+	if len(starts[s[k]]) > 0 {
+		if next := x.started(k); next != 0 {
+			return next
+		}
+	}
+	if k >= x.encodedStop {
+		return x.encoded(k)
+	}
+	return 0
 }

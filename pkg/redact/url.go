@@ -26,9 +26,47 @@ func (x *scanner) absolute(i, a int) int {
 	return x.url(from, a, true)
 }
 
+// hook is the start of a URL whose path is the secret.
+type hook struct{ host, path string }
+
+var hooks = [...]hook{
+	{"hooks.slack.com", "/services/"},
+	{"hooks.slack.com", "/workflows/"},
+	{"hooks.slack.com", "/triggers/"},
+	{"discord.com", "/api/webhooks/"},
+	{"discordapp.com", "/api/webhooks/"},
+	{"webhook.office.com", "/webhookb2/"},
+	{"outlook.office.com", "/webhook/"},
+	{"hooks.zapier.com", "/hooks/catch/"},
+}
+
+// webhook removes the path of a webhook that starts at i.
+func (x *scanner) webhook(i int) int {
+	s := x.s
+	if i < 11 || s[i-1] != 'm' {
+		return 0
+	}
+	for _, h := range hooks {
+		if strings.HasPrefix(s[i:], h.path) && strings.HasSuffix(s[max(x.done, i-len(h.host)):i], h.host) {
+			from := i + len(h.path)
+			to := from + len(strings.TrimRight(s[from:urlStop(s, from)], ".,;:!)]}*|"))
+			if to-from > 8 {
+				return x.remove(from, to)
+			}
+		}
+	}
+	return 0
+}
+
 // slash handles a scheme-relative URL, "//host/path", that starts at i.
 func (x *scanner) slash(i int) int {
 	s := x.s
+	if end := x.googleRefresh(i); end != 0 {
+		return end
+	}
+	if end := x.webhook(i); end != 0 {
+		return end
+	}
 	if i < x.urlStop || i+2 >= len(s) || s[i+1] != '/' || !is(s[i+2], alnum) ||
 		i > 0 && !is(s[i-1], urlEnd) && strings.IndexByte("(=[{,;|", s[i-1]) < 0 {
 		return 0

@@ -12,7 +12,7 @@ func (x *scanner) plain(i int) int {
 	if from == i {
 		return 0
 	}
-	if k := x.keyKindAt(from, i); k == notSecret || k == secretCount || !namesSecret(s[from:i]) {
+	if k := x.keyKindAt(from, i); k < secretValue || !namesSecret(s[from:i]) {
 		return 0
 	}
 	k := run(s, i+3, blank)
@@ -74,7 +74,7 @@ func (x *scanner) flag(i int) int {
 	for end < len(s) && end-i <= keyLimit && is(s[end], keyByte) {
 		end++
 	}
-	if end >= len(s) || !is(s[end], blank) || keyKind(s[i+2:end]) != secretValue {
+	if end >= len(s) || !is(s[end], blank) || keyKind(s[i+2:end]) < secretValue {
 		return 0
 	}
 	k := run(s, end, blank)

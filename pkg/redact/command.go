@@ -1,0 +1,182 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "strings"
+
+// program is a command whose short flags carry secrets.
+type program uint8
+
+const (
+	noProgram program = iota
+	curl              // -u user:password, -b cookies
+	login             // docker login -p password
+	mysql             // -ppassword
+	sshpass           // -p password
+	redis             // -a password
+	machine           // an entry of a .netrc file: login name password secret
+)
+
+// programs are the names, by their last byte.
+var programs = map[byte][]struct {
+	name string
+	program
+}{
+	'l': {{"curl", curl}, {"mysql", mysql}},
+	'p': {{"mysqldump", mysql}, {"http", curl}},
+	'n': {{"mysqladmin", mysql}, {"login", login}},
+	's': {{"sshpass", sshpass}},
+	'i': {{"redis-cli", redis}},
+	'e': {{"machine", machine}},
+	't': {{"default", machine}},
+}
+
+// reach is how far the arguments of a program are taken to go, in bytes.
+const reach = 1024
+
+// afterWord asks the matchers of a blank at i, which look at the word before.
+func (x *scanner) afterWord(i int) int {
+	s := x.s
+	if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
+		return x.plain(i)
+	}
+	if i < 4 {
+		return 0
+	}
+	switch s[i-1] {
+	case 'r', 'R', 'c', 'C':
+		return x.scheme(i)
+	case 'd':
+		return x.netrc(i)
+	case 'l', 'p', 'n', 's', 'i', 'e', 't':
+		for _, p := range programs[s[i-1]] {
+			if from := i - len(p.name); from >= x.done && s[from:i] == p.name && x.boundary(from) {
+				if p.program != login || x.command != machine || i-x.commandAt > reach {
+					x.command, x.commandAt = p.program, i
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// netrc matches "login NAME password VALUE"; the blank after "password" is at i.
+func (x *scanner) netrc(i int) int {
+	s := x.s
+	const word = "password"
+	if x.command != machine || i-x.commandAt > reach || i < len(word) || s[i-len(word):i] != word {
+		return 0
+	}
+	from := run(s, i, blank|lineEnd)
+	to := from
+	for to < len(s) && !is(s[to], blank|lineEnd) {
+		to++
+	}
+	if to == from || commonWords[s[from:to]] {
+		return 0
+	}
+	return x.remove(from, to)
+}
+
+// shortFlag matches "-u name:password" and its like among the arguments of a
+// program; the dash is at i.
+func (x *scanner) shortFlag(i int) int {
+	s := x.s
+	if x.command == noProgram || i-x.commandAt > reach || i+3 > len(s) || i == 0 || !is(s[i-1], blank|lineEnd) && !isQuote(s[i-1]) {
+		return 0
+	}
+	flag, k := s[i:i+2], i+2
+	for _, long := range [...]string{"--user", "--proxy-user", "--auth"} {
+		if rest := s[i:]; strings.HasPrefix(rest, long) && len(rest) > len(long) && (is(rest[len(long)], blank) || rest[len(long)] == '=') {
+			flag, k = "-u", i+len(long)+1
+		}
+	}
+	k = run(s, k, blank)
+	_, n := quoteAt(s, k)
+	from, to := k+n, 0
+	if n > 0 {
+		to = closing(s, from, s[from-1], n)
+	} else {
+		to = unquotedEnd(s, min(from, len(s)))
+	}
+	if from >= to {
+		return 0
+	}
+	v := s[from:to]
+	switch {
+	case x.command == curl && (flag == "-u" || flag == "-U" || flag == "-a"):
+		return x.userInfo(from, to)
+	case x.command == curl && flag == "-b" && strings.IndexByte(v, '=') > 0,
+		(x.command == login || x.command == sshpass) && flag == "-p" && is(s[i+2], blank),
+		x.command == redis && flag == "-a",
+		x.command == mysql && flag == "-p" && !is(s[i+2], blank):
+		if !x.exempt(secretValue, "", v, n == 0) {
+			return x.remove(from, to)
+		}
+	}
+	return 0
+}
+
+// userInfo removes the password of s[from:to], which is name:password.
+func (x *scanner) userInfo(from, to int) int {
+	v := x.s[from:to]
+	colon := strings.IndexByte(v, ':')
+	if colon < 0 || colon+1 == len(v) || x.exempt(secretValue, "", v[colon+1:], false) || isNumber(v[colon+1:]) && isNumber(v[:colon]) {
+		return 0
+	}
+	return x.remove(from+colon+1, to)
+}
+
+// dataSource matches the name of a database in programs, name:password@tcp(…;
+// the at sign is at i.
+func (x *scanner) dataSource(i int) int {
+	s := x.s
+	if !strings.HasPrefix(s[i:], "@tcp(") && !strings.HasPrefix(s[i:], "@unix(") {
+		return 0
+	}
+	from := i
+	for low := max(x.done, i-256); from > low && !is(s[from-1], blank|lineEnd) && !isQuote(s[from-1]); from-- {
+	}
+	if colon := strings.IndexByte(s[from:i], ':'); colon >= 0 {
+		return x.remove(from+colon+1, i)
+	}
+	return 0
+}
+
+// passFile matches a line of a password file of PostgreSQL,
+// host:port:database:name:password; its first colon is at i.
+func (x *scanner) passFile(i int) int {
+	s := x.s
+	port := run(s, i+1, digit)
+	switch s[i+1 : port] {
+	case "5432", "5433", "6432":
+	default:
+		return 0
+	}
+	k := port
+	for range 2 {
+		if k >= len(s) || s[k] != ':' {
+			return 0
+		}
+		end := run(s, k+1, keyByte)
+		if end < len(s) && s[end] == '*' {
+			end++
+		}
+		if end == k+1 {
+			return 0
+		}
+		k = end
+	}
+	if k >= len(s) || s[k] != ':' {
+		return 0
+	}
+	to := k + 1
+	for to < len(s) && !is(s[to], blank|lineEnd) && !isQuote(s[to]) {
+		to++
+	}
+	if to == k+1 {
+		return 0
+	}
+	return x.remove(k+1, to)
+}

@@ -1,0 +1,106 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "bytes"
+
+// maxEncoded bounds how much of a base64 word is decoded, in bytes.
+const maxEncoded = 1 << 20
+
+// sextets holds the values of the base64 alphabets, plain and for URLs, plus one.
+var sextets = func() (t [256]byte) {
+	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		t[c] = byte(i) + 1
+	}
+	t['-'], t['_'] = 63, 64
+	return t
+}()
+
+// encoded removes the base64 word at k when what it stands for is text with a
+// secret that its form gives away: a name and a token, a key block, a JWT.
+// Binary data shows itself within a few bytes and is left alone. The lines of
+// a wrapped word go with it.
+func (x *scanner) encoded(k int) int {
+	if x.formats {
+		return 0
+	}
+	s := x.s
+	n, to := encodedText(s, k)
+	x.encodedStop = to
+	if n < 18 || !hasFormat(decode(s, k, n)) {
+		return 0
+	}
+	for to < len(s) {
+		next := afterBreak(s, to)
+		if next < 0 {
+			break
+		}
+		end := run(s, next, base64Byte)
+		if end-next < 16 && (end == next || s[end-1] != '=') || end < len(s) && !is(s[end], valueEnd) && s[end] != '\\' {
+			break
+		}
+		to = end
+	}
+	return x.remove(k, to)
+}
+
+// hasFormat reports whether text holds a secret that its form gives away.
+func hasFormat(text []byte) bool {
+	inner := scanner{s: string(text), cut: -1, formats: true}
+	inner.pass()
+	return inner.marks > 0
+}
+
+// encodedText returns how many bytes of text the base64 word at k stands for,
+// none if it is not text, and how far the word was read.
+func encodedText(s string, k int) (n, to int) {
+	var bits uint32
+	i := k
+	for ; i < len(s) && i-k < maxEncoded; i++ {
+		v := sextets[s[i]]
+		if v == 0 {
+			break
+		}
+		bits = bits<<6 | uint32(v-1)
+		if (i-k)%4 == 3 && (!printable(byte(bits>>16)) || !printable(byte(bits>>8)) || !printable(byte(bits))) {
+			return 0, i
+		}
+	}
+	n = (i - k) * 3 / 4
+	for i < len(s) && s[i] == '=' {
+		i++
+	}
+	return n, i
+}
+
+// decode returns the first n bytes of what the base64 word at k stands for.
+func decode(s string, k, n int) []byte {
+	text := make([]byte, 0, n+2)
+	var bits uint32
+	for i := k; len(text) < n; i++ {
+		bits <<= 6
+		if i < len(s) && sextets[s[i]] > 0 {
+			bits |= uint32(sextets[s[i]] - 1)
+		}
+		if (i-k)%4 == 3 {
+			text = append(text, byte(bits>>16), byte(bits>>8), byte(bits))
+		}
+	}
+	return text[:n]
+}
+
+func printable(c byte) bool {
+	return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t'
+}
+
+// userAndPassword reports whether v is base64 of name:password, as in a
+// configuration of docker or npm.
+func userAndPassword(v string) bool {
+	n, to := encodedText(v, 0)
+	if to != len(v) || n < 4 {
+		return false
+	}
+	colon := bytes.IndexByte(decode(v, 0, n), ':')
+	return colon > 0 && colon+1 < n
+}
