@@ -136,8 +136,7 @@ func (a *app) taskDecide(word, short string) *cobra.Command {
 		if done.Spec.Action != "" {
 			what = strings.TrimPrefix(what+": "+done.Spec.Action, ": ")
 		}
-		fmt.Fprintf(a.Out, "%s by %s: %s\n", done.Status.State, done.Status.DecisionActor, clean(what))
-		return nil
+		return a.say("%s by %s: %s", done.Status.State, done.Status.DecisionActor, clean(what))
 	}
 	return cmd
 }

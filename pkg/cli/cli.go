@@ -51,7 +51,7 @@ func Main(ctx context.Context, name string, args []string, s Streams) int {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil && !silent(err) {
-		fmt.Fprintln(s.Err, "platform:", explain(err))
+		note(s.Err, "platform: "+explain(err))
 	}
 	return exitCode(ctx, err)
 }
@@ -80,7 +80,7 @@ func newCommand(s Streams, name string) *cobra.Command {
 	clientcmd.BindOverrideFlags(a.overrides, flags, names)
 	usual := []string{"kubeconfig", "context", "namespace", "server", "token", "as", "as-group", "request-timeout"}
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
-	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)           // the flag exists
 	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand())
 	return cmd
 }
@@ -128,9 +128,18 @@ type warnings struct{ out io.Writer }
 // HandleWarningHeaderWithContext writes one line.
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
 	if text != "" {
-		fmt.Fprintln(w.out, "Warning:", text)
+		note(w.out, "Warning: "+text)
 	}
 }
+
+// say prints a line of output.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
+	return err
+}
+
+// note prints a line beside the output. Where that cannot be written, nothing is left to tell it with.
+func note(w io.Writer, line string) { _, _ = fmt.Fprintln(w, line) }
 
 // readFile reads a file, or standard input for "-".
 func (a *app) readFile(name string) ([]byte, error) {

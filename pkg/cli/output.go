@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,14 +76,14 @@ func (a *app) show(ctx context.Context, r *rest.Request, f format, namespaced bo
 		return err
 	}
 	if t, ok := obj.(*metav1.Table); ok && len(t.Rows) == 0 {
-		fmt.Fprintln(a.Err, "nothing found")
+		note(a.Err, "nothing found")
 		return nil
 	}
 	if err := p.PrintObj(obj, a.Out); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	if t, ok := obj.(*metav1.Table); ok && t.Continue != "" {
-		fmt.Fprintln(a.Err, "there are more: --continue", t.Continue)
+		note(a.Err, "there are more: --continue "+t.Continue)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (l *listFlags) request(c rest.Interface, namespace, resource string) *rest.
 		}
 	}
 	if l.limit > 0 {
-		r = r.Param("limit", fmt.Sprint(l.limit))
+		r = r.Param("limit", strconv.FormatInt(l.limit, 10))
 	}
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ func (a *app) transcript(ctx context.Context, session string, newest int64, f fo
 	for token := ""; ; {
 		r := c.RESTClient().Get().Namespace(namespace).Resource("sessions").Name(session).SubResource("transcript").Param("limit", "500")
 		if newest > 0 {
-			r = r.Param("newest", fmt.Sprint(newest))
+			r = r.Param("newest", strconv.FormatInt(newest, 10))
 		}
 		if token != "" {
 			r = r.Param("continue", token)
@@ -69,7 +70,9 @@ func (a *app) transcript(ctx context.Context, session string, newest int64, f fo
 			return err
 		}
 		if page.Truncated && token == "" && f == asTable {
-			fmt.Fprintln(a.Out, a.paint(yellow, "older messages were left out"))
+			if err := a.say("%s", a.paint(yellow, "older messages were left out")); err != nil {
+				return err
+			}
 		}
 		for i := range page.Items {
 			if err := a.message(&page.Items[i], f); err != nil {
@@ -129,7 +132,7 @@ func (a *app) sessionWatch() *cobra.Command {
 			event: func(e *v1alpha1.ExecutionEvent) error { return a.event(lines, e, *f) }, gap: lines.gap,
 		}
 		if _, err = s.follow(cmd.Context()); err == nil {
-			fmt.Fprintf(a.Err, "session %s was deleted\n", args[0])
+			note(a.Err, "session "+args[0]+" was deleted")
 		}
 		return err
 	}
@@ -146,8 +149,7 @@ func (a *app) sessionDelete() *cobra.Command {
 		if err := c.Sessions(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out, "session %s deleted\n", args[0])
-		return nil
+		return a.say("session %s deleted", args[0])
 	}
 	return cmd
 }

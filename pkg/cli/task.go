@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (a *app) events(ctx context.Context, resource, name string, e eventFlags, l
 			n = min(n, left)
 		}
 		r := c.RESTClient().Get().Namespace(namespace).Resource(resource).Name(name).SubResource("events").
-			Param("after", fmt.Sprint(e.after)).Param("limit", fmt.Sprint(n))
+			Param("after", strconv.FormatInt(e.after, 10)).Param("limit", strconv.FormatInt(n, 10))
 		for _, t := range e.types {
 			r = r.Param("type", t)
 		}
@@ -213,8 +214,7 @@ func (a *app) wait(ctx context.Context, task string) error {
 	if err := ended(task, last, why); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "task %s succeeded\n", task)
-	return nil
+	return a.say("task %s succeeded", task)
 }
 
 func (a *app) taskLogs() *cobra.Command {
@@ -227,7 +227,7 @@ func (a *app) taskLogs() *cobra.Command {
 			return err
 		}
 		body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(args[0]).SubResource("log").
-			Param("follow", fmt.Sprint(follow)).Stream(cmd.Context())
+			Param("follow", strconv.FormatBool(follow)).Stream(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -271,8 +271,7 @@ func (a *app) taskCancel() *cobra.Command {
 		if _, err := c.Tasks(namespace).Cancel(cmd.Context(), args[0], &v1alpha1.TaskCancellation{Reason: reason}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out, "cancellation of task %s was requested\n", args[0])
-		return nil
+		return a.say("cancellation of task %s was requested", args[0])
 	}
 	return cmd
 }
@@ -287,8 +286,7 @@ func (a *app) taskDelete() *cobra.Command {
 		if err := c.Tasks(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out, "task %s deleted\n", args[0])
-		return nil
+		return a.say("task %s deleted", args[0])
 	}
 	return cmd
 }

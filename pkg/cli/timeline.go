@@ -128,7 +128,7 @@ func (t *timeline) print(e *v1alpha1.ExecutionEvent) error {
 }
 
 func (t *timeline) gap(g v1alpha1.EventGap) {
-	fmt.Fprintln(t.out, t.paint(yellow, fmt.Sprintf("      events %d to %d are no longer kept (%s)", g.FromSeq, g.ToSeq, g.Reason)))
+	note(t.out, t.paint(yellow, fmt.Sprintf("      events %d to %d are no longer kept (%s)", g.FromSeq, g.ToSeq, g.Reason)))
 }
 
 func timeOfDay(at metav1.MicroTime) string { return at.Local().Format("15:04:05.000") }

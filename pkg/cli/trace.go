@@ -4,8 +4,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +94,10 @@ func (p *tracePrinter) print(t *v1alpha1.TaskTrace) {
 		return dim, fmt.Sprintf("#%d %s %s", e.Seq, e.Type, clean(e.Summary))
 	})
 	p.line("")
+	if t.LatestSeq == 0 {
+		p.line("no events yet")
+		return
+	}
 	p.line("%s", p.paint(dim, fmt.Sprintf("All %s events: platform task events %s", count(t.LatestSeq), t.Task.Name)))
 }
 
@@ -100,7 +106,11 @@ func rowsOf(t *v1alpha1.TaskTrace) []row {
 	var rows []row
 	for i := range t.ModelRequests {
 		m := &t.ModelRequests[i]
-		rows = append(rows, row{&m.TraceSpan, m.Model, fmt.Sprintf("%s in, %s out", tokens(m.InputTokens), tokens(m.OutputTokens))})
+		extra := ""
+		if m.Status != v1alpha1.SpanRunning {
+			extra = fmt.Sprintf("%s in, %s out", tokens(m.InputTokens), tokens(m.OutputTokens))
+		}
+		rows = append(rows, row{&m.TraceSpan, m.Model, extra})
 	}
 	for i := range t.ToolCalls {
 		c := &t.ToolCalls[i]
@@ -114,11 +124,7 @@ func rowsOf(t *v1alpha1.TaskTrace) []row {
 		c := &t.ChildTasks[i]
 		rows = append(rows, row{&c.TraceSpan, c.Kind + " " + c.Name, c.Agent})
 	}
-	for i := 1; i < len(rows); i++ { // each group is sorted; few rows are out of place
-		for j := i; j > 0 && rows[j].span.StartSeq < rows[j-1].span.StartSeq; j-- {
-			rows[j], rows[j-1] = rows[j-1], rows[j]
-		}
-	}
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.span.StartSeq, b.span.StartSeq) })
 	return rows
 }
 
@@ -185,6 +191,9 @@ func (p *tracePrinter) row(r row) {
 	if s.EndedAt != nil {
 		length = s.EndedAt.Sub(s.StartedAt.Time)
 		took = duration(length)
+	}
+	if s.DurationMs != nil {
+		took = duration(time.Duration(*s.DurationMs) * time.Millisecond)
 	}
 	extra := r.extra
 	if s.Error != "" {

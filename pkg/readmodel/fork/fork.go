@@ -81,11 +81,12 @@ func fit(c *v1alpha1.ForkContext) {
 
 func size(e *v1alpha1.ForkContextEvent) int { return len(line(e)) + 1 }
 
-// line is an event as one line of JSON. It has no "<", so it cannot end a block.
+// line is an event as one line of JSON. It has no "<", so it cannot end a
+// block. Content that is no JSON, which the store never has, makes it empty.
 func line(e *v1alpha1.ForkContextEvent) []byte {
 	b, err := json.Marshal(e)
-	if err != nil { // content that is no JSON; the store has none
-		b, _ = json.Marshal(v1alpha1.ForkContextEvent{Seq: e.Seq, Type: e.Type, Summary: e.Summary})
+	if err != nil {
+		return nil
 	}
 	return b
 }
@@ -107,8 +108,8 @@ const (
 // source begins with, because the source is a fork itself, stays before it as
 // far as both fit into MaxBytes; the oldest leaves first.
 func Prompt(c *v1alpha1.ForkContext, prompt string) string {
-	inherited, prompt := split(prompt)
-	blocks := append(inherited, block(c))
+	blocks, prompt := split(prompt)
+	blocks = append(blocks, block(c))
 	total := 0
 	keep := len(blocks)
 	for keep > 0 && (total == 0 || total+len(blocks[keep-1]) <= MaxBytes) {
