@@ -47,7 +47,7 @@ type app struct {
 // Main runs the command and returns its exit code. name is the program's own
 // name, by which it knows that kubectl started it.
 func Main(ctx context.Context, name string, args []string, s Streams) int {
-	cmd := newCommand(s, name)
+	cmd := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil && !silent(err) {
