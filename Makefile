@@ -20,6 +20,7 @@ help: ## print this list
 
 build: ## build every program into _output/bin
 	$(GO) build -o $(BIN)/ ./cmd/...
+	ln -sf platform $(BIN)/kubectl-platform
 
 kubectl: ## build the real kubectl that demo and tests use
 	cd test/kubectl && $(GO) build -ldflags "$(KUBE_LD)" -o ../../$(BIN)/kubectl .

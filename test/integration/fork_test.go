@@ -24,11 +24,17 @@ import (
 func forkServer(t *testing.T) (*Server, typed.CoreV1alpha1Interface) {
 	t.Helper()
 	s := Start(t)
+	return s, clientOf(t, s)
+}
+
+// clientOf is a typed client of the administrator.
+func clientOf(t *testing.T, s *Server) typed.CoreV1alpha1Interface {
+	t.Helper()
 	c, err := versioned.NewForConfig(s.client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, c.CoreV1alpha1()
+	return c.CoreV1alpha1()
 }
 
 // source is a task with n messages in its stream.
