@@ -32,6 +32,7 @@ func main() {
 			return standalone.Run(genericapiserver.SetupSignalContext(), *o)
 		},
 	}
+	o.CORSOrigins = standalone.CORSOrigins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

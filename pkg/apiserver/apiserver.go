@@ -31,6 +31,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/facade"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 )
 
@@ -63,6 +64,8 @@ type Config struct {
 	GarbageCollector bool
 	// Clock tells ages in tables.
 	Clock clock.PassiveClock
+	// REST, where set, serves the documented REST paths beside the Kubernetes API.
+	REST *facade.Options
 }
 
 type completedConfig struct{ Config }
@@ -74,6 +77,8 @@ type CompletedConfig struct{ *completedConfig }
 type Server struct {
 	// Generic is the server as k8s.io/apiserver knows it.
 	Generic *genericapiserver.GenericAPIServer
+	// REST serves the REST paths alone, for a listener of their own; nil where Config.REST was.
+	REST    http.Handler
 	openapi *lazyOpenAPI
 }
 
@@ -103,8 +108,22 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Server{}
+	var facadeErr error
+	if c.REST != nil {
+		chain := c.Generic.BuildHandlerChainFunc
+		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+			var f *facade.Facade
+			if f, facadeErr = facade.New(chain(api, g), *c.REST); facadeErr != nil {
+				return http.NotFoundHandler() // New ends
+			}
+			context.AfterFunc(ctx, f.Close)
+			s.REST = f.Alone()
+			return f
+		}
+	}
 	generic, err := c.Generic.Complete(informers).New("platform", genericapiserver.NewEmptyDelegate())
-	if err != nil {
+	if err = errors.Join(err, facadeErr); err != nil {
 		return nil, fmt.Errorf("generic server: %w", err)
 	}
 	generic.ShutdownTimeout = shutdownTimeout
@@ -122,7 +141,8 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 			return nil, fmt.Errorf("API group %q: %w", g.PrioritizedVersions[0].Group, err)
 		}
 	}
-	return &Server{Generic: generic, openapi: newLazyOpenAPI(generic, c.Generic)}, nil
+	s.Generic, s.openapi = generic, newLazyOpenAPI(generic, c.Generic)
+	return s, nil
 }
 
 // Run serves until ctx ends and then shuts down: readiness fails first, watches and streams are told to end, requests

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/install"
 	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/facade"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/host"
 	"github.com/platform-ai/platform/pkg/registry/core"
@@ -76,6 +78,10 @@ type assembly struct {
 	server   *apiserver.Server
 	loopback *rest.Config
 	info     Info
+
+	restListener net.Listener // without TLS; nil where there is none
+	healthy      func(context.Context) error
+	clock        clock.WithTicker
 }
 
 // assemble builds the server. Its hooks and watches end with ctx.
@@ -92,10 +98,18 @@ func (o *Options) assemble(ctx context.Context, st *store) (*assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{host: h, info: Info{
-		URL: url, DataDir: o.DataDir, Kubeconfig: o.path("kubeconfig"), Admin: h.PKI().AdminConfig(url),
+	plain, restURL, err := o.listenREST(ctx)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	a := &assembly{host: h, restListener: plain, clock: o.Clock, info: Info{
+		URL: url, RESTURL: restURL, DataDir: o.DataDir, Kubeconfig: o.path("kubeconfig"), Admin: h.PKI().AdminConfig(url),
 	}}
+	a.healthy = func(context.Context) error { return st.engine.Healthy() }
 	if err := a.build(ctx, o, scheme, st, l); err != nil {
+		if plain != nil {
+			err = errors.Join(err, plain.Close())
+		}
 		return nil, errors.Join(err, l.Close())
 	}
 	return a, nil
@@ -126,6 +140,7 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 		Immortal:    host.Namespaces(),
 		Healthy:     st.engine.Healthy,
 		Clock:       o.Clock,
+		REST:        &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
 	}
 	completed, err := config.Complete()
 	if err != nil {

@@ -46,6 +46,13 @@ type Options struct {
 	BindAddress string
 	// Port is the port to listen on; 0 takes a free one.
 	Port int
+	// RESTBindAddress is where the REST paths are also served without TLS, as address:port; port 0 takes a free one, and
+	// an empty text is none. The secure port serves the same paths in any case.
+	RESTBindAddress string
+	// RESTAllowRemote accepts a RESTBindAddress that other machines reach.
+	RESTAllowRemote bool
+	// CORSOrigins are the origins whose pages may use the REST paths; none is any.
+	CORSOrigins []string
 	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
 	AllowHostCommands bool
 	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace; others wait
@@ -81,6 +88,8 @@ type Options struct {
 type Info struct {
 	// URL is the address of the API.
 	URL string
+	// RESTURL is the address of the listener without TLS; empty where there is none.
+	RESTURL string
 	// DataDir is the data folder as an absolute path.
 	DataDir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
@@ -91,7 +100,9 @@ type Info struct {
 
 // NewOptions gives the defaults.
 func NewOptions() *Options {
-	return &Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, MaxRunning: DefaultMaxRunning}
+	return &Options{
+		DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, MaxRunning: DefaultMaxRunning,
+	}
 }
 
 // AddFlags binds the options that an operator sets to flags.
@@ -99,6 +110,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "folder of everything the server keeps: store, keys, kubeconfig, run folders")
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to listen on; the default is reachable from this machine only")
 	fs.IntVar(&o.Port, "secure-port", o.Port, "port to listen on; 0 takes a free one")
+	fs.StringVar(&o.RESTBindAddress, "rest-bind-address", o.RESTBindAddress, "address:port that serves the REST paths (/api/v1) without TLS, on loopback; port 0 takes a free one, empty is none. The secure port serves them, too")
+	fs.BoolVar(&o.RESTAllowRemote, "rest-allow-remote", o.RESTAllowRemote, "let --rest-bind-address be reachable from other machines: requests and tokens then cross the network unencrypted, so put a proxy with TLS before it")
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
@@ -122,6 +135,9 @@ func (o *Options) complete() error {
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		return fmt.Errorf("--secure-port: %d is not a port", o.Port)
+	}
+	if err := o.checkREST(); err != nil {
+		return err
 	}
 	if (o.AuditLog == "") != (o.AuditPolicy == "") {
 		return errors.New("--audit-log and --audit-policy belong together")
@@ -151,12 +167,16 @@ func (o *Options) listen(ctx context.Context) (net.Listener, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot listen (another --secure-port?): %w", err)
 	}
-	addr := l.Addr().(*net.TCPAddr)
+	return l, "https://" + reachable(l.Addr().(*net.TCPAddr)), nil
+}
+
+// reachable is the host and port under which this machine reaches a listener.
+func reachable(addr *net.TCPAddr) string {
 	host := addr.IP
 	if host.IsUnspecified() {
 		host = net.IPv4(127, 0, 0, 1)
 	}
-	return l, "https://" + net.JoinHostPort(host.String(), strconv.Itoa(addr.Port)), nil
+	return net.JoinHostPort(host.String(), strconv.Itoa(addr.Port))
 }
 
 // names are the names of the server that its certificate needs beside the usual ones.

@@ -21,9 +21,13 @@ func announce(w io.Writer, i Info, took time.Duration) error {
 			reach = "from the network"
 		}
 	}
+	plain := ""
+	if i.RESTURL != "" {
+		plain = fmt.Sprintf("\n  REST        %s/api/v1", i.RESTURL)
+	}
 	_, err := fmt.Fprintf(w, `platform-standalone %s is ready after %.2f s
 
-  API         %s  (%s)
+  API         %s  (%s)%s
   Kubeconfig  %s
   Data        %s
 
@@ -36,6 +40,6 @@ In another shell:
   kubectl get executionevents --watch
 
 Stop with Ctrl-C.
-`, version.Version(), took.Seconds(), i.URL, reach, i.Kubeconfig, i.DataDir, i.Kubeconfig)
+`, version.Version(), took.Seconds(), i.URL, reach, plain, i.Kubeconfig, i.DataDir, i.Kubeconfig)
 	return err
 }

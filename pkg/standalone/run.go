@@ -60,6 +60,9 @@ func (o *Options) serve(ctx context.Context, st *store, began time.Time) error {
 		})
 	}
 	part("API server", a.server.Run)
+	if a.restListener != nil {
+		part("REST", a.serveREST)
+	}
 	part("host", func(ctx context.Context) error { return a.host.Run(ctx, a.writeKubeconfig) })
 
 	if err = a.awaitReady(working); err == nil {
@@ -90,14 +93,22 @@ func (a *assembly) awaitReady(ctx context.Context) error {
 	}
 	defer client.CloseIdleConnections()
 	return wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.loopback.Host+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return false, nil //nolint:nilerr // not listening yet
-		}
-		return resp.StatusCode == http.StatusOK, resp.Body.Close()
+		return a.readyOnce(ctx, client) == nil, nil
 	})
+}
+
+// readyOnce asks once; the error says why not.
+func (a *assembly) readyOnce(ctx context.Context, client *http.Client) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.loopback.Host+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the API server is not ready: %s", resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
 }

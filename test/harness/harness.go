@@ -134,7 +134,7 @@ func StartServer(t testing.TB, dir string, args ...string) *Server {
 
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	args := append([]string{"--data-dir", s.DataDir, "--secure-port", s.port}, s.args...)
+	args := append([]string{"--data-dir", s.DataDir, "--secure-port", s.port, "--rest-bind-address", "127.0.0.1:0"}, s.args...)
 	s.Process = Start(t, nil, Bin(t, "platform-standalone"), args...)
 	s.Await(t, "is ready after") // not "ready": an address may be "already in use"
 }

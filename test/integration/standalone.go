@@ -30,7 +30,7 @@ type Server struct {
 func Start(t testing.TB, configure ...func(*standalone.Options)) *Server {
 	t.Helper()
 	o := standalone.NewOptions()
-	o.DataDir, o.Port = t.TempDir(), 0
+	o.DataDir, o.Port, o.RESTBindAddress = t.TempDir(), 0, "127.0.0.1:0"
 	o.Controllers = func(ctx context.Context, _ *rest.Config) error {
 		<-ctx.Done()
 		return nil

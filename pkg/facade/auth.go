@@ -1,0 +1,147 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+const (
+	headerRequestID = "X-Request-Id"
+	headerAPIKey    = "X-Api-Key" //nolint:gosec // a name, not a key
+	// maxRequestID bounds an id that a client gives, in bytes: it goes into logs and the audit.
+	maxRequestID = 128
+)
+
+// authorize sets the credentials of a native request. An x-api-key counts only where there is no Authorization: a bad
+// one must not fall through to another identity. A browser sends a client certificate with requests of any page, so a
+// request that a page made must bring a token.
+func authorize(r *http.Request, page bool) {
+	if _, has := r.Header["Authorization"]; !has && r.Header.Get(headerAPIKey) != "" {
+		r.Header.Set("Authorization", "Bearer "+r.Header.Get(headerAPIKey))
+	}
+	r.Header.Del(headerAPIKey)
+	if page {
+		r.TLS = nil
+	}
+}
+
+// credentials tells whether a request brings any, good or bad.
+func credentials(r *http.Request) bool {
+	_, has := r.Header["Authorization"]
+	return has || r.Header.Get(headerAPIKey) != "" || r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+}
+
+// ownNamespace is the namespace of the ServiceAccount that a request's token names, or "". It only chooses where to
+// look, so the signature is not checked here; the chain does that before it answers.
+func ownNamespace(r *http.Request) string {
+	token := r.Header.Get(headerAPIKey)
+	if auth, has := r.Header["Authorization"]; has {
+		scheme, t, _ := strings.Cut(strings.TrimSpace(auth[0]), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			return ""
+		}
+		token = strings.TrimSpace(t)
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	return serviceAccountNamespace(claims.Subject)
+}
+
+// serviceAccountNamespace is the namespace in the user name of a ServiceAccount, or "".
+func serviceAccountNamespace(user string) string {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	ns, _, two := strings.Cut(rest, ":")
+	if !ok || !two {
+		return ""
+	}
+	return ns
+}
+
+// requestID is the client's id of the request, if it is fit to be logged, or a new one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get(headerRequestID)
+	fit := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:", c)
+	}
+	if id != "" && len(id) <= maxRequestID && strings.TrimFunc(id, fit) == "" {
+		return id
+	}
+	return rand.Text()
+}
+
+// identity is what the chain knows of the caller.
+type identity struct {
+	Status struct {
+		UserInfo struct {
+			Username string   `json:"username"`
+			UID      string   `json:"uid"`
+			Groups   []string `json:"groups"`
+		} `json:"userInfo"`
+	} `json:"status"`
+}
+
+func (c *call) identity() (identity, error) {
+	var who identity
+	n, err := post("/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]string{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+	})
+	if err == nil {
+		err = c.fetch(n, &who)
+	}
+	return who, err
+}
+
+// validate answers whether the credentials are good.
+func validate(c *call) error {
+	if _, err := c.identity(); err != nil {
+		return err
+	}
+	reply(c.w, http.StatusOK, map[string]bool{"authenticated": true})
+	return nil
+}
+
+// caller is the body of whoami (supplement D2 §5).
+type caller struct {
+	Authenticated bool     `json:"authenticated"`
+	AuthType      string   `json:"authType"`
+	Username      string   `json:"username"`
+	UID           string   `json:"uid,omitempty"`
+	Groups        []string `json:"groups"`
+	Namespace     string   `json:"namespace,omitempty"`
+	Subject       string   `json:"subject"`
+}
+
+func whoAmI(c *call) error {
+	who, err := c.identity()
+	if err != nil {
+		return err
+	}
+	u := who.Status.UserInfo
+	out := caller{
+		Authenticated: true, AuthType: "tokenReview", Username: u.Username, UID: u.UID, Groups: u.Groups,
+		Namespace: serviceAccountNamespace(u.Username), Subject: u.Username,
+	}
+	if c.r.Header.Get("Authorization") == "" && c.r.Header.Get(headerAPIKey) == "" {
+		out.AuthType = "clientCertificate"
+	}
+	reply(c.w, http.StatusOK, out)
+	return nil
+}

@@ -1,0 +1,244 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// call is one REST request.
+type call struct {
+	f      *Facade
+	w      http.ResponseWriter
+	r      *http.Request
+	query  url.Values
+	params map[string]string // of the path
+	id     string
+}
+
+func newCall(f *Facade, w http.ResponseWriter, r *http.Request, params map[string]string, id string) *call {
+	return &call{f: f, w: w, r: r, query: r.URL.Query(), params: params, id: id}
+}
+
+// serve runs a row. The chain knows every caller before it reads anything of theirs; so a caller without any
+// credentials gets its answer here before a row reads a body.
+func (c *call) serve(r row) error {
+	if !credentials(c.r) {
+		if _, err := c.identity(); err != nil {
+			return err
+		}
+	}
+	return r.serve(c)
+}
+
+// native is a request to the chain.
+type native struct {
+	method string
+	path   string
+	query  url.Values
+	// body is nil for none.
+	body io.Reader
+	// contentType of the body. Default: JSON.
+	contentType string
+	header      http.Header
+}
+
+// in is the path of a resource of the platform: in("tasks", name, "events").
+func in(namespace string, segments ...string) string {
+	return "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + namespace + "/" + strings.Join(segments, "/")
+}
+
+// namespace decides by the first value that was given explicitly, then the caller's own namespace (supplement 0.3).
+func (c *call) namespace(explicit ...string) (string, error) {
+	ns := "default"
+	if own := ownNamespace(c.r); own != "" {
+		ns = own
+	}
+	for _, e := range explicit {
+		if e != "" {
+			ns = e
+			break
+		}
+	}
+	if msgs := validation.IsDNS1123Label(ns); len(msgs) > 0 {
+		return "", badRequest("namespace: %s", strings.Join(msgs, "; "))
+	}
+	if only := c.f.o.Namespace; only != "" && ns != only {
+		return "", restError{code: http.StatusForbidden, message: "namespace not allowed"}
+	}
+	return ns, nil
+}
+
+// request makes the native request: the caller's own, with another target. Nothing of the REST query goes along
+// unless n has it, for the same word may mean something else natively.
+func (c *call) request(n native) *http.Request {
+	r := c.r.Clone(c.r.Context())
+	r.Method = n.method
+	r.URL = &url.URL{Path: n.path, RawQuery: n.query.Encode()}
+	r.RequestURI = r.URL.RequestURI()
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Audit-ID", c.id)
+	for _, name := range []string{"Accept-Encoding", "Content-Type", "Content-Length", "Origin"} {
+		r.Header.Del(name)
+	}
+	authorize(r, c.r.Header.Get("Origin") != "")
+	maps.Copy(r.Header, n.header)
+	r.Body, r.ContentLength = http.NoBody, 0
+	if n.body != nil {
+		r.Body, r.ContentLength = io.NopCloser(n.body), -1
+		if b, ok := n.body.(*bytes.Reader); ok {
+			r.ContentLength = b.Size()
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if n.contentType != "" {
+			r.Header.Set("Content-Type", n.contentType)
+		}
+	}
+	return r
+}
+
+// stream writes the body of the answer to out, as it comes.
+func (c *call) stream(n native, out io.Writer) error {
+	a := &answer{ctx: c.r.Context(), header: http.Header{}, out: out}
+	c.f.chain.ServeHTTP(a, c.request(n))
+	c.warn(a.header)
+	return a.problem()
+}
+
+// warn hands on the warnings of the API, and when to come again.
+func (c *call) warn(from http.Header) {
+	for _, name := range []string{"Warning", "Retry-After"} {
+		for _, v := range from.Values(name) {
+			c.w.Header().Add(name, v)
+		}
+	}
+}
+
+// fetch reads a small answer into the value that into points to; nil drops it.
+func (c *call) fetch(n native, into any) error {
+	var body bytes.Buffer
+	out := io.Writer(&body)
+	if into == nil {
+		out = io.Discard
+	}
+	if err := c.stream(n, out); err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(body.Bytes(), into); err != nil {
+		return fmt.Errorf("answer of %s %s: %w", n.method, n.path, err)
+	}
+	return nil
+}
+
+// shape says how an answer of the chain is changed on its way.
+type shape struct {
+	// code replaces the status; 0 keeps it.
+	code int
+	// header is set.
+	header map[string]string
+	// body, where set, gets the native body and writes another one. Close is called at its end.
+	body func(w io.Writer) io.WriteCloser
+}
+
+// pass sends the answer on as it comes.
+func (c *call) pass(n native, s shape) error {
+	a := &answer{ctx: c.r.Context(), header: c.w.Header(), out: c.w, flush: http.NewResponseController(c.w).Flush}
+	var body io.WriteCloser
+	a.begin = func(code int) {
+		if s.code != 0 {
+			code = s.code
+		}
+		for k, v := range s.header {
+			a.header.Set(k, v)
+		}
+		if s.body != nil {
+			a.header.Del("Content-Length")
+			body = s.body(c.w)
+			a.out = body
+		}
+		c.w.WriteHeader(code)
+	}
+	c.f.chain.ServeHTTP(a, c.request(n))
+	if err := a.problem(); err != nil {
+		return err
+	}
+	a.WriteHeader(http.StatusOK) // where the chain wrote nothing at all
+	if body != nil {
+		_ = body.Close() // a client that is gone cannot be told
+	}
+	return nil
+}
+
+// without is a shape that leaves out members of a JSON object.
+func without(members ...string) shape {
+	return shape{body: func(w io.Writer) io.WriteCloser { return newFilter(w, members...) }}
+}
+
+// plain is a shape that leaves out what every Kubernetes object has.
+func plain() shape { return without("kind", "apiVersion", "metadata") }
+
+// body reads the request's body. Errors name the limit.
+func (c *call) body(limit int64) ([]byte, error) {
+	tooLarge := restError{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the body must be at most %d bytes", limit)}
+	if c.r.ContentLength > limit {
+		return nil, tooLarge
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	switch _, over := errors.AsType[*http.MaxBytesError](err); {
+	case over:
+		return nil, tooLarge
+	case err != nil:
+		return nil, badRequest("the body could not be read: %v", err)
+	}
+	return data, nil
+}
+
+// object reads a JSON object; more sees its keys. An empty body is an empty object where optional is set.
+func (c *call) object(limit int64, optional bool, more check) (map[string]json.RawMessage, error) {
+	if t := c.r.Header.Get("Content-Type"); t != "" {
+		media, _, err := mime.ParseMediaType(t)
+		if err != nil || media != "application/json" {
+			return nil, restError{code: http.StatusUnsupportedMediaType, message: "Content-Type: must be application/json"}
+		}
+	}
+	data, err := c.body(limit)
+	if err != nil {
+		return nil, err
+	}
+	if optional && len(bytes.TrimSpace(data)) == 0 {
+		return map[string]json.RawMessage{}, nil
+	}
+	if err := scan(data, more); err != nil {
+		return nil, err
+	}
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(data, &o); err != nil || o == nil {
+		return nil, badRequest("the body must be a JSON object")
+	}
+	return o, nil
+}
+
+// post is a native create with a JSON body, of which unknown fields are refused.
+func post(path string, body any) (native, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return native{}, fmt.Errorf("encode the body: %w", err)
+	}
+	return native{
+		method: http.MethodPost, path: path, query: url.Values{"fieldValidation": {"Strict"}}, body: bytes.NewReader(data),
+	}, nil
+}

@@ -1,0 +1,131 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// restError is an error as a REST client sees it. An empty message is the text of the code.
+type restError struct {
+	code    int
+	message string
+	allow   string // the methods, with code 405
+}
+
+func (e restError) Error() string {
+	if e.message == "" {
+		return http.StatusText(e.code)
+	}
+	return e.message
+}
+
+func badRequest(format string, args ...any) error {
+	return restError{code: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+// envelope is the body of every error (supplement 0.1).
+type envelope struct {
+	Error struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// fail answers with an error. What is none is the server's own, and the client learns nothing of it.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[restError](err)
+	if !ok {
+		klog.FromContext(r.Context()).Error(err, "REST request failed")
+		p = restError{code: http.StatusInternalServerError}
+	}
+	if p.allow != "" {
+		w.Header().Set("Allow", p.allow)
+	}
+	var e envelope
+	e.Error.Code, e.Error.Message = p.code, p.Error()
+	for _, name := range []string{"Content-Length", "Content-Disposition", "Content-Encoding", "Etag", "Last-Modified"} {
+		w.Header().Del(name)
+	}
+	reply(w, p.code, e)
+}
+
+// statusProblem turns an error answer of the chain, a Status mostly, into what a REST client sees. This is the only
+// place that does.
+func statusProblem(code int, body []byte) restError {
+	p := restError{code: code}
+	var s metav1.Status
+	switch {
+	case json.Unmarshal(body, &s) == nil && s.Kind == "Status":
+		p.message = s.Message
+	case json.Valid(body):
+	default:
+		p.message = strings.TrimSpace(string(body))
+	}
+	switch {
+	case code == http.StatusUnprocessableEntity && s.Reason == metav1.StatusReasonInvalid:
+		p.code = http.StatusBadRequest // the contract knows one code for what is wrong with a request
+	case code == http.StatusInternalServerError:
+		p.message = ""
+	}
+	return p
+}
+
+// reply writes a JSON body.
+func reply(w http.ResponseWriter, code int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil { // what is replied is made of strings, numbers and JSON that was parsed
+		code, data = http.StatusInternalServerError, []byte(`{"error":{"code":500,"message":"Internal Server Error"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // a client that is gone cannot be told
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 500
+)
+
+// listMembers are left out of a native list, which makes it the list envelope (supplement 0.2).
+func listMembers() []string { return []string{"kind", "apiVersion", "metadata.resourceVersion"} }
+
+// page reads limit and continue. all accepts the limit 0, which is everything.
+func page(q url.Values, all bool) (url.Values, error) {
+	limit, least := defaultLimit, 1
+	if all {
+		least = 0
+	}
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(s, "-") {
+			n, err = maxLimit, nil
+		}
+		if err != nil || n < least {
+			return nil, badRequest("limit: must be a number and at least %d", least)
+		}
+		limit = min(n, maxLimit)
+	}
+	out := url.Values{}
+	if limit > 0 {
+		out.Set("limit", strconv.Itoa(limit))
+	}
+	if token := q.Get("continue"); token != "" {
+		if limit == 0 {
+			return nil, badRequest("continue: cannot be given with limit=0, which is everything")
+		}
+		out.Set("continue", token)
+	}
+	return out, nil
+}

@@ -1,0 +1,60 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of REST requests (supplement E4). An endpoint is the pattern of a row, never a path.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+func newMetrics() *metrics {
+	return &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform", Name: "api_requests_total", Help: "REST requests that were answered.",
+		}, []string{"endpoint", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "platform", Name: "api_request_duration_seconds",
+			Help:    "Time from a REST request to the end of its answer; streams count until they end.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14), // 1 ms to 149 s
+		}, []string{"endpoint", "method"}),
+	}
+}
+
+func (m *metrics) done(endpoint, method string, status int, took time.Duration) {
+	if endpoint == "" {
+		endpoint = "unknown"
+	}
+	known := []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, http.MethodHead,
+	}
+	if !slices.Contains(known, method) { // a client may invent as many as it likes
+		method = "other"
+	}
+	m.requests.WithLabelValues(endpoint, method, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(endpoint, method).Observe(took.Seconds())
+}
+
+// Describe sends what Collect may send.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.requests.Describe(ch)
+	m.duration.Describe(ch)
+}
+
+// Collect sends the current values.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.requests.Collect(ch)
+	m.duration.Collect(ch)
+}

@@ -1,0 +1,108 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// maxError is how much of an error answer is kept, in bytes.
+const maxError = 1 << 20
+
+// observed remembers the status that was sent.
+type observed struct {
+	http.ResponseWriter
+	code int // 0 while nothing was sent
+}
+
+func (o *observed) WriteHeader(code int) {
+	if o.code == 0 && code >= http.StatusOK {
+		o.code = code
+	}
+	o.ResponseWriter.WriteHeader(code)
+}
+
+func (o *observed) Write(p []byte) (int, error) {
+	if o.code == 0 {
+		o.code = http.StatusOK
+	}
+	return o.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+func (o *observed) status() int {
+	if o.code == 0 {
+		return http.StatusOK
+	}
+	return o.code
+}
+
+// answer takes an answer of the chain. Its body goes to out as it comes, that of an error is kept.
+type answer struct {
+	ctx    context.Context //nolint:containedctx // of the request that is answered; CloseNotify needs it
+	header http.Header
+	code   int // 0 until the chain answers
+	// begin is called once, with the status of an answer that is no error, before its body comes.
+	begin func(code int)
+	out   io.Writer
+	flush func() error // may be nil
+	err   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) {
+	if a.code != 0 || code < http.StatusOK {
+		return
+	}
+	a.code = code
+	if !a.failed() && a.begin != nil {
+		a.begin(code)
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if !a.failed() {
+		return a.out.Write(p)
+	}
+	if rest := maxError - a.err.Len(); rest > 0 {
+		a.err.Write(p[:min(len(p), rest)])
+	}
+	return len(p), nil
+}
+
+// FlushError sends what was written. Nothing is sent of an error that has yet to be translated.
+func (a *answer) FlushError() error {
+	a.WriteHeader(http.StatusOK)
+	if a.failed() || a.flush == nil {
+		return nil
+	}
+	return a.flush()
+}
+
+// Flush is FlushError for those who do not look.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// CloseNotify tells that the client went away. The chain's own wrappers flush only what has it.
+func (a *answer) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(a.ctx, func() { gone <- true })
+	return gone
+}
+
+func (a *answer) failed() bool { return a.code >= http.StatusBadRequest }
+
+// problem is the error that the chain answered with, or nil.
+func (a *answer) problem() error {
+	if !a.failed() {
+		return nil
+	}
+	return statusProblem(a.code, a.err.Bytes())
+}
