@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/host"
 	"github.com/platform-ai/platform/pkg/registry/core"
+	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -131,7 +132,11 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	ours := core.All(core.Options{Log: st.events, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
+	timelines, err := timeline.New(timeline.Options{Log: st.events, Clock: o.Clock, Registerer: o.Metrics})
+	if err != nil {
+		return err
+	}
+	ours := core.All(core.Options{Log: st.events, Timelines: timelines, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
 		Resources:   a.host.Resources(ours...),

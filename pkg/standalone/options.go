@@ -68,7 +68,7 @@ type Options struct {
 	// Out gets the ready message. Default: nowhere.
 	Out io.Writer
 	// Clock is the time of the whole process. Default: the real clock.
-	Clock clock.WithTicker
+	Clock clock.WithTickerAndDelayedExecution
 	// Metrics, if set, gets the store's metrics; /metrics shows those of k8s.io/component-base's legacyregistry.
 	Metrics prometheus.Registerer
 	// Ready, if set, is called once the server answers; an error stops the server.

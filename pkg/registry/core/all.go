@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/registry/core/task"
 	"github.com/platform-ai/platform/pkg/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -26,6 +27,8 @@ import (
 type Options struct {
 	// Log keeps execution events.
 	Log *eventlog.Log
+	// Timelines answers pages and streams of the same events.
+	Timelines *timeline.Server
 	// Blobs keeps results, logs and artifacts of tasks.
 	Blobs *blob.Store
 	// Authorizer decides who may append controller-owned events: those who may
@@ -43,7 +46,7 @@ type Options struct {
 // result is for one server.
 func All(o Options) []resource.Resource {
 	tasks := task.New(task.Options{
-		Log: o.Log, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, Loopback: o.Loopback, ExecutionWorkspaces: o.ExecutionWorkspaces,
+		Log: o.Log, Timelines: o.Timelines, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, Loopback: o.Loopback, ExecutionWorkspaces: o.ExecutionWorkspaces,
 	})
 	return []resource.Resource{
 		tasks,
@@ -51,7 +54,7 @@ func All(o Options) []resource.Resource {
 		provider.Definition(),
 		tool.Definition(),
 		skill.Definition(),
-		session.Definition(),
+		session.Definition(o.Timelines),
 		executionevent.Definition(o.Log, tasks.Append),
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/core"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -83,8 +84,10 @@ func startIn(t *testing.T, dir string) *server {
 	check(err)
 	s.blobs = blob.New(e)
 	getter := object.NewRESTOptionsGetter(object.RESTOptions{DB: objects, Scheme: s.scheme, Codecs: s.codecs})
+	timelines, err := timeline.New(timeline.Options{Log: s.log, Clock: clock.RealClock{}})
+	check(err)
 	for _, r := range core.All(core.Options{
-		Log: s.log, Blobs: s.blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{},
+		Log: s.log, Timelines: timelines, Blobs: s.blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{},
 	}) {
 		check(r.Register(s.scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.scheme, RESTOptions: getter, Clock: clock.RealClock{}})

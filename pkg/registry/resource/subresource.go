@@ -51,7 +51,18 @@ type Parent[T Object] struct {
 	DryRun bool
 
 	resource schema.GroupResource
+	get      func(ctx context.Context, name string) (T, error)
 	update   func(ctx context.Context, name string, mutate func(T) error) (T, error)
+}
+
+// Reload reads the parent again. An object that is gone, or was deleted and created again, is a 404.
+func (p Parent[T]) Reload(ctx context.Context) (T, error) {
+	// The context of a connected request knows no namespace.
+	obj, err := p.get(request.WithNamespace(ctx, p.Object.GetNamespace()), p.Object.GetName())
+	if err == nil && obj.GetUID() != p.Object.GetUID() {
+		return obj, apierrors.NewNotFound(p.resource, obj.GetName())
+	}
+	return obj, err
 }
 
 // Update changes the stored parent: its Status if the resource has a status subresource, else the whole object.
@@ -131,7 +142,7 @@ func (b subBase[T]) load(ctx context.Context, name string) (Parent[T], error) {
 	if err != nil {
 		return Parent[T]{}, b.k.statusError(name, err)
 	}
-	return Parent[T]{Object: obj, Path: subpath(ctx), resource: b.k.Resource.GroupResource(), update: b.p.update}, nil
+	return Parent[T]{Object: obj, Path: subpath(ctx), resource: b.k.Resource.GroupResource(), get: b.p.get, update: b.p.update}, nil
 }
 
 // subpath is what follows resource, name and subresource in the request's path.

@@ -24,10 +24,18 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// events serves POST of one event, or of a list of events as one commit. It is
-// connected, not created: a created subresource takes one kind only.
-func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+// events serves GET of a page of events, and POST of one event or of a list of
+// events as one commit. It is connected, not created: a created subresource takes
+// one kind only.
+func (r *Resource) events(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if err := onlyOwnTask(ctx, p.Object); err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			r.getEvents(req, p, respond)
+			return
+		}
 		out, err := r.postEvents(w, req, p.Object)
 		if err != nil {
 			respond.Error(err)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -33,6 +34,8 @@ import (
 type Options struct {
 	// Log keeps the events of tasks.
 	Log *eventlog.Log
+	// Timelines answers pages and streams of events.
+	Timelines *timeline.Server
 	// Blobs keeps results, logs and artifacts.
 	Blobs *blob.Store
 	// Authorizer decides who may append controller-owned events.
@@ -50,6 +53,7 @@ type Options struct {
 type Resource struct {
 	resource.Resource
 	log        *eventlog.Log
+	timelines  *timeline.Server
 	blobs      *blob.Store
 	authorizer authorizer.Authorizer
 	clock      clock.Clock
@@ -76,7 +80,7 @@ type rules struct {
 
 // New makes the resource tasks.
 func New(o Options) *Resource {
-	r := &Resource{log: o.Log, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback}
+	r := &Resource{log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -98,7 +102,8 @@ func New(o Options) *Resource {
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
-			{Name: "events", Methods: []string{http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
+			{Name: "events", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
+			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork},
 			{Name: "result", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
@@ -201,6 +206,7 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 // afterDelete removes what the task left. What a crash or a failure leaves
 // behind here is found by the next sweep.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
+	defer r.timelines.Deleted(t.UID)
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Content of a deleted task stays until the next start", "task", klog.KObj(t))
 	}

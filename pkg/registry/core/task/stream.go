@@ -1,0 +1,20 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// streamEvents serves GET of stream: the task's events as server-sent events,
+// until the task has ended.
+func (r *Resource) streamEvents(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if err := onlyOwnTask(ctx, p.Object); err != nil {
+		return nil, err
+	}
+	return r.timelines.Stream(timelineOf(p), respond), nil
+}

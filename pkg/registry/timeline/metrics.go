@@ -1,0 +1,112 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reasons of a stream error (D1 §6.6): reading the log, writing to the client.
+const (
+	reasonList  = "list"
+	reasonWrite = "write"
+)
+
+// metrics are those of spec 1 §6.6 that reading moves. Lists have the scopes
+// task_api and session_api, streams task and session.
+type metrics struct {
+	lists        *prometheus.CounterVec
+	listDuration *prometheus.HistogramVec
+	connections  *prometheus.GaugeVec
+	reconnects   *prometheus.CounterVec
+	errors       *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "platform", Name: "execution_event_" + name, Help: help}
+	}
+	return &metrics{
+		lists: prometheus.NewCounterVec(prometheus.CounterOpts(
+			opts("list_requests_total", "Pages of execution events that were asked for.")), []string{"scope", "result"}),
+		listDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "platform", Name: "execution_event_list_duration_seconds",
+			Help:    "Time to read a page of execution events.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12), // 0.1 ms to 2.4 s
+		}, []string{"scope", "result"}),
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts(
+			opts("stream_connections_current", "Open streams of execution events.")), []string{"scope"}),
+		reconnects: prometheus.NewCounterVec(prometheus.CounterOpts(
+			opts("stream_reconnects_total", "Streams that went on behind an earlier position.")), []string{"scope"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts(
+			opts("stream_errors_total", "Streams that an error ended.")), []string{"scope", "reason"}),
+	}
+}
+
+// register gives the metrics of the process: those that an earlier server has
+// registered, or new ones.
+func register(r prometheus.Registerer) (*metrics, error) {
+	m := newMetrics()
+	if r == nil {
+		return m, nil
+	}
+	err := r.Register(m)
+	if is, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if old, ok := is.ExistingCollector.(*metrics); ok {
+			return old, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("metrics of event streams: %w", err)
+	}
+	return m, nil
+}
+
+// listed notes a page.
+func (m *metrics) listed(t *Timeline, err error, seconds float64) {
+	scope, result := string(t.Type)+"_api", "success"
+	if err != nil {
+		result = "error"
+	}
+	m.lists.WithLabelValues(scope, result).Inc()
+	m.listDuration.WithLabelValues(scope, result).Observe(seconds)
+}
+
+// opened notes a stream, and its end when closed is called.
+func (m *metrics) opened(t *Timeline, after int64) (closed func()) {
+	scope := string(t.Type)
+	if after > 0 {
+		m.reconnects.WithLabelValues(scope).Inc()
+	}
+	open := m.connections.WithLabelValues(scope)
+	open.Inc()
+	return open.Dec
+}
+
+func (m *metrics) failed(t *Timeline, reason string) {
+	m.errors.WithLabelValues(string(t.Type), reason).Inc()
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+func (m *metrics) all() [5]prometheus.Collector {
+	return [...]prometheus.Collector{m.lists, m.listDuration, m.connections, m.reconnects, m.errors}
+}
+
+// Describe sends the descriptions of all metrics.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect sends all metrics.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+// Sizes of a page, in events (D1 §2.8).
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// query is what a request asks for.
+type query struct {
+	after int64
+	limit int
+	types []v1alpha1.EventType // nil: all
+}
+
+func parse(req *http.Request) (*query, error) {
+	v := req.URL.Query()
+	q := &query{limit: defaultLimit}
+	if v.Has("after") {
+		n, err := position("after", v.Get("after"))
+		if err != nil {
+			return nil, err
+		}
+		q.after = n
+	}
+	if v.Has("limit") {
+		n, err := strconv.ParseInt(v.Get("limit"), 10, 64)
+		if number(v.Get("limit")) && err != nil {
+			n = maxLimit // more digits than an integer has
+		}
+		if !number(v.Get("limit")) || n <= 0 {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("limit: %q: must be a number from 1; more than %d is lowered", clip(v.Get("limit")), maxLimit))
+		}
+		q.limit = int(min(n, maxLimit))
+	}
+	for _, t := range v["type"] {
+		if !event.Known(v1alpha1.EventType(t)) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("type: %q: is not an event type", clip(t)))
+		}
+		q.types = append(q.types, v1alpha1.EventType(t))
+	}
+	return q, nil
+}
+
+// parseStream is parse for a stream, where the position may be in the header.
+func parseStream(req *http.Request) (*query, error) {
+	q, err := parse(req)
+	if err != nil {
+		return nil, err
+	}
+	if id := req.Header.Get(sse.LastEventID); id != "" {
+		q.after, err = position(sse.LastEventID, id)
+	}
+	return q, err
+}
+
+func position(name, value string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 || !number(value) {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be a number from 0", name, clip(value)))
+	}
+	return n, nil
+}
+
+// number reports whether s is digits only.
+func number(s string) bool {
+	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
+}
+
+// clip keeps a message short.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

@@ -1,0 +1,156 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timeline answers pages and streams of execution events, for tasks by
+// the seq of the task's stream and for sessions by the session's cursor.
+//
+// A page is a part of what is stored. A stream (server-sent events) sends what is
+// stored behind a position and then every event as it is committed. Its frames:
+//
+//	id: 7                          an event; its data is the event without
+//	event: execution_event         apiVersion, kind, metadata and dedupKey
+//	data: {…}
+//
+//	id: 9                          the task has ended and everything stored was sent,
+//	event: stream_complete         or the task (TaskDeleted) or session (SessionDeleted)
+//	data: {"lastSeq":9,"type":…}   is gone; then the stream ends
+//
+//	id: 5                          events are no longer kept; what follows is behind them
+//	event: gap
+//	data: {"fromSeq":1,"toSeq":5,"reason":"retention"}
+//
+//	event: error                   the server gives up; then the stream ends
+//	data: {"code":429,"message":…}
+//
+//	: heartbeat                    at most Options.Heartbeat after the last
+//
+// A client goes on with the last id it got, as the query parameter after or as the
+// header Last-Event-ID. Where both are given the header counts: a browser that
+// reconnects repeats the URL it began with and adds what it has seen since.
+//
+// A stream that ends without stream_complete was cut: by the server's shutdown, or
+// because the client did not take what was sent. Nothing is lost by that.
+package timeline
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Options of a Server. Log and Clock are required.
+type Options struct {
+	// Log keeps the events.
+	Log *eventlog.Log
+	// Clock times heartbeats and what a client may take for a write. Deadlines of
+	// writes are absolute, so it must tell the real time if clients are real.
+	Clock clock.WithDelayedExecution
+	// Heartbeat is the time between two heartbeats, never more than a third of
+	// WriteTimeout. Default: 10 seconds.
+	Heartbeat time.Duration
+	// WriteTimeout is how long a client may take to accept what was sent, give or
+	// take a half. Default: 30 seconds.
+	WriteTimeout time.Duration
+	// MaxLag is how many events a stream that was up to date may fall behind.
+	// Default: 250000, as a watch.
+	MaxLag int64
+	// Registerer, where set, gets the metrics. Servers of one process share them.
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) ensureDefaults() {
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 10 * time.Second
+	}
+	// So that a deadline is always moved before it is over; see sender.
+	o.Heartbeat = min(o.Heartbeat, o.WriteTimeout/3)
+	if o.MaxLag <= 0 {
+		o.MaxLag = 250_000
+	}
+}
+
+// Server answers pages and streams. Its methods may be called concurrently.
+type Server struct {
+	opts    Options
+	metrics *metrics
+	buffers sync.Pool // of *[]byte; an idle stream holds none
+
+	mu   sync.Mutex // guards open
+	open map[types.UID]map[*context.CancelCauseFunc]struct{}
+}
+
+// New makes a Server.
+func New(o Options) (*Server, error) {
+	o.ensureDefaults()
+	m, err := register(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		opts: o, metrics: m,
+		buffers: sync.Pool{New: func() any { return new([]byte) }},
+		open:    map[types.UID]map[*context.CancelCauseFunc]struct{}{},
+	}, nil
+}
+
+// Timeline is what a page or a stream is of: the task or session of a request.
+type Timeline struct {
+	// Type is StreamTask or StreamSession.
+	Type            v1alpha1.StreamType
+	Namespace, Name string
+	UID             types.UID
+	// Reload reads the object again; it fails if it is gone or was replaced.
+	Reload func(ctx context.Context) error
+}
+
+func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }
+
+// deleted is the type of the last frame when the object is gone.
+func (t *Timeline) deleted() v1alpha1.EventType {
+	if t.session() {
+		return "SessionDeleted"
+	}
+	return "TaskDeleted"
+}
+
+func (t *Timeline) stream() eventlog.Stream {
+	return eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID}
+}
+
+// Deleted ends the streams of an object that is gone. It is to be called after
+// the object left the store.
+func (s *Server) Deleted(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for end := range s.open[uid] {
+		(*end)(errGone)
+	}
+}
+
+// enter makes Deleted call end, until leave is called.
+func (s *Server) enter(uid types.UID, end context.CancelCauseFunc) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[uid] == nil {
+		s.open[uid] = map[*context.CancelCauseFunc]struct{}{}
+	}
+	s.open[uid][&end] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open[uid], &end)
+		if len(s.open[uid]) == 0 {
+			delete(s.open, uid)
+		}
+	}
+}
