@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"strconv"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// maxApprovals is how many approvals of a run are remembered; older ones are
+// forgotten first.
+const maxApprovals = 256
+
+// approvals are those of the current run, oldest first. A call that waits for
+// one may begin before or after it is asked for.
+type approvals []*approval
+
+type approval struct {
+	id, call string
+	run      *run // nil when it is decided
+}
+
+// of returns the newest approval of a call, empty for none.
+func (l approvals) of(call string) string {
+	for i := len(l) - 1; i >= 0 && call != ""; i-- {
+		if l[i].call == call {
+			return l[i].id
+		}
+	}
+	return ""
+}
+
+// forget drops what is decided, and all calls: a later run gives them ids anew.
+func (l *approvals) forget() {
+	var waiting approvals
+	for _, a := range *l {
+		a.call = ""
+		if a.run != nil {
+			waiting = append(waiting, a)
+		}
+	}
+	*l = waiting
+}
+
+// approvalRequested notes what is waited for. The call that waits for it does
+// nothing meanwhile, so its time is the approval's.
+func (f *Fold) approvalRequested(e *v1alpha1.ExecutionEvent) {
+	c := contentOf(e)
+	id := c.text("approvalID", "approvalId", "id")
+	if id == "" || len(id) > maxID {
+		id = "approval-" + strconv.FormatInt(e.Seq, 10)
+	}
+	w := &approval{id: id, call: toolID(e, c)}
+	name := c.text("targetTool", "action")
+	if call := f.waiting(w.call); call != nil {
+		call.row.ApprovalID = id
+		name = call.row.Name
+		f.path.finish(call.run, e.Seq)
+		call.run = nil
+	}
+	w.run = f.path.begin(v1alpha1.TraceKindApproval, id, name, e.Seq)
+	f.approvals = append(f.approvals, w)
+	if len(f.approvals) > maxApprovals {
+		f.path.lose(f.approvals[0].run)
+		f.approvals = append(approvals(nil), f.approvals[1:]...)
+	}
+}
+
+// waiting is the open call with an id, nil for none.
+func (f *Fold) waiting(id string) *pair[v1alpha1.TraceToolCall] {
+	if id == "" {
+		return nil
+	}
+	return f.tools.find(id, nil)
+}
+
+func (f *Fold) approvalDecided(e *v1alpha1.ExecutionEvent) {
+	id := contentOf(e).text("approvalID", "approvalId", "id")
+	if id == "" {
+		id = e.ToolCallID
+	}
+	for _, w := range f.approvals {
+		if w.id != id || w.run == nil {
+			continue
+		}
+		f.path.finish(w.run, e.Seq)
+		w.run = nil
+		if call := f.waiting(w.call); call != nil && call.run == nil {
+			call.run = f.path.begin(v1alpha1.TraceKindTool, call.row.ID, call.row.Name, e.Seq)
+		}
+	}
+}

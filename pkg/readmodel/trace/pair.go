@@ -1,0 +1,159 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"strconv"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// window is how many rows of a group wait at most for an older one that is
+// open, and how many parts of a path. When there are more, what is finished is
+// given out before what is open; of open ones at most half as many are kept, and
+// the oldest count as lost then.
+const window = 1024
+
+// pairs joins starts and ends of one group, and gives their rows out in order
+// of the starts.
+type pairs[R any] struct {
+	prefix string // of made ids
+	span   func(*R) *v1alpha1.TraceSpan
+	emit   func(*R)
+	lost   func(*v1alpha1.TraceSpan, *run) // told of a start whose end never came
+	rows   []*pair[R]                      // not given out yet, by start
+}
+
+type pair[R any] struct {
+	row   *R
+	named bool // has an id of its own
+	open  bool
+	run   *run // its part of the path, nil for none
+}
+
+// begin adds an open row.
+func (p *pairs[R]) begin(row *R, e *v1alpha1.ExecutionEvent, id string) *pair[R] {
+	a := &pair[R]{row: row, named: id != "", open: true}
+	s := p.span(row)
+	s.ID, s.Status, s.StartSeq, s.StartedAt, s.Summary = id, v1alpha1.SpanRunning, e.Seq, e.CreatedAt, e.Summary
+	if id == "" {
+		s.ID = p.prefix + strconv.FormatInt(e.Seq, 10)
+	}
+	p.add(a)
+	return a
+}
+
+// add adds a row and holds the window.
+func (p *pairs[R]) add(a *pair[R]) {
+	p.rows = append(p.rows, a)
+	if len(p.rows) > window {
+		p.shrink()
+	}
+}
+
+// find returns the newest open row with an id, or, where the id is empty, the
+// newest open one without an id that is alike; nil if there is none.
+func (p *pairs[R]) find(id string, alike func(*R) bool) *pair[R] {
+	for i := len(p.rows) - 1; i >= 0; i-- {
+		a := p.rows[i]
+		if !a.open || a.named != (id != "") {
+			continue
+		}
+		if id != "" && p.span(a.row).ID == id || id == "" && alike(a.row) {
+			return a
+		}
+	}
+	return nil
+}
+
+// finish ends a row with the event of its end.
+func (p *pairs[R]) finish(a *pair[R], e *v1alpha1.ExecutionEvent, c content) {
+	s := p.span(a.row)
+	a.open = false
+	at := e.CreatedAt
+	s.Status, s.EndSeq, s.EndedAt = v1alpha1.SpanCompleted, e.Seq, &at
+	s.DurationMs = c.number("durationMs", "durationMS", "duration_ms")
+	if s.DurationMs == nil {
+		ms := max(0, at.Sub(s.StartedAt.Time).Milliseconds())
+		s.DurationMs = &ms
+	}
+	if e.Summary != "" {
+		s.Summary = e.Summary
+	}
+	if failed(e.Type) {
+		s.Status, s.Error = v1alpha1.SpanFailed, e.Summary
+		if s.Error == "" {
+			s.Error = c.text("error", "message", "errorType", "errorClass")
+		}
+	}
+	p.advance()
+}
+
+// advance gives out the rows that wait for nothing.
+func (p *pairs[R]) advance() {
+	n := 0
+	for n < len(p.rows) && !p.rows[n].open {
+		p.emit(p.rows[n].row)
+		n++
+	}
+	p.drop(n)
+}
+
+// drop forgets the first n rows, for the garbage collector too.
+func (p *pairs[R]) drop(n int) {
+	if n == 0 {
+		return
+	}
+	rest := copy(p.rows, p.rows[n:])
+	clear(p.rows[rest:])
+	p.rows = p.rows[:rest]
+}
+
+// shrink gives out what is finished and gives up the oldest open rows.
+func (p *pairs[R]) shrink() {
+	open := 0
+	for _, a := range p.rows {
+		if a.open {
+			p.rows[open] = a
+			open++
+			continue
+		}
+		p.emit(a.row)
+	}
+	clear(p.rows[open:])
+	p.rows = p.rows[:open]
+	if n := open - window/2; n > 0 {
+		for _, a := range p.rows[:n] {
+			p.giveUp(a, "too many younger ones began before its end")
+		}
+		p.drop(n)
+	}
+}
+
+func (p *pairs[R]) giveUp(a *pair[R], why string) {
+	s := p.span(a.row)
+	s.Error = why
+	p.lost(s, a.run)
+	p.emit(a.row)
+}
+
+// settle gives out all rows; those that are open have lost their end.
+func (p *pairs[R]) settle(why string) {
+	for _, a := range p.rows {
+		if a.open {
+			p.giveUp(a, why)
+			continue
+		}
+		p.emit(a.row)
+	}
+	p.drop(len(p.rows))
+}
+
+// flush gives out all rows as they are.
+func (p *pairs[R]) flush() {
+	for _, a := range p.rows {
+		p.emit(a.row)
+	}
+	p.drop(len(p.rows))
+}
