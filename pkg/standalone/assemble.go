@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
 // store is what the server keeps on disk.
@@ -33,6 +34,8 @@ type store struct {
 	objects *object.DB
 	events  *eventlog.Log
 	blobs   *blob.Store
+	// transcripts are what was said in sessions.
+	transcripts *transcript.Store
 }
 
 func (o *Options) openStore(ctx context.Context) (_ *store, err error) {
@@ -56,6 +59,7 @@ func (o *Options) openStore(ctx context.Context) (_ *store, err error) {
 		return nil, err
 	}
 	st.blobs = blob.New(st.engine)
+	st.transcripts = transcript.New(st.engine, transcript.Options{Clock: o.Clock})
 	return st, nil
 }
 
@@ -136,7 +140,7 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	ours := core.All(core.Options{Log: st.events, Timelines: timelines, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
+	ours := core.All(core.Options{Log: st.events, Timelines: timelines, Blobs: st.blobs, Transcripts: st.transcripts, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
 		Resources:   a.host.Resources(ours...),

@@ -42,7 +42,10 @@ type finisher struct {
 	terminal  func(ctx context.Context, t *v1alpha1.Task, changed, terminal v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
 	usage     func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
 	hasResult func(context.Context, *v1alpha1.Task) (bool, error)
-	release   func(context.Context, *v1alpha1.Task) error
+	// converse adds what was said in a task that succeeded to its session. The
+	// note, where there is one, tells why it could not.
+	converse func(context.Context, *v1alpha1.Task) (note string, err error)
+	release  func(context.Context, *v1alpha1.Task, *v1alpha1.TaskUsage) error
 	// touchAgent notes that the task's Agent was used.
 	touchAgent func(context.Context, *v1alpha1.Task, metav1.Time) error
 }
@@ -61,6 +64,15 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if err != nil {
 		return err
 	}
+	if o.phase == v1alpha1.TaskSucceeded {
+		note, err := f.converse(ctx, t)
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			o.message += "; " + note
+		}
+	}
 	stands, err := f.terminal(ctx, t, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
 	if err != nil {
 		return err
@@ -73,7 +85,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if !stands.CreatedAt.IsZero() {
 		at = metav1.NewTime(stands.CreatedAt.Time)
 	}
-	if err := f.release(ctx, t); err != nil {
+	if err := f.release(ctx, t, usage); err != nil {
 		return err
 	}
 	if t.Status.Attempts > 0 {

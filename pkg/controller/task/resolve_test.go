@@ -11,13 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -28,7 +26,7 @@ func testClient(t *testing.T, objects ...client.Object) client.Client {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.Session{}, &v1alpha1.Task{}).Build()
+		WithStatusSubresource(&v1alpha1.Session{}, &v1alpha1.Task{}).WithIndex(&v1alpha1.Task{}, sessionIndex, sessionOf).Build()
 }
 
 func in(namespace, name string) metav1.ObjectMeta {
@@ -160,63 +158,5 @@ func TestResolve(t *testing.T) {
 	r := resolver{}
 	if _, err := r.resolve(t.Context(), task()); err != nil {
 		t.Errorf("allowed container task: %v", err)
-	}
-}
-
-func TestSessionLock(t *testing.T) {
-	wants := func(create bool) *v1alpha1.Task {
-		return task(func(t *v1alpha1.Task) { t.Spec.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: create} })
-	}
-	held := func(task, uid string) *v1alpha1.Session {
-		s := &v1alpha1.Session{ObjectMeta: in("n", "s")}
-		s.Status.ActiveTask, s.Status.ActiveTaskUID = task, types.UID(uid)
-		return s
-	}
-	holder := func(phase v1alpha1.TaskPhase) *v1alpha1.Task {
-		h := &v1alpha1.Task{ObjectMeta: in("n", "h")}
-		h.UID, h.Status.Phase = "hu", phase
-		return h
-	}
-	for _, tc := range []struct {
-		name    string
-		task    *v1alpha1.Task
-		objects []client.Object
-		err     string // "", "wait", "refusal"
-		holder  string
-	}{
-		{"no session", task(), nil, "", ""},
-		{"free", wants(false), []client.Object{held("", "")}, "", "u"},
-		{"made", wants(true), nil, "", "u"},
-		{"missing", wants(false), nil, "refusal", ""},
-		{"held", wants(false), []client.Object{held("h", "hu"), holder(v1alpha1.TaskRunning)}, "wait", "hu"},
-		{"holder is over", wants(false), []client.Object{held("h", "hu"), holder(v1alpha1.TaskFailed)}, "", "u"},
-		{"holder is gone", wants(false), []client.Object{held("h", "hu")}, "", "u"},
-		{"another of the holder's name", wants(false), []client.Object{held("h", "before"), holder(v1alpha1.TaskRunning)}, "", "u"},
-		{"held by itself", wants(false), []client.Object{held("t", "u")}, "", "u"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := sessions{client: testClient(t, tc.objects...)}
-			err := s.lock(t.Context(), tc.task)
-			_, isWait := errors.AsType[step.Wait](err)
-			_, isRefusal := errors.AsType[*refusal](err)
-			if isWait != (tc.err == "wait") || isRefusal != (tc.err == "refusal") || (err != nil) != (tc.err != "") {
-				t.Errorf("lock = %v", err)
-			}
-			check := func(want string) {
-				t.Helper()
-				var got v1alpha1.Session
-				if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err == nil && string(got.Status.ActiveTaskUID) != want {
-					t.Errorf("held by %q, want %q", got.Status.ActiveTaskUID, want)
-				}
-			}
-			check(tc.holder)
-			if err := s.release(t.Context(), tc.task); err != nil {
-				t.Error(err)
-			}
-			if tc.holder == "u" {
-				tc.holder = ""
-			}
-			check(tc.holder)
-		})
 	}
 }

@@ -382,7 +382,7 @@ func TestEnd(t *testing.T) {
 		{name: "a stale task is left alone", task: task(isStarted), o: outcome{phase: v1alpha1.TaskFailed}, fresh: errMoved, want: v1alpha1.TaskRunning, err: errMoved.Error()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			released, touched := false, false
+			released, touched, said := false, false, false
 			at := metav1.NewMicroTime(noon().Add(time.Second))
 			f := finisher{
 				now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
@@ -397,7 +397,14 @@ func TestEnd(t *testing.T) {
 					return &v1alpha1.TaskUsage{ModelRequests: 7}, nil
 				},
 				hasResult: func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil },
-				release:   func(context.Context, *v1alpha1.Task) error { released = true; return nil },
+				converse: func(context.Context, *v1alpha1.Task) (string, error) {
+					said = true
+					return "a note", nil
+				},
+				release: func(_ context.Context, _ *v1alpha1.Task, u *v1alpha1.TaskUsage) error {
+					released = u.ModelRequests == 7
+					return nil
+				},
 				touchAgent: func(_ context.Context, _ *v1alpha1.Task, when metav1.Time) error {
 					touched = when.Time.Equal(at.Time)
 					return nil
@@ -417,6 +424,9 @@ func TestEnd(t *testing.T) {
 			c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionComplete)
 			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != "Task"+string(tc.want) {
 				t.Errorf("condition = %+v", c)
+			}
+			if succeeds := tc.o.phase == v1alpha1.TaskSucceeded; said != succeeds || succeeds && st.Message != "ok; a note" {
+				t.Errorf("messages were added: %v; message %q", said, st.Message)
 			}
 			if err != nil || !released || !touched || st.CompletionTime == nil || st.Usage.ModelRequests != 7 || !st.ResultRef.Available ||
 				meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionJobCreated) {
@@ -582,7 +592,7 @@ func TestNames(t *testing.T) {
 	if a == b || len(a) > 253 || !strings.HasSuffix(a, "-12") {
 		t.Errorf("%s and %s", a, b)
 	}
-	if l := v1alpha1.LabelValue(long); len(l) > 63 || l == labelValue(other) {
+	if l := v1alpha1.LabelValue(long); len(l) > 63 || l == v1alpha1.LabelValue(other) {
 		t.Error(l)
 	}
 }

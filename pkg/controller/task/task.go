@@ -92,6 +92,9 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, runningIndex, isRunning); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
+		return fmt.Errorf("index of tasks: %w", err)
+	}
 	w, err := newWire(mgr.GetConfig(), mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
 		return err
@@ -106,6 +109,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		For(&v1alpha1.Task{}).
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
 		Watches(&v1alpha1.Task{}, wakeWaiting(room)).
+		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
 		WatchesRawSource(exits(o.Executor)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
@@ -151,10 +155,11 @@ func wakeWaiting(room *slots) handler.EventHandler {
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal, searchKey: o.SearchKey}
 	ids := &identity{client: w.Client}
-	sess := &sessions{client: w.Client}
+	sess := &sessions{client: w.Client, now: o.Clock.Now}
+	talk := &conversation{existing: sess.existing, result: w.result, append: w.appendMessages}
 	end := &finisher{
 		now: o.Clock.Now, fresh: w.fresh, terminal: w.terminalEvent,
-		usage: w.usage, hasResult: w.hasResult, release: sess.release, touchAgent: w.touchAgent,
+		usage: w.usage, hasResult: w.hasResult, converse: talk.add, release: sess.release, touchAgent: w.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(w.append)

@@ -123,16 +123,34 @@ func (w *wire) usage(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TaskUsage
 	return sum.usage(), nil
 }
 
-// hasResult tells whether the worker submitted a result.
-func (w *wire) hasResult(ctx context.Context, t *v1alpha1.Task) (bool, error) {
-	err := w.SubResource("result").Get(ctx, t, &v1alpha1.TaskResult{})
+// result is what the worker submitted, if it did.
+func (w *wire) result(ctx context.Context, t *v1alpha1.Task) (text string, ok bool, err error) {
+	var r v1alpha1.TaskResult
+	err = w.SubResource("result").Get(ctx, t, &r)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return "", false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("result: %w", err)
+		return "", false, fmt.Errorf("result: %w", err)
 	}
-	return true, nil
+	return r.Result, true, nil
+}
+
+// hasResult tells whether the worker submitted a result.
+func (w *wire) hasResult(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+	_, ok, err := w.result(ctx, t)
+	return ok, err
+}
+
+// appendMessages adds to the transcript of a session, in one commit. Repeated
+// messages are recognised by their id.
+func (w *wire) appendMessages(ctx context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage) error {
+	err := w.group.Post().Namespace(s.Namespace).Resource("sessions").Name(s.Name).SubResource("transcript").
+		Body(&v1alpha1.SessionTranscript{Items: messages}).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("append messages: %w", err)
+	}
+	return nil
 }
 
 // fresh fails with a conflict when the cache lags behind the server. It is

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
 // Options are what the resources need beside the object store. All are
@@ -31,6 +32,8 @@ type Options struct {
 	Timelines *timeline.Server
 	// Blobs keeps results, logs and artifacts of tasks.
 	Blobs *blob.Store
+	// Transcripts keeps messages of sessions.
+	Transcripts *transcript.Store
 	// Authorizer decides who may append controller-owned events: those who may
 	// create executionevents/controlled.
 	Authorizer authorizer.Authorizer
@@ -54,7 +57,7 @@ func All(o Options) []resource.Resource {
 		provider.Definition(),
 		tool.Definition(),
 		skill.Definition(),
-		session.Definition(o.Timelines),
+		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock}),
 		executionevent.Definition(o.Log, tasks.Append),
 	}
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
 // server is all resources over a store on disk, without HTTP.
@@ -48,6 +49,7 @@ type server struct {
 	storage map[string]rest.Storage
 	log     *eventlog.Log
 	blobs   *blob.Store
+	said    *transcript.Store
 	close   func()
 }
 
@@ -83,11 +85,12 @@ func startIn(t *testing.T, dir string) *server {
 	s.log, err = eventlog.Open(ctx, e, eventlog.Options{})
 	check(err)
 	s.blobs = blob.New(e)
+	s.said = transcript.New(e, transcript.Options{})
 	getter := object.NewRESTOptionsGetter(object.RESTOptions{DB: objects, Scheme: s.scheme, Codecs: s.codecs})
 	timelines, err := timeline.New(timeline.Options{Log: s.log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
-		Log: s.log, Timelines: timelines, Blobs: s.blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{},
+		Log: s.log, Timelines: timelines, Blobs: s.blobs, Transcripts: s.said, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{},
 	}) {
 		check(r.Register(s.scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.scheme, RESTOptions: getter, Clock: clock.RealClock{}})

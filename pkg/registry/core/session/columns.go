@@ -4,6 +4,9 @@
 package session
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 )
@@ -11,18 +14,25 @@ import (
 func columns() []resource.Column[*v1alpha1.Session] {
 	return []resource.Column[*v1alpha1.Session]{
 		{Name: "Type", Description: "What the session belongs to.", Value: func(s *v1alpha1.Session) any { return string(s.Spec.SessionType) }},
-		{Name: "Messages", Type: "integer", Description: "The number of messages.", Value: func(s *v1alpha1.Session) any { return int64(s.Status.MessageCount) }},
 		{Name: "Active Task", Description: "The task that holds the session.", Value: func(s *v1alpha1.Session) any { return s.Status.ActiveTask }},
-		{Name: "Input Tokens", Wide: true, Description: "The sum of reported input tokens.", Value: func(s *v1alpha1.Session) any { return tokens(s.Status.InputTokens) }},
-		{Name: "Output Tokens", Wide: true, Description: "The sum of reported output tokens.", Value: func(s *v1alpha1.Session) any { return tokens(s.Status.OutputTokens) }},
-		{Name: "Updated", Wide: true, Description: "The time since the last change.", Value: func(s *v1alpha1.Session) any { return s.Status.UpdatedAt }},
+		{Name: "Waiting", Type: "integer", Description: "The number of tasks that wait for their turn.", Value: func(s *v1alpha1.Session) any { return int64(s.Status.WaitingCount) }},
+		{Name: "Messages", Type: "integer", Description: "The number of messages.", Value: func(s *v1alpha1.Session) any { return int64(s.Status.MessageCount) }},
+		{Name: "Tokens", Description: "Input and output tokens of its tasks, as reported by the providers.", Value: func(s *v1alpha1.Session) any { return tokens(s.Status.InputTokens, s.Status.OutputTokens) }},
+		{Name: "Updated", Description: "The time since the last change.", Value: func(s *v1alpha1.Session) any { return s.Status.UpdatedAt }},
 	}
 }
 
 // tokens shows what is not known as such, never as zero.
-func tokens(n *int64) any {
-	if n == nil {
+func tokens(input, output *int64) string {
+	if input == nil && output == nil {
 		return "unavailable"
 	}
-	return *n
+	return fmt.Sprintf("%s/%s", count(input), count(output))
+}
+
+func count(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return strconv.FormatInt(*n, 10)
 }

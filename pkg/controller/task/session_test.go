@@ -1,0 +1,340 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// member is a task of session s, made so many seconds after noon.
+func member(name string, after int, change ...func(*v1alpha1.Task)) *v1alpha1.Task {
+	t := task(func(t *v1alpha1.Task) {
+		t.Name, t.UID = name, types.UID("uid-"+name)
+		t.CreationTimestamp = metav1.NewTime(noon().Add(time.Duration(after) * time.Second))
+		t.Spec.SessionRef = &v1alpha1.TaskSessionReference{Name: "s"}
+		t.Status.Phase = v1alpha1.TaskPending
+	})
+	for _, c := range change {
+		c(t)
+	}
+	return t
+}
+
+func inPhase(p v1alpha1.TaskPhase) func(*v1alpha1.Task) {
+	return func(t *v1alpha1.Task) { t.Status.Phase = p }
+}
+
+// heldBy is the session s as a task has it.
+func heldBy(task string) *v1alpha1.Session {
+	s := &v1alpha1.Session{ObjectMeta: in("n", "s")}
+	if task != "" {
+		s.Status.ActiveTask, s.Status.ActiveTaskUID = task, types.UID("uid-"+task)
+	}
+	return s
+}
+
+func newSessions(t *testing.T, objects ...client.Object) *sessions {
+	t.Helper()
+	return &sessions{client: testClient(t, objects...), now: noon}
+}
+
+// shown is the queue that the session's status shows.
+func (s *sessions) shown(t *testing.T) string {
+	t.Helper()
+	var got v1alpha1.Session
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err != nil {
+		return string(apierrors.ReasonForError(err))
+	}
+	st := got.Status
+	if (st.ActiveTask == "") != (st.ActiveTaskUID == "") || st.ActiveTask != "" && string(st.ActiveTaskUID) != "uid-"+st.ActiveTask || int(st.WaitingCount) != len(st.WaitingTasks) {
+		t.Errorf("status %+v", st)
+	}
+	return st.ActiveTask + "|" + strings.Join(st.WaitingTasks, " ")
+}
+
+func TestSessionLock(t *testing.T) {
+	other := func(t *v1alpha1.Task) { t.Spec.SessionRef.Name = "other" }
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		others  []client.Object
+		session *v1alpha1.Session
+		want    string // outcome
+		reason  string
+		shown   string
+	}{
+		{name: "no session", task: member("t", 5, func(t *v1alpha1.Task) { t.Spec.SessionRef = nil }), want: "nil", shown: "NotFound"},
+		{name: "free", task: member("t", 5), session: heldBy(""), want: "nil", shown: "t|"},
+		{name: "made", task: member("t", 5, func(t *v1alpha1.Task) { t.Spec.SessionRef.Create = true }), want: "nil", shown: "t|"},
+		{name: "missing", task: member("t", 5), want: `session "s" does not exist`, shown: "NotFound"},
+		{name: "held by itself", task: member("t", 5), session: heldBy("t"), want: "nil", shown: "t|"},
+		{
+			name: "held", task: member("t", 5), session: heldBy("h"), others: []client.Object{member("h", 9, inPhase(v1alpha1.TaskRunning))},
+			want: "wait 5s", reason: "waits for session s: task h holds it, 0 before", shown: "h|t",
+		},
+		{name: "the holder is over", task: member("t", 5), session: heldBy("h"), others: []client.Object{member("h", 1, inPhase(v1alpha1.TaskFailed))}, want: "nil", shown: "t|"},
+		{name: "the holder is gone", task: member("t", 5), session: heldBy("h"), want: "nil", shown: "t|"},
+		{
+			name: "another has the holder's name", task: member("t", 5), session: heldBy("h"),
+			others: []client.Object{member("h", 9, func(t *v1alpha1.Task) { t.UID = "later" })}, want: "nil", shown: "t|h",
+		},
+		{
+			name: "others came before", task: member("t", 5), session: heldBy(""), others: []client.Object{member("b", 5), member("z", 4), member("a", 6), member("elsewhere", 1, other)},
+			want: "wait 15s", reason: "waits for session s: task z is next, 2 before", shown: "|z b t a",
+		},
+		{
+			name: "no schedule and nothing that is over is in the queue", task: member("t", 5), session: heldBy(""),
+			others: []client.Object{member("a", 1, func(t *v1alpha1.Task) { t.Spec.Schedule = "@daily" }), member("b", 1, inPhase(v1alpha1.TaskSucceeded))}, want: "nil", shown: "t|",
+		},
+		{
+			name: "the hold was lost while a task runs", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, inPhase(v1alpha1.TaskRunning))},
+			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "r|t",
+		},
+		{
+			name: "a task between two attempts keeps its turn", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, func(t *v1alpha1.Task) { t.Status.Attempts = 1 })},
+			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "r|t",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			objects := append(tc.others, tc.task)
+			if tc.session != nil {
+				objects = append(objects, tc.session)
+			}
+			s := newSessions(t, objects...)
+			for range 2 { // again it is the same
+				err := s.lock(t.Context(), tc.task)
+				outcomeIs(t, err, tc.want)
+				if w, ok := errors.AsType[step.Wait](err); ok && w.Reason != tc.reason {
+					t.Errorf("reason %q, want %q", w.Reason, tc.reason)
+				}
+				if got := s.shown(t); got != tc.shown {
+					t.Errorf("shown %q, want %q", got, tc.shown)
+				}
+			}
+		})
+	}
+}
+
+// Five tasks take their turns in the order in which they were made, whoever asks first.
+func TestSessionTurns(t *testing.T) {
+	objects := []client.Object{heldBy("")}
+	var tasks []*v1alpha1.Task
+	for i, name := range []string{"e", "d", "c", "b", "a"} {
+		tasks = append(tasks, member(name, i))
+		objects = append(objects, tasks[i].DeepCopy())
+	}
+	s, ctx := newSessions(t, objects...), t.Context()
+	var order []string
+	for range tasks {
+		var has *v1alpha1.Task
+		for i := len(tasks) - 1; i >= 0; i-- {
+			_, waits := errors.AsType[step.Wait](s.lock(ctx, tasks[i]))
+			if !waits && has != nil {
+				t.Fatalf("%s and %s both have the session", has.Name, tasks[i].Name)
+			}
+			if !waits {
+				has = tasks[i]
+			}
+		}
+		if has == nil {
+			t.Fatal("nobody has the session")
+		}
+		order = append(order, s.shown(t))
+		if err := s.release(ctx, has, nil); err != nil {
+			t.Fatal(err)
+		}
+		over := has.DeepCopy()
+		over.Status.Phase = v1alpha1.TaskSucceeded
+		if err := s.client.Status().Patch(ctx, over, client.MergeFrom(has)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range tasks {
+			if tasks[i] == has {
+				tasks = append(tasks[:i:i], tasks[i+1:]...)
+				break
+			}
+		}
+	}
+	if d := cmp.Diff([]string{"e|d c b a", "d|c b a", "c|b a", "b|a", "a|"}, order); d != "" {
+		t.Errorf("order (-want +got):\n%s", d)
+	}
+}
+
+func TestSessionRelease(t *testing.T) {
+	used := &v1alpha1.TaskUsage{InputTokens: new(int64(100))}
+	read := func(s *sessions) v1alpha1.SessionStatus {
+		t.Helper()
+		var got v1alpha1.Session
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Status
+	}
+	sess := heldBy("h")
+	sess.Status.InputTokens, sess.Status.WaitingTasks, sess.Status.WaitingCount = new(int64(7)), []string{"t"}, 1
+	h, w := member("h", 1, inPhase(v1alpha1.TaskRunning)), member("t", 2)
+	s := newSessions(t, sess, h, w)
+	for range 2 {
+		if err := s.release(t.Context(), h, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := read(s); st.ActiveTask != "" || *st.InputTokens != 107 || st.OutputTokens != nil || st.UpdatedAt == nil {
+		t.Errorf("a task that had the session: %+v", st)
+	}
+	sess = heldBy("h")
+	sess.Status.WaitingTasks, sess.Status.WaitingCount = []string{"t"}, 1
+	s = newSessions(t, sess, h, w)
+	if err := s.release(t.Context(), w, used); err != nil {
+		t.Fatal(err)
+	}
+	if st := read(s); st.ActiveTask != "h" || st.InputTokens != nil || st.WaitingCount != 0 || st.WaitingTasks != nil {
+		t.Errorf("a task that waited: %+v", st)
+	}
+	if err := newSessions(t).release(t.Context(), h, used); err != nil {
+		t.Errorf("without a session: %v", err)
+	}
+}
+
+func TestQueueIsShownUpToALimit(t *testing.T) {
+	objects := []client.Object{heldBy("")}
+	for i := range shownWaiting + 50 {
+		objects = append(objects, member(fmt.Sprintf("t%03d", i), i))
+	}
+	s := newSessions(t, objects...)
+	err := s.lock(t.Context(), member("t149", 149))
+	w, ok := errors.AsType[step.Wait](err)
+	if !ok || w.After != farWait || !strings.HasSuffix(w.Reason, "task t000 is next, 149 before") {
+		t.Errorf("lock: %v", err)
+	}
+	var got v1alpha1.Session
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err != nil {
+		t.Fatal(err)
+	}
+	if st := got.Status; st.WaitingCount != 150 || len(st.WaitingTasks) != shownWaiting || st.WaitingTasks[99] != "t099" {
+		t.Errorf("%d waiting, %d shown", st.WaitingCount, len(st.WaitingTasks))
+	}
+}
+
+func TestWakeQueue(t *testing.T) {
+	next := []client.Object{member("b", 2), member("a", 3), member("other", 1, func(t *v1alpha1.Task) { t.Spec.SessionRef.Name = "other" })}
+	h := wakeQueue(testClient(t, next...))
+	runs := member("h", 1, inPhase(v1alpha1.TaskRunning))
+	for _, tc := range []struct {
+		name     string
+		old, now *v1alpha1.Task // now is nil for a deletion
+		want     []string
+	}{
+		{"it is over", runs, member("h", 1, inPhase(v1alpha1.TaskFailed)), []string{"b", "a"}},
+		{"it is gone", runs, nil, []string{"b", "a"}},
+		{"it has begun", member("h", 1), runs, []string{"b", "a"}},
+		{"it goes on", runs, runs, nil},
+		{"it was over before", member("h", 1, inPhase(v1alpha1.TaskFailed)), nil, nil},
+	} {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		if tc.now == nil {
+			h.Delete(t.Context(), ctrlevent.DeleteEvent{Object: tc.old}, q)
+		} else {
+			h.Update(t.Context(), ctrlevent.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.now}, q)
+		}
+		var got []string
+		for q.Len() > 0 {
+			r, _ := q.Get()
+			got = append(got, r.Name)
+			q.Done(r)
+		}
+		q.ShutDown()
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+}
+
+func TestConversation(t *testing.T) {
+	long := strings.Repeat("é", maxSaid/2+10)
+	for _, tc := range []struct {
+		name    string
+		change  func(*v1alpha1.Task)
+		session *v1alpha1.Session
+		result  string
+		err     error
+		want    []string
+		note    string
+	}{
+		{name: "prompt and result", session: heldBy("t"), result: "done", want: []string{"task:uid-t:user user do it", "task:uid-t:assistant assistant done"}},
+		{name: "prompt of the field ai", session: heldBy("t"), result: "done", change: func(t *v1alpha1.Task) {
+			t.Spec.Prompt, t.Spec.AI = "", &v1alpha1.TaskAI{Prompt: "do that"}
+		}, want: []string{"task:uid-t:user user do that", "task:uid-t:assistant assistant done"}},
+		{name: "prompt is there", session: heldBy("t"), result: "done", change: func(t *v1alpha1.Task) { t.Spec.SessionRef.PromptIncluded = true }, want: []string{"task:uid-t:assistant assistant done"}},
+		{name: "no result", session: heldBy("t"), want: []string{"task:uid-t:user user do it"}},
+		{name: "not wanted", session: heldBy("t"), result: "done", change: func(t *v1alpha1.Task) { t.Spec.SessionRef.Append = new(false) }},
+		{name: "no session", result: "done", change: func(t *v1alpha1.Task) { t.Spec.SessionRef = nil }},
+		{name: "the session is gone", result: "done"},
+		{name: "held by another", session: heldBy("h"), result: "done"},
+		{name: "long", session: heldBy("t"), result: long, want: []string{
+			"task:uid-t:user user do it",
+			"task:uid-t:assistant assistant " + long[:maxSaid] + fmt.Sprintf("\n[cut: this is the beginning of the result of task t, which has %d bytes]", len(long)),
+		}},
+		{name: "refused for good", session: heldBy("t"), result: "done", err: apierrors.NewBadRequest("no good"), note: "its messages were not added to session s: no good"},
+		{name: "the server is away", session: heldBy("t"), result: "done", err: errBoom},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := member("t", 1)
+			k.Spec.Prompt = "do it"
+			if tc.change != nil {
+				tc.change(k)
+			}
+			var got []string
+			c := conversation{
+				existing: func(context.Context, *v1alpha1.Task) (*v1alpha1.Session, error) { return tc.session, nil },
+				result:   func(context.Context, *v1alpha1.Task) (string, bool, error) { return tc.result, tc.result != "", nil },
+				append: func(_ context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage) error {
+					for _, m := range messages {
+						if s.Name != "s" || m.SourceType != "task" || m.SourceRef != "t" {
+							t.Errorf("to %s: %+v", s.Name, m)
+						}
+						got = append(got, fmt.Sprintf("%s %s %s", m.ID, m.Role, m.Content))
+					}
+					return tc.err
+				},
+			}
+			note, err := c.add(t.Context(), k)
+			if note != tc.note || (err != nil) != (tc.err != nil && tc.note == "") {
+				t.Errorf("note %q, error %v", note, err)
+			}
+			if tc.err != nil {
+				return
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("messages (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// What is cut in the middle of a secret must not leave half of it.
+func TestCutLeavesNoHalfOfASecret(t *testing.T) {
+	const secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	text := strings.Repeat("x", maxSaid-20) + " " + secret + strings.Repeat(" y", 100)
+	if got := shortenText(text, "result", "t"); strings.Contains(got, secret[:12]) || len(got) > maxSaid+200 {
+		t.Errorf("%d bytes, end %q", len(got), got[maxSaid-40:])
+	}
+}

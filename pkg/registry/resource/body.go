@@ -1,0 +1,50 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+)
+
+// ReadBody reads the body of a connected request, at most limit bytes of it. It is called before anything is written
+// to w. Errors are API errors.
+func ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body must be at most %d bytes", limit))
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
+	}
+	return data, nil
+}
+
+// DecodeBody decodes the body of a connected request, JSON or YAML as its media type says, and strictly where the
+// request asks for that as for any other write. A body without a kind is of the given one. Errors are API errors.
+func DecodeBody(scheme *runtime.Scheme, req *http.Request, data []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
+	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil {
+		media = runtime.ContentTypeJSON
+	}
+	o := json.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: req.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict}
+	if media != runtime.ContentTypeJSON && !o.Yaml {
+		return nil, negotiation.NewUnsupportedMediaTypeError([]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML})
+	}
+	obj, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, o).Decode(data, &kind, nil)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a %s: %v", kind.Kind, err))
+	}
+	return obj, nil
+}
