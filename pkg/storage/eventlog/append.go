@@ -17,8 +17,9 @@ import (
 // stored, in the order given. It returns after they are durable and visible.
 //
 // An event whose dedupKey is in the stream already is not stored again: the
-// first one is returned in its place, also when the stream is closed. Other
-// errors are *event.FieldError, ErrBadStream, ErrClosed and ErrDeleted; an
+// first one is returned in its place, also when the stream is closed; ErrTrimmed
+// tells that it is no longer kept. Other errors are *event.FieldError,
+// ErrBadStream, ErrClosed and ErrDeleted; an
 // engine.ErrFailed means that the outcome is unknown. The events given are not
 // changed. What the returned events point to is shared with watches: read only.
 func (l *Log) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
@@ -176,7 +177,7 @@ func (t *appendTxn) Sequence(b *engine.Batch) error {
 
 	// Nothing is refused from here on.
 	if old != nil {
-		if t.replace, err = l.sequenceDelete(b, old); err != nil {
+		if t.replace, err = l.sequenceDelete(b, old, old.sequenced.last, true); err != nil {
 			return err
 		}
 	}
@@ -199,6 +200,9 @@ func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
 		if k := p.event.DedupKey; k != "" {
 			var ok bool
 			if p.seq, ok = known[k]; ok {
+				if p.seq < h.sequenced.oldest {
+					return 0, ErrTrimmed
+				}
 				continue
 			}
 			known[k] = seq + 1
@@ -254,8 +258,11 @@ func (t *appendTxn) results() ([]*v1alpha1.ExecutionEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			return nil, ErrDeleted // and purged in between
+		if !ok { // it left and was purged in between
+			if v, found, err := t.log.byUID(t.stream.UID); err == nil && found && v.deleted == 0 {
+				return nil, ErrTrimmed
+			}
+			return nil, ErrDeleted
 		}
 		if out[i], _, err = t.head.decode(p.seq, raw); err != nil {
 			return nil, err

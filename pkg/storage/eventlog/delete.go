@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,18 +16,26 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// deletion tells that a stream left: event seq at revision rev+seq-1.
+// deletion tells that events of a stream left, all of them with the stream or the
+// oldest: event seq at revision rev+seq-first.
 type deletion struct {
 	identity
-	rev     uint64
-	last    int64     // the events are 1 to last
-	at      time.Time // for the window of history
-	session string
-	mixed   bool // other sessions too
+	rev         uint64
+	first, last int64 // the events
+	whole       bool  // the stream left with them
+	at          time.Time
+	session     string
+	mixed       bool // other sessions too
 }
 
 // of returns the revision at which event seq left.
-func (d *deletion) of(seq int64) uint64 { return d.rev + uint64(seq) - 1 }
+func (d *deletion) of(seq int64) uint64 { return d.rev + uint64(seq-d.first) }
+
+// has reports whether event seq is one of those that left.
+func (d *deletion) has(seq int64) bool { return d.first <= seq && seq <= d.last }
+
+// count returns how many events left.
+func (d *deletion) count() int64 { return d.last - d.first + 1 }
 
 // end returns the revision at which the last event left.
 func (d *deletion) end() uint64 { return d.of(d.last) }
@@ -59,7 +68,7 @@ func (t *deleteTxn) Sequence(b *engine.Batch) error {
 	if err != nil || h == nil || h.sequenced.deleted != 0 {
 		return err
 	}
-	if t.deleted, err = t.log.sequenceDelete(b, h); err != nil {
+	if t.deleted, err = t.log.sequenceDelete(b, h, h.sequenced.last, true); err != nil {
 		return err
 	}
 	return b.Delete(nameKey(h.ns, h.task))
@@ -77,21 +86,27 @@ func (t *deleteTxn) Publish() {
 	l.engine.Advance(t.deleted.end())
 }
 
-// sequenceDelete assigns a revision to each event of a live stream and writes
-// the one record of them all. The name is the caller's to write.
-func (l *Log) sequenceDelete(b *engine.Batch, h *head) (*deletion, error) {
+// sequenceDelete assigns a revision to each event of a live stream up to last and
+// writes the one record of them all. With whole the stream goes, and its name is
+// the caller's to write.
+func (l *Log) sequenceDelete(b *engine.Batch, h *head, last int64, whole bool) (*deletion, error) {
 	st := h.sequenced
 	d := &deletion{
-		identity: h.identity, last: st.last, at: l.opts.Clock.Now(), session: st.session, mixed: st.mixed,
+		identity: h.identity, first: st.oldest, last: last, whole: whole,
+		at: l.opts.Clock.Now(), session: st.session, mixed: st.mixed,
 	}
-	for i := range st.last {
+	for i := range d.count() {
 		rev := b.Next()
 		if i == 0 {
 			d.rev = rev
 		}
 		st.changed = rev
 	}
-	st.deleted = d.rev
+	if whole {
+		st.deleted = d.rev
+	} else {
+		st.oldest = last + 1
+	}
 	var w writer
 	w.set(b, headKey(h.no), encodeHead(&h.identity, &st))
 	w.set(b, deletedKey(d.rev), encodeDeletion(d))
@@ -102,7 +117,9 @@ func (l *Log) sequenceDelete(b *engine.Batch, h *head) (*deletion, error) {
 	defer l.mu.Unlock()
 	h.sequenced = st
 	h.inflight++
-	l.heads.rename(taskName{h.ns, h.task}, nil)
+	if whole {
+		l.heads.rename(taskName{h.ns, h.task}, nil)
+	}
 	return d, nil
 }
 
@@ -110,13 +127,20 @@ func (l *Log) sequenceDelete(b *engine.Batch, h *head) (*deletion, error) {
 func (l *Log) publishDelete(d *deletion) {
 	name := taskName{d.ns, d.task}
 	if h := l.heads.streams[d.uid]; h != nil && h.no == d.no {
-		h.published.deleted, h.published.changed = d.rev, d.end()
+		h.published.changed = d.end()
 		h.inflight--
-		if l.heads.live[name] == h {
+		if d.whole {
+			h.published.deleted = d.rev
+		} else {
+			h.published.oldest = d.last + 1
+		}
+		if d.whole && l.heads.live[name] == h {
 			delete(l.heads.live, name)
 		}
 	}
-	l.heads.renamed(name)
+	if d.whole {
+		l.heads.renamed(name)
+	}
 	l.remember(d)
 	l.deliver(&entry{posting: posting{rev: d.rev, no: d.no, seq: d.last}, id: &d.identity, session: d.session, gone: d})
 }
@@ -124,33 +148,42 @@ func (l *Log) publishDelete(d *deletion) {
 // remember notes a deletion for readers; mu is held or not needed yet.
 func (l *Log) remember(d *deletion) {
 	name := taskName{d.ns, d.task}
-	l.deleted[d.no] = d
+	l.deleted[d.no] = append(l.deleted[d.no], d)
 	l.byName[name] = append(l.byName[name], d)
 }
 
 // forget undoes remember; mu is held.
 func (l *Log) forget(d *deletion) {
-	name := taskName{d.ns, d.task}
-	delete(l.deleted, d.no)
 	l.forgotten++
-	var rest []*deletion
-	for _, other := range l.byName[name] {
-		if other.no != d.no {
-			rest = append(rest, other)
-		}
-	}
-	if rest == nil {
-		delete(l.byName, name)
+	without(l.deleted, d.no, d)
+	without(l.byName, taskName{d.ns, d.task}, d)
+}
+
+// without takes d out of the list under key.
+func without[K comparable](lists map[K][]*deletion, key K, d *deletion) {
+	rest := slices.DeleteFunc(lists[key], func(other *deletion) bool { return other == d })
+	if len(rest) == 0 {
+		delete(lists, key)
 		return
 	}
-	l.byName[name] = rest
+	lists[key] = rest
 }
 
 const deletionFormat = 1
 
+// Bits of a deletion's second byte.
+const (
+	deletionMixed = 1 << iota
+	deletionPart  // not whole; its first event follows the texts
+)
+
 // encodeDeletion is the record of a deletion; its key has the revision.
 func encodeDeletion(d *deletion) []byte {
-	b := []byte{deletionFormat, boolByte(d.mixed)}
+	flags := boolByte(d.mixed)
+	if !d.whole {
+		flags |= deletionPart
+	}
+	b := []byte{deletionFormat, flags}
 	b = binary.AppendUvarint(b, d.no)
 	b = binary.AppendUvarint(b, uint64(d.last))
 	b = binary.AppendUvarint(b, uint64(d.at.UnixMicro()))
@@ -158,14 +191,14 @@ func encodeDeletion(d *deletion) []byte {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	return b
+	return binary.AppendUvarint(b, uint64(d.first))
 }
 
 func decodeDeletion(k, b []byte) (*deletion, error) {
 	if len(k) != len(spaceDeleted)+8 || len(b) < 2 || b[0] != deletionFormat {
 		return nil, &CorruptError{append([]byte(nil), k...), errFormat}
 	}
-	d := &deletion{rev: binary.BigEndian.Uint64(k[2:]), mixed: b[1] != 0}
+	d := &deletion{rev: binary.BigEndian.Uint64(k[2:]), mixed: b[1]&deletionMixed != 0, whole: b[1]&deletionPart == 0, first: 1}
 	b = b[2:]
 	var numbers [3]uint64
 	for i := range numbers {
@@ -185,6 +218,13 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 	}
 	d.identity = identity{numbers[0], types.UID(words[0]), words[1], words[2]}
 	d.last, d.at, d.session = int64(numbers[1]), time.UnixMicro(int64(numbers[2])), words[3]
+	if len(b) > 0 { // written since events may leave before their stream
+		first, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, &CorruptError{append([]byte(nil), k...), errShort}
+		}
+		d.first = int64(first)
+	}
 	return d, nil
 }
 

@@ -111,12 +111,12 @@ func (r *follower) drain() (out []change) {
 	return out
 }
 
-// expand yields the events of a deleted stream as they left.
+// expand yields the events of a deletion as they left.
 func (r *follower) expand(n int) (out []change, err error) {
 	d := r.gone
-	first := int64(1)
+	first := d.first
 	if r.pos >= d.rev {
-		first = int64(r.pos-d.rev) + 2
+		first += int64(r.pos-d.rev) + 1
 	}
 	var s scan
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -250,8 +250,10 @@ func (r *follower) deletions() []*deletion {
 			take(d)
 		}
 	default:
-		for _, d := range l.deleted {
-			take(d)
+		for _, list := range l.deleted {
+			for _, d := range list {
+				take(d)
+			}
 		}
 	}
 	return sorted(list)

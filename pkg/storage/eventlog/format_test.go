@@ -96,8 +96,9 @@ func FuzzRecord(f *testing.F) {
 }
 
 func FuzzHead(f *testing.F) {
-	f.Add(encodeHead(&identity{1, "u", "n", "t"}, &state{last: 3, changed: 9, terminal: 5, session: "s"}))
-	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t"}, last: 3, at: time.UnixMicro(5)}))
+	f.Add(encodeHead(&identity{1, "u", "n", "t"}, &state{last: 3, changed: 9, terminal: 5, end: 2, oldest: 2, session: "s"}))
+	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t"}, first: 1, last: 3, whole: true, at: time.UnixMicro(5)}))
+	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t"}, first: 2, last: 3, at: time.UnixMicro(5)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if id, s, err := decodeHead(1, b); err == nil {
 			again, s2, err := decodeHead(1, encodeHead(&id, &s))
@@ -112,6 +113,20 @@ func FuzzHead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Records of before events could leave their stream are still read.
+func TestOlderRecords(t *testing.T) {
+	head := []byte{headFormat, 5, 1, 3, 9, 0, 1, 'u', 1, 'n', 1, 't', 1, 's'}
+	_, s, err := decodeHead(1, head)
+	if want := (state{last: 3, changed: 9, oldest: 1, terminal: 5, end: 3, session: "s", mixed: true}); err != nil || s != want {
+		t.Errorf("head %+v, %v", s, err)
+	}
+	d, err := decodeDeletion(deletedKey(4), []byte{deletionFormat, 1, 7, 3, 5, 1, 'u', 1, 'n', 1, 't', 0})
+	want := &deletion{identity: identity{7, "u", "n", "t"}, rev: 4, first: 1, last: 3, whole: true, mixed: true, at: time.UnixMicro(5)}
+	if err != nil || *d != *want {
+		t.Errorf("deletion %+v, %v", d, err)
+	}
 }
 
 // FuzzKeys: keys of different names never collide, parse back, and sort by number.

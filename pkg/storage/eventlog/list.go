@@ -221,7 +221,7 @@ func (l *Log) openList(s *scan, f *filter, rev uint64, from place) (*view, error
 			if err != nil {
 				return nil, err
 			}
-			s.stream(l, v.no, f, first, v.last)
+			s.stream(l, v.no, f, max(first, l.oldestAt(v.no, rev)), v.last)
 		}
 		if len(streams) == 1 && f.session == "" && f.match == nil && f.seq == 0 && f.facets()[0] == facetAll {
 			return &streams[0], s.err
@@ -250,10 +250,10 @@ func (l *Log) streamsSince(ns, task string, from, to uint64) ([]view, error) {
 	var streams []view
 	l.mu.Lock()
 	for _, d := range l.byName[taskName{ns, task}] {
-		if d.no <= to && d.end() > from {
+		if d.whole && d.no <= to && d.end() > from {
 			streams = append(streams, view{d.identity, state{last: d.last}})
 		}
-		if ok && d.no == live.no {
+		if ok && d.whole && d.no == live.no {
 			ok = false // deleted since it was looked up
 		}
 	}
@@ -268,8 +268,25 @@ func (l *Log) streamsSince(ns, task string, from, to uint64) ([]view, error) {
 func (l *Log) goneAt(p *posting, rev uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.deleted[p.no]
-	return d != nil && d.of(p.seq) <= rev
+	for _, d := range l.deleted[p.no] {
+		if d.has(p.seq) {
+			return d.of(p.seq) <= rev
+		}
+	}
+	return false
+}
+
+// oldestAt returns a seq of stream no below which nothing is left at rev.
+func (l *Log) oldestAt(no, rev uint64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	oldest := int64(1)
+	for _, d := range l.deleted[no] {
+		if d.rev <= rev {
+			oldest = min(d.last, d.first+int64(rev-d.rev)) + 1
+		}
+	}
+	return oldest
 }
 
 // checkFloor returns an ExpiredError for what can no longer be read. Readers open
@@ -283,7 +300,7 @@ func (l *Log) checkFloor(rev uint64) error {
 	return nil
 }
 
-// purged counts the streams that purges removed.
+// purged counts the deletions that purges finished.
 func (l *Log) purged() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -308,7 +325,7 @@ func (l *Log) get(namespace, name string) (*v1alpha1.ExecutionEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ok || seq > v.last {
+	if !ok || seq > v.last || seq < v.oldest {
 		return nil, ErrNotFound
 	}
 	raw, ok, err := l.engine.Get(dataKey(v.no, seq))

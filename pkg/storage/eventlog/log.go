@@ -26,6 +26,8 @@
 // Deleting a stream of n events takes n revisions and writes one record: event i
 // left at the i-th of them. The events stay readable at older revisions for a
 // window of history and are then purged in the background, which raises the floor.
+// Trimming is the same for the oldest events of a stream, which goes on without
+// them; readers by seq or cursor are told of the gap.
 //
 // Memory depends on open watches and on streams in use, not on stored events:
 // heads are cached in a bounded LRU, and no event is kept but those on their way
@@ -99,6 +101,8 @@ var (
 	ErrClosed = errors.New("eventlog: stream is closed")
 	// ErrDeleted tells that the stream was deleted.
 	ErrDeleted = errors.New("eventlog: stream is deleted")
+	// ErrTrimmed tells that an event was stored and is no longer kept.
+	ErrTrimmed = errors.New("eventlog: event is no longer kept")
 	// ErrNotFound tells that there is no such event.
 	ErrNotFound = errors.New("eventlog: event not found")
 	// ErrExpired tells that a revision is older than what is kept; see ExpiredError.
@@ -154,9 +158,9 @@ type Log struct {
 	mu        sync.Mutex
 	heads     heads
 	floor     uint64
-	forgotten uint64                   // streams that were purged since Open
-	deleted   map[uint64]*deletion     // by stream number, until purged
-	byName    map[taskName][]*deletion // the same, by name, oldest first
+	forgotten uint64                   // deletions that were purged since Open
+	deleted   map[uint64][]*deletion   // by stream number, oldest first, until purged
+	byName    map[taskName][]*deletion // the same, by name
 	topics    map[topic]map[*subscriber]struct{}
 	watches   map[*watcher]struct{}
 	shutdown  bool
@@ -169,14 +173,14 @@ type Log struct {
 // taskName names a stream as lookups do.
 type taskName struct{ ns, task string }
 
-// Open opens the log in e. It reads what was deleted and not yet purged, and
+// Open opens the log in e. It reads what left and was not yet purged, and
 // nothing else. The logger in ctx is the log's for its life; cancelling ctx does
 // not close it.
 func Open(ctx context.Context, e *engine.Engine, o Options) (*Log, error) {
 	o.ensureDefaults()
 	l := &Log{
 		opts: o, engine: e, idents: lru.New(o.CachedStreams),
-		deleted: map[uint64]*deletion{}, byName: map[taskName][]*deletion{},
+		deleted: map[uint64][]*deletion{}, byName: map[taskName][]*deletion{},
 		topics: map[topic]map[*subscriber]struct{}{}, watches: map[*watcher]struct{}{},
 		stopping: make(chan struct{}),
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -46,22 +45,14 @@ func (l *Log) purgeEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Purge removes from disk the streams that were deleted longer than the window
-// of history ago, and raises the floor past their deletion. It returns how many
-// streams it removed. A purge that was cut off goes on where it was at the next.
+// Purge removes from disk the events that left longer than the window of history
+// ago, with their streams or before, and raises the floor past their deletion. It
+// returns how many deletions it finished. A purge that was cut off goes on where
+// it was at the next.
 func (l *Log) Purge(ctx context.Context) (int, error) {
 	l.purge.Lock()
 	defer l.purge.Unlock()
-	old := l.opts.Clock.Now().Add(-l.opts.HistoryWindow)
-	l.mu.Lock()
-	var due []*deletion
-	for _, d := range l.deleted {
-		if !d.at.After(old) {
-			due = append(due, d)
-		}
-	}
-	l.mu.Unlock()
-	slices.SortFunc(due, func(a, b *deletion) int { return int(int64(a.rev) - int64(b.rev)) })
+	due := l.due(l.opts.Clock.Now().Add(-l.opts.HistoryWindow))
 	if len(due) == 0 {
 		return 0, nil
 	}
@@ -69,11 +60,28 @@ func (l *Log) Purge(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("raise the floor: %w", err)
 	}
 	for i, d := range due {
-		if err := l.purgeStream(ctx, d); err != nil {
+		if err := l.purgeDeletion(ctx, d); err != nil {
 			return i, fmt.Errorf("purge %s/%s: %w", d.ns, d.task, err)
 		}
 	}
 	return len(due), nil
+}
+
+// due returns the deletions before old by revision. What left a stream earlier is
+// due with what left it later, whatever the clock did: a purge needs the records.
+func (l *Log) due(old time.Time) []*deletion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var due []*deletion
+	for _, list := range l.deleted {
+		for n := len(list); n > 0; n-- {
+			if !list[n-1].at.After(old) {
+				due = append(due, list[:n]...)
+				break
+			}
+		}
+	}
+	return sorted(due)
 }
 
 // raiseFloor refuses readers below floor, now and after a restart. It comes
@@ -94,33 +102,36 @@ func (l *Log) raiseFloor(floor uint64) error {
 	return l.engine.Apply(b, engine.Sync)
 }
 
-// purgeStream removes one deleted stream. The record that says that there is work
-// to do goes last.
-func (l *Log) purgeStream(ctx context.Context, d *deletion) error {
-	for from := int64(1); from <= d.last; from += purgeChunk {
+// purgeDeletion removes what one deletion left. The record that says that there is
+// work to do goes last.
+func (l *Log) purgeDeletion(ctx context.Context, d *deletion) error {
+	seen := map[facet]bool{}
+	for from := d.first; from <= d.last; from += purgeChunk {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := l.purgeIndexes(d, from, min(from+purgeChunk, d.last+1)); err != nil {
+		if err := l.purgeIndexes(d, from, min(from+purgeChunk, d.last+1), seen); err != nil {
 			return err
 		}
 	}
-	if err := l.purgeRest(d); err != nil {
+	if err := l.purgeRest(d, seen); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	l.forget(d)
-	if h := l.heads.streams[d.uid]; h != nil && h.no == d.no && h.inflight == 0 {
+	if h := l.heads.streams[d.uid]; d.whole && h != nil && h.no == d.no && h.inflight == 0 {
 		l.heads.drop(h)
 	}
 	l.mu.Unlock()
-	l.idents.Remove(d.no)
+	if d.whole {
+		l.idents.Remove(d.no)
+	}
 	return nil
 }
 
 // purgeIndexes removes the index entries of the events from to to-1 that are not
-// under the stream's own number.
-func (l *Log) purgeIndexes(d *deletion, from, to int64) error {
+// under the stream's own number, and notes their facets.
+func (l *Log) purgeIndexes(d *deletion, from, to int64, seen map[facet]bool) error {
 	b, err := l.engine.NewBatch()
 	if err != nil {
 		return err
@@ -141,6 +152,7 @@ func (l *Log) purgeIndexes(d *deletion, from, to int64) error {
 			b.Discard()
 			return errors.Join(err, it.Close())
 		}
+		seen[h.typ], seen[facetSeverity+h.sev] = true, true
 		keys := [][]byte{
 			revisionKey(h.rev), namespaceKey(facetAll, d.ns, h.rev),
 			namespaceKey(h.typ, d.ns, h.rev), namespaceKey(facetSeverity+h.sev, d.ns, h.rev),
@@ -162,18 +174,25 @@ func (l *Log) purgeIndexes(d *deletion, from, to int64) error {
 	return l.engine.Apply(b, engine.NoSync)
 }
 
-// purgeRest removes what is under the stream's number, and the stream.
-func (l *Log) purgeRest(d *deletion) error {
+// purgeRest removes what is under the stream's number, and the stream if it left.
+// Of a stream that goes on the de-duplication keys stay, so that each is used once.
+func (l *Log) purgeRest(d *deletion, seen map[facet]bool) error {
 	b, err := l.engine.NewBatch()
 	if err != nil {
 		return err
 	}
-	for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no)} {
-		err = errors.Join(err, b.DeleteRange(prefix, after(prefix)))
+	if d.whole {
+		for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no)} {
+			err = errors.Join(err, b.DeleteRange(prefix, after(prefix)))
+		}
+		err = errors.Join(err, b.Delete(headKey(d.no)), b.Delete(uidKey(d.uid)))
+	} else {
+		err = errors.Join(err, b.DeleteRange(dataKey(d.no, d.first), dataKey(d.no, d.last+1)))
+		for f := range seen {
+			err = errors.Join(err, b.DeleteRange(facetKey(d.no, f, d.first), facetKey(d.no, f, d.last+1)))
+		}
 	}
-	for _, k := range [][]byte{headKey(d.no), uidKey(d.uid), deletedKey(d.rev)} {
-		err = errors.Join(err, b.Delete(k))
-	}
+	err = errors.Join(err, b.Delete(deletedKey(d.rev)))
 	if err != nil {
 		b.Discard()
 		return err

@@ -89,9 +89,9 @@ func (f *filter) takesStream(id *identity) bool {
 	return (f.uid == "" || f.uid == id.uid) && (f.task == "" || f.task == id.task) && (f.ns == "" || f.ns == id.ns)
 }
 
-// takesDeletion reports whether events of the stream may have passed the filter.
+// takesDeletion reports whether events that left may have passed the filter.
 func (f *filter) takesDeletion(d *deletion) bool {
-	return f.takesStream(&d.identity) && (f.session == "" || d.mixed || f.session == d.session) && f.seq <= d.last
+	return f.takesStream(&d.identity) && (f.session == "" || d.mixed || f.session == d.session) && (f.seq == 0 || d.has(f.seq))
 }
 
 // takesEvent is the last question, about the whole event.

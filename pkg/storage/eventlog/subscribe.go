@@ -9,8 +9,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// entry is one published change on its way to readers: an event, or the
-// deletion of a whole stream. It is shared by all of them and never changed.
+// entry is one published change on its way to readers: an event, or a deletion of
+// many. It is shared by all of them and never changed.
 type entry struct {
 	posting
 	id      *identity
@@ -43,8 +43,7 @@ const (
 	topicNamespace
 	topicTask
 	topicSession
-	// topicSessions is every session of a namespace: a deleted stream may have had
-	// events in any.
+	// topicSessions is every session of a namespace: events of any may leave.
 	topicSessions
 )
 
@@ -116,7 +115,7 @@ func (s *subscriber) push(e *entry) {
 		if !s.filter.takesDeletion(e.gone) {
 			return
 		}
-		count = e.gone.last
+		count = e.gone.count()
 	} else if !s.filter.takes(&e.posting, e.id, e.session) {
 		return
 	}

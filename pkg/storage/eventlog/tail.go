@@ -131,10 +131,10 @@ func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 	p := &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Head: t.head}
 	for _, e := range entries {
 		if e.gone != nil {
-			if !t.session {
+			if !t.session && e.gone.whole {
 				return nil, ErrDeleted
 			}
-			continue
+			continue // what left was read before
 		}
 		at := e.seq
 		if t.session {

@@ -163,8 +163,21 @@ func deleteStream(d *Driver, c Command) (string, error) {
 	err := d.log.DeleteStream(d.t.Context(), s)
 	if err == nil {
 		if st := d.model.streams[s.UID]; st != nil && !st.deleted {
-			d.model.remove(st, d.log.Revision()-uint64(len(st.events))+1)
+			d.model.remove(st, d.log.Revision()-st.kept()+1)
 		}
+	}
+	return said(err), nil
+}
+
+func trim(d *Driver, c Command) (string, error) {
+	s := streamArg(c)
+	before, err := strconv.ParseInt(c.Get("before", ""), 10, 64)
+	if err != nil {
+		return "", err
+	}
+	err = d.log.Trim(d.t.Context(), s, before)
+	if err == nil {
+		d.model.trim(d.model.streams[s.UID], before, d.log.Revision())
 	}
 	return said(err), nil
 }
@@ -215,7 +228,10 @@ func tail(d *Driver, c Command) (string, error) {
 		return said(err), nil
 	}
 	ctx, cancel := context.WithCancel(d.t.Context())
-	r := &reader{tail: true, wake: make(chan struct{}), close: cancel, slow: c.Has("slow")}
+	r := &reader{tail: true, query: q, after: after, wake: make(chan struct{}), close: cancel, slow: c.Has("slow")}
+	if q.Session == "" {
+		r.stream = streamArg(c).UID
+	}
 	r.ending.Add(1)
 	go r.pumpTail(ctx, t)
 	d.readers[c.word()] = r
@@ -249,6 +265,8 @@ func recv(d *Driver, c Command) (string, error) {
 	var out strings.Builder
 	for _, g := range got {
 		switch {
+		case g.kind == gapKind:
+			fmt.Fprintf(&out, "GAP %d-%d\n", g.gap.From, g.gap.To)
 		case g.event == nil:
 			fmt.Fprintf(&out, "%s %s\n", g.kind, g.err)
 		case g.kind == watch.Bookmark:

@@ -12,6 +12,7 @@
 //	    TaskStarted task=a session=s key=k severity=error ns=n uid=u summary=x
 //	dedup                     every line twice; the second must be the first
 //	delete task=a uid=u       delete a stream
+//	trim task=a before=N      remove its events below N
 //	list task= session= type= severity= ns= name= limit= rev= [exact] [continue]
 //	walk …                    list, page by page
 //	page task=a after=N limit=N type=      by seq
@@ -61,7 +62,7 @@ type Driver struct {
 	fatal  atomic.Pointer[error] // what the engine said when its disk failed
 
 	faulty bool              // the disk was told to fail
-	unsure []eventlog.Stream // appends whose outcome is not known
+	unsure []eventlog.Stream // of changes whose outcome is not known
 
 	model   model
 	readers map[string]*reader
@@ -132,6 +133,7 @@ func (d *Driver) Exec(c Command) (string, error) {
 // commands by name. Their errors are of the script; those of the log are output.
 var commands = map[string]func(*Driver, Command) (string, error){
 	"append": appendLines, "batch": appendBatch, "dedup": appendTwice, "delete": deleteStream,
+	"trim": trim,
 	"list": list, "walk": walk, "page": page, "timeline": timeline, "get": get, "head": head,
 	"watch": watchEvents, "tail": tail, "recv": recv, "slow": slow, "resume": resume, "stop": stop,
 	"clock": step, "purge": purge, "floor": floor,

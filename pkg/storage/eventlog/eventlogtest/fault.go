@@ -112,7 +112,7 @@ func (d *Driver) settle() error {
 		}
 		p, err := d.log.TaskPage(d.t.Context(), s.Stream, int64(len(s.events)), 100, nil)
 		if errors.Is(err, eventlog.ErrDeleted) {
-			d.model.remove(s, d.log.Revision()-uint64(len(s.events))+1)
+			d.model.remove(s, d.log.Revision()-s.kept()+1)
 			continue
 		}
 		if err != nil {
@@ -121,6 +121,7 @@ func (d *Driver) settle() error {
 		if err := d.model.add(s.Stream, p.Events); err != nil {
 			return err
 		}
+		d.model.trim(s, p.Head.Oldest, d.log.Revision())
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ var (
 	errBrokeOnce         = errors.New("broke Once: a de-duplication key is stored once in its stream")
 	errBrokeTerminal     = errors.New("broke Terminal: nothing but late events follows a terminal event")
 	errBrokeSessionOrder = errors.New("broke SessionOrder: a session's cursor grows with the revision and is never given again")
+	errBrokeGap          = errors.New("broke Gap: a reader by seq or cursor gets every event behind its place, or a gap that tells exactly what is no longer kept")
 	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change behind its revision once and in order")
 )
 
@@ -48,18 +49,24 @@ type happened struct {
 // model is what the log must hold: what it acknowledged.
 type model struct {
 	streams map[types.UID]*stream
-	cursors map[string]map[int64]string // by session: event by cursor
+	cursors map[string]map[int64]string // by session: event by cursor, ever
+	kept    map[string]map[int64]bool   // by session: cursors of the last check
 	history []happened
 }
 
 type stream struct {
 	eventlog.Stream
 	events  []*stored
+	oldest  int64 // first that is kept
 	deleted bool
 }
 
+// kept is how many events are left.
+func (s *stream) kept() uint64 { return uint64(int64(len(s.events)) - s.oldest + 1) }
+
 func (m *model) init() {
 	m.streams, m.cursors = map[types.UID]*stream{}, map[string]map[int64]string{}
+	m.kept = map[string]map[int64]bool{}
 }
 
 // live returns the stream of a task name that is not deleted.
@@ -93,9 +100,9 @@ func (m *model) add(s eventlog.Stream, events []*v1alpha1.ExecutionEvent) error 
 		}
 		if st == nil {
 			if old := m.live(s.Namespace, s.Task); old != nil {
-				m.remove(old, rev-uint64(len(old.events)))
+				m.remove(old, rev-old.kept())
 			}
-			st = &stream{Stream: s}
+			st = &stream{Stream: s, oldest: 1}
 			m.streams[s.UID] = st
 		}
 		if err := st.accept(n); err != nil {
@@ -131,9 +138,32 @@ func (s *stream) accept(n *stored) error {
 // remove notes a deletion whose first revision is rev.
 func (m *model) remove(s *stream, rev uint64) {
 	s.deleted = true
-	for i, e := range s.events {
-		e.gone = rev + uint64(i)
+	m.leave(s, int64(len(s.events)), rev)
+}
+
+// leave notes that the events up to last left, the first of them at rev.
+func (m *model) leave(s *stream, last int64, rev uint64) {
+	for ; s.oldest <= last; s.oldest++ {
+		e := s.events[s.oldest-1]
+		e.gone = rev
 		m.history = append(m.history, happened{e.gone, e, true})
+		rev++
+	}
+}
+
+// trim notes that the log may have trimmed s, and now has revision rev.
+func (m *model) trim(s *stream, before int64, rev uint64) {
+	if s == nil || s.deleted {
+		return
+	}
+	last := min(before, int64(len(s.events))) - 1
+	for _, e := range s.events {
+		if event.Terminal(e.typ) {
+			last = min(last, e.seq-1)
+		}
+	}
+	if last >= s.oldest {
+		m.leave(s, last, rev-uint64(last-s.oldest))
 	}
 }
 
@@ -161,6 +191,7 @@ func (d *Driver) check() error {
 func (d *Driver) checkStream(s *stream) error {
 	ctx := d.t.Context()
 	var got []*v1alpha1.ExecutionEvent
+	var gaps []eventlog.Gap
 	for after := int64(0); ; {
 		p, err := d.log.TaskPage(ctx, s.Stream, after, 3, nil)
 		switch {
@@ -171,13 +202,19 @@ func (d *Driver) checkStream(s *stream) error {
 		case err != nil:
 			return err
 		}
-		got = append(got, p.Events...)
+		if p.Head.Oldest != s.oldest {
+			return fmt.Errorf("%w: %s begins at %d, want %d", errBrokeDurable, s, p.Head.Oldest, s.oldest)
+		}
+		got, gaps = append(got, p.Events...), append(gaps, p.Gaps...)
 		if after = p.Next; len(p.Events) == 0 || after >= p.Latest {
 			break
 		}
 	}
-	if len(got) != len(s.events) {
-		return fmt.Errorf("%w: %s has %d events, %d were acknowledged", errBrokeDurable, s, len(got), len(s.events))
+	if uint64(len(got)) != s.kept() {
+		return fmt.Errorf("%w: %s has %d events, %d were acknowledged", errBrokeDurable, s, len(got), s.kept())
+	}
+	if s.oldest > 1 && !slices.Equal(gaps, []eventlog.Gap{{From: 1, To: s.oldest - 1}}) || s.oldest == 1 && gaps != nil {
+		return fmt.Errorf("%w: %s begins at %d, gaps %v", errBrokeGap, s, s.oldest, gaps)
 	}
 	return d.model.add(s.Stream, got)
 }
@@ -211,6 +248,8 @@ func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 		d.model.cursors[k[0]+"/"+k[1]] = known
 	}
 	count, last := 0, uint64(0)
+	kept := map[int64]bool{}
+	d.model.kept[k[0]+"/"+k[1]] = kept
 	for after := int64(0); ; {
 		p, err := d.log.SessionPage(d.t.Context(), k[0], k[1], after, 4, nil)
 		if err != nil {
@@ -219,12 +258,15 @@ func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 		if p.Latest != ever {
 			return fmt.Errorf("%w: %s is at cursor %d after %d events", errBrokeSessionOrder, k, p.Latest, ever)
 		}
+		if err := dense(after, items(p), p.Next); err != nil {
+			return fmt.Errorf("session %s: %w", k, err)
+		}
 		for _, e := range p.Events {
 			rev, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
-			if err != nil || rev <= last || e.Seq <= after {
+			if err != nil || rev <= last {
 				return fmt.Errorf("%w: %s cursor %d at %s after %d", errBrokeSessionOrder, k, e.Seq, e.ResourceVersion, last)
 			}
-			last, after = rev, e.Seq
+			last, kept[e.Seq] = rev, true
 			if was, ok := known[e.Seq]; ok && was != string(e.UID) {
 				return fmt.Errorf("%w: %s cursor %d was another event", errBrokeSessionOrder, k, e.Seq)
 			}

@@ -122,11 +122,12 @@ func pageText(p *eventlog.StreamPage, err error) string {
 		return said(err)
 	}
 	var out strings.Builder
-	for _, e := range p.Events {
-		out.WriteString(brief(e))
-	}
-	for _, g := range p.Gaps {
-		fmt.Fprintf(&out, "gap %d-%d\n", g.From, g.To)
+	for _, i := range items(p) {
+		if i.kind == gapKind {
+			fmt.Fprintf(&out, "gap %d-%d\n", i.gap.From, i.gap.To)
+			continue
+		}
+		out.WriteString(brief(i.event))
 	}
 	fmt.Fprintf(&out, "next %d of %d", p.Next, p.Latest)
 	if p.Head.Closed {

@@ -47,6 +47,9 @@ func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
 	// Every watch that is still open gets everything.
 	for name, r := range d.readers {
 		run(Command{Name: "resume", Args: []Arg{{Key: name}}})
+		if r.tail {
+			continue // checked for order; it ends with its stream
+		}
 		if missing := len(r.expected(&d.model)) - r.changes(); missing > 0 && !r.hasEnded() {
 			if _, _, err := r.recvChanges(len(r.expected(&d.model))); err != nil {
 				t.Fatalf("seed %d: reader %s (%+v from %d) misses %d changes: %v\n\n%s", seed, name, r.query, r.from, missing, err, script.String())
@@ -104,6 +107,15 @@ func (g *generator) lines(n int, task func() string) string {
 	return b.String()
 }
 
+// stream is the current stream of a task as arguments.
+func (g *generator) stream(task string) []Arg {
+	args := []Arg{{"task", task}, {"uid", g.uid(task)}}
+	if task == "d" || task == "e" {
+		args = append(args, Arg{"ns", "other"})
+	}
+	return args
+}
+
 // filter draws the arguments of a query.
 func (g *generator) filter() []Arg {
 	args := []Arg{{"ns", g.pick("default", "default", "other", "*")}}
@@ -131,15 +143,15 @@ func (g *generator) next() []Command {
 	case n < 48:
 		task := g.task()
 		return []Command{{Name: "batch", Input: g.lines(1+g.rng.IntN(8), func() string { return task })}}
-	case n < 54:
+	case n < 52:
 		task := g.task()
-		args := []Arg{{"task", task}, {"uid", g.uid(task)}}
-		if task == "d" || task == "e" {
-			args = append(args, Arg{"ns", "other"})
-		}
+		args := g.stream(task)
 		g.uids[task]++
 		return one("delete", args...)
-	case n < 57:
+	case n < 56:
+		task := g.task()
+		return one("trim", append(g.stream(task), Arg{"before", g.pick("2", "4", "9", "1000")})...)
+	case n < 58:
 		g.uids[g.task()]++ // its next event replaces the stream
 		return nil
 	case n < 66:
@@ -154,9 +166,13 @@ func (g *generator) next() []Command {
 	case n < 90:
 		return one("crash", Arg{"unsynced", g.pick("0", "30", "100")}, Arg{"seed", strconv.Itoa(g.rng.IntN(1000))})
 	case n < 92:
+		change := Command{Name: "append", Input: g.lines(1, g.task)}
+		if g.chance(30) {
+			change = Command{Name: "trim", Args: append(g.stream(g.task()), Arg{"before", g.pick("2", "5", "1000")})}
+		}
 		return []Command{
 			{Name: "fault"},
-			{Name: "append", Input: g.lines(1, g.task)},
+			change,
 			{Name: "crash", Args: []Arg{{"unsynced", g.pick("0", "50", "100")}, {"seed", strconv.Itoa(g.rng.IntN(1000))}}},
 		}
 	case n < 95:
@@ -168,12 +184,30 @@ func (g *generator) next() []Command {
 	return one("floor")
 }
 
+// tail draws the arguments of a tail.
+func (g *generator) tail(name string) []Arg {
+	args := []Arg{{Key: name}, {"after", g.pick("0", "0", "3")}}
+	if g.chance(30) {
+		args = append(args, Arg{Key: "slow"})
+	}
+	switch g.rng.IntN(3) {
+	case 0:
+		return append(args, Arg{"session", "s"})
+	case 1:
+		return append(args, Arg{"session", "t"}, Arg{"ns", "other"})
+	}
+	return append(args, g.stream(g.task())...)
+}
+
 // reader draws a step of a watch.
 func (g *generator) reader() []Command {
 	if len(g.watches) < 4 || g.chance(40) {
 		g.number++
 		name := fmt.Sprintf("w%d", g.number)
 		g.watches[name] = true
+		if g.chance(30) {
+			return []Command{{Name: "tail", Args: g.tail(name)}}
+		}
 		args := append([]Arg{{Key: name}}, g.filter()...)
 		switch g.rng.IntN(4) {
 		case 0:

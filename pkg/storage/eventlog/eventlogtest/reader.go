@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
@@ -25,6 +26,8 @@ type reader struct {
 	from    uint64 // revision it resumed from
 	initial bool   // it was sent the state at from first
 	tail    bool
+	stream  types.UID // of a tail of a task
+	after   int64     // where a tail began
 	close   func()
 
 	mu     sync.Mutex
@@ -39,9 +42,13 @@ type reader struct {
 // received is one item of a reader.
 type received struct {
 	kind  watch.EventType
-	event *v1alpha1.ExecutionEvent // nil for an error
+	event *v1alpha1.ExecutionEvent // nil for an error or a gap
+	gap   eventlog.Gap
 	err   string
 }
+
+// gapKind is the kind of a gap of a tail.
+const gapKind watch.EventType = "GAP"
 
 func (r *reader) notify() { close(r.wake); r.wake = make(chan struct{}) }
 
@@ -122,12 +129,7 @@ func (r *reader) pumpTail(ctx context.Context, t *eventlog.Tail) {
 			}
 			return
 		}
-		for _, g := range p.Gaps {
-			r.note(received{kind: "GAP", err: fmt.Sprintf("%d-%d", g.From, g.To)})
-		}
-		for _, e := range p.Events {
-			r.note(received{kind: watch.Added, event: e})
-		}
+		r.note(items(p)...)
 		if p.Head.Closed && p.Next >= p.Head.LatestSeq {
 			r.note(received{kind: watch.Bookmark, err: "complete " + string(p.Head.Terminal)})
 			return
@@ -170,7 +172,7 @@ func (r *reader) check(m *model) error {
 	got := slices.Clone(r.got)
 	r.mu.Unlock()
 	if r.tail {
-		return nil // its output is compared by the script
+		return r.checkTail(m, got)
 	}
 	want := r.expected(m)
 	i := 0
@@ -195,6 +197,72 @@ func (r *reader) check(m *model) error {
 			return fmt.Errorf("%w: got %s %s@%s, want %s %s/%d@%d", errBrokeResumable, g.kind, g.event.Name, g.event.ResourceVersion,
 				kind, w.event.stream, w.event.seq, w.rev)
 		}
+	}
+	return nil
+}
+
+// checkTail checks that a tail of all types leaves nothing out.
+func (r *reader) checkTail(m *model, got []received) error {
+	if len(r.query.Types) > 0 {
+		return nil // its output is compared by the script
+	}
+	if err := dense(r.after, got, 0); err != nil {
+		return err
+	}
+	kept := m.kept[r.query.Namespace+"/"+r.query.Session]
+	s := m.streams[r.stream]
+	for _, g := range got {
+		switch {
+		case s != nil && g.event != nil && g.event.Type != s.events[g.event.Seq-1].typ:
+			return fmt.Errorf("%w: %s is not %s", errBrokeDurable, g.event.Name, s.events[g.event.Seq-1].typ)
+		case s != nil && g.kind == gapKind && g.gap.To >= s.oldest:
+			return fmt.Errorf("%w: %v, but %s begins at %d", errBrokeGap, g.gap, s, s.oldest)
+		}
+		for at := g.gap.From; s == nil && g.kind == gapKind && at <= g.gap.To; at++ {
+			if kept[at] {
+				return fmt.Errorf("%w: %v, but cursor %d is kept", errBrokeGap, g.gap, at)
+			}
+		}
+	}
+	return nil
+}
+
+// items are the events and gaps of a page, in order.
+func items(p *eventlog.StreamPage) []received {
+	list := make([]received, 0, len(p.Events)+len(p.Gaps))
+	gaps := p.Gaps
+	for _, e := range p.Events {
+		for ; len(gaps) > 0 && gaps[0].From < e.Seq; gaps = gaps[1:] {
+			list = append(list, received{kind: gapKind, gap: gaps[0]})
+		}
+		list = append(list, received{kind: watch.Added, event: e})
+	}
+	for _, g := range gaps {
+		list = append(list, received{kind: gapKind, gap: g})
+	}
+	return list
+}
+
+// dense checks that events and gaps follow each other without a hole behind after,
+// and up to end unless that is 0.
+func dense(after int64, list []received, end int64) error {
+	for _, g := range list {
+		var from, to int64
+		switch {
+		case g.kind == gapKind:
+			from, to = g.gap.From, g.gap.To
+		case g.event != nil:
+			from, to = g.event.Seq, g.event.Seq
+		default:
+			continue
+		}
+		if from != after+1 || to < from {
+			return fmt.Errorf("%w: %d to %d after %d", errBrokeGap, from, to, after)
+		}
+		after = to
+	}
+	if end != 0 && after != end {
+		return fmt.Errorf("%w: the page goes to %d, its items to %d", errBrokeGap, end, after)
 	}
 	return nil
 }
