@@ -32,6 +32,7 @@ func TestTables(t *testing.T) {
 		"apis/core.platform.ai/v1alpha1/namespaces/default/tasks", "apis/core.platform.ai/v1alpha1/namespaces/default/tasks/a",
 		"apis/core.platform.ai/v1alpha1/agents", "apis/core.platform.ai/v1alpha1/providers", "apis/core.platform.ai/v1alpha1/tools",
 		"apis/core.platform.ai/v1alpha1/skills", "apis/core.platform.ai/v1alpha1/sessions", "apis/core.platform.ai/v1alpha1/executionevents",
+		"apis/core.platform.ai/v1alpha1/approvals",
 		"api/v1/namespaces/default", "api/v1/secrets", "api/v1/configmaps", "api/v1/serviceaccounts", "apis/coordination.k8s.io/v1/leases",
 		"apis/rbac.authorization.k8s.io/v1/clusterroles/platform-worker",
 		"apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",

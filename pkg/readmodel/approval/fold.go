@@ -30,6 +30,7 @@ type key struct{ namespace, id string }
 type entry struct {
 	*v1alpha1.Approval
 	place int
+	asked string // resourceVersion of the event that asked
 }
 
 // Fold returns the approvals that events make, in the order in which they were
@@ -44,16 +45,22 @@ func Fold(events []*v1alpha1.ExecutionEvent) []v1alpha1.Approval {
 
 // All returns the approvals in the order in which they were asked for.
 func (s *State) All() []v1alpha1.Approval {
+	list := make([]v1alpha1.Approval, 0, len(s.approvals))
+	s.Each(func(a *v1alpha1.Approval, _ string) { list = append(list, *a) })
+	return list
+}
+
+// Each calls f with every approval in the order in which they were asked for,
+// and with the resourceVersion of the event that asked.
+func (s *State) Each(f func(a *v1alpha1.Approval, asked string)) {
 	entries := make([]*entry, 0, len(s.approvals))
 	for _, e := range s.approvals {
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.place, b.place) })
-	list := make([]v1alpha1.Approval, len(entries))
-	for i, e := range entries {
-		list[i] = *e.Approval
+	for _, e := range entries {
+		f(e.Approval, e.asked)
 	}
-	return list
 }
 
 // Get returns one approval, or nil.
@@ -84,7 +91,7 @@ func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Appro
 			s.approvals = map[key]*entry{}
 		}
 		s.last++
-		s.approvals[k] = &entry{requested(e, &p), s.last}
+		s.approvals[k] = &entry{requested(e, &p), s.last, e.ResourceVersion}
 		return nil, s.approvals[k].Approval
 	}
 	before = at.Approval

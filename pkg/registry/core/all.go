@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/registry/core/agent"
+	"github.com/platform-ai/platform/pkg/registry/core/approval"
 	"github.com/platform-ai/platform/pkg/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/registry/core/provider"
 	"github.com/platform-ai/platform/pkg/registry/core/session"
@@ -59,5 +60,6 @@ func All(o Options) []resource.Resource {
 		skill.Definition(),
 		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock}),
 		executionevent.Definition(o.Log, tasks.Append),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock}),
 	}
 }

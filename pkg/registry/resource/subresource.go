@@ -32,6 +32,8 @@ type Subresource[T Object] struct {
 	Get func(ctx context.Context, p Parent[T]) (runtime.Object, error)
 	// Create answers POST. obj is decoded into New's kind.
 	Create func(ctx context.Context, p Parent[T], obj runtime.Object) (runtime.Object, error)
+	// Prepare changes what was posted before admission policies look at it, so that they can rely on what it sets.
+	Prepare func(ctx context.Context, p Parent[T], obj runtime.Object) error
 	// Connect gives the raw handler of a request, to read and write bytes as it likes. An error becomes a Status;
 	// respond writes one for an error met later, before anything was written. The body is not limited.
 	Connect func(ctx context.Context, p Parent[T], respond rest.Responder) (http.Handler, error)
@@ -83,6 +85,8 @@ func (s Subresource[T]) storage(k *kind[T], p parent[T]) (rest.Storage, error) {
 	switch {
 	case s.Name == "":
 		return nil, fmt.Errorf("no name")
+	case s.Prepare != nil && s.Create == nil:
+		return nil, fmt.Errorf("set Prepare with Create only")
 	case p.get == nil:
 		return nil, fmt.Errorf("the resource cannot be read")
 	case s.Connect != nil && s.Get == nil && s.Create == nil && len(s.Methods) > 0:
@@ -176,6 +180,11 @@ func (c subCreate[T]) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, err
 	}
 	p.DryRun = opts != nil && dryrun.IsDryRun(opts.DryRun)
+	if c.b.s.Prepare != nil {
+		if err := c.b.s.Prepare(ctx, p, obj); err != nil {
+			return nil, c.b.k.statusError(name, err)
+		}
+	}
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err

@@ -8,7 +8,6 @@ package executionevent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/storage"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -81,21 +79,13 @@ func (l ledger) get(ctx context.Context, name string) (*v1alpha1.ExecutionEvent,
 
 func (l ledger) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
 	q := query(request.NamespaceValue(ctx), o)
-	rev, err := revision(o.ResourceVersion)
-	if err != nil {
+	if err := resource.At(&q, o); err != nil {
 		return nil, err
 	}
-	q.Revision, q.Continue, q.Limit = rev, o.Continue, int(o.Limit)
-	switch o.ResourceVersionMatch {
-	case metav1.ResourceVersionMatchNotOlderThan:
-		q.NotOlderThan = true
-	case metav1.ResourceVersionMatchExact:
-	default: // as every list of Kubernetes: exact for a page, else a lower bound
-		q.NotOlderThan = o.Limit == 0
-	}
+	q.Continue, q.Limit = o.Continue, int(o.Limit)
 	page, err := l.log.List(ctx, q)
 	if err != nil {
-		return nil, listError(err)
+		return nil, resource.PositionError(err)
 	}
 	list := &v1alpha1.ExecutionEventList{
 		ListMeta: metav1.ListMeta{
@@ -112,7 +102,7 @@ func (l ledger) list(ctx context.Context, o *internalversion.ListOptions) (runti
 }
 
 func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
-	rev, err := revision(o.ResourceVersion)
+	rev, err := resource.Revision(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -121,37 +111,8 @@ func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watc
 		AllowBookmarks:    o.AllowWatchBookmarks,
 	})
 	if err != nil {
-		return nil, listError(err)
+		return nil, resource.PositionError(err)
 	}
 	utilflowcontrol.WatchInitialized(ctx) // or priority and fairness would keep the watch's seat
 	return w, nil
-}
-
-func revision(s string) (uint64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	rev, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %q is not a number", s))
-	}
-	return rev, nil
-}
-
-// listError gives the errors of a position their places in the API: clients
-// know how to go on after each of them.
-func listError(err error) error {
-	var expired *eventlog.ExpiredError
-	var future *eventlog.FutureError
-	switch {
-	case errors.As(err, &expired):
-		gone := apierrors.NewResourceExpired(fmt.Sprintf("The resource version %d is too old: events are kept since %d. Start a new list, or go on with the continue token of this error where there is one.", expired.Revision, expired.Floor))
-		gone.ErrStatus.Continue = expired.Continue
-		return gone
-	case errors.As(err, &future):
-		return storage.NewTooLargeResourceVersionError(future.Revision, future.Current, 1)
-	case errors.Is(err, eventlog.ErrContinue):
-		return apierrors.NewBadRequest("continue: is not a continue token of this list")
-	}
-	return err
 }

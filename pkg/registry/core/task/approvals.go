@@ -6,7 +6,6 @@ package task
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,22 +63,19 @@ func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error)
 }
 
 // Decide appends an event that ends an approval of the task, on behalf of a
-// caller who was found to be allowed to decide, and returns the event that did
-// end it: this one, or one that was there before. Errors are API errors.
-func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
+// caller who was found to be allowed to decide. Where the approval was ended
+// before, nothing is appended and that is no error. Errors are API errors.
+func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if approval.StateOf(e.Type) == "" {
-		return nil, apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
+		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
 	}
-	stored, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
-	if err != nil {
-		return nil, err
-	}
-	return stored[0], nil
+	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	return err
 }
 
-// Annotate sets annotations of the task, as long as it is the same task. It
-// leaves the status as it is.
-func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, set map[string]string) error {
+// Annotate changes annotations of the task, as long as it is the same task. It
+// leaves the status as it is. change may be called several times.
+func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error {
 	tasks, err := r.storage()
 	if err != nil {
 		return err
@@ -96,7 +92,7 @@ func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, set map[strin
 		if now.Annotations == nil {
 			now.Annotations = map[string]string{}
 		}
-		maps.Copy(now.Annotations, set)
+		change(now.Annotations)
 		return now, nil
 	})
 	_, _, err = tasks.Update(ctx, t.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
