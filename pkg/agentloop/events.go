@@ -131,24 +131,31 @@ func (l *loop) contextTruncated(before int) {
 		content{"iteration": l.asked, "messageCountBefore": before, "messageCountAfter": len(l.messages)}))
 }
 
-func (l *loop) toolStarted(call llm.ToolCall) {
-	l.recordTool(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
+func (l *loop) toolStarted(call llm.ToolCall) { l.record(l.toolStart(call, "")) }
+
+// toolStart is the event of the start of a call. Of one that was approved, it
+// and the event of its end name the approval.
+func (l *loop) toolStart(call llm.ToolCall, approvalID string) *v1alpha1.ExecutionEvent {
+	return l.toolEvent(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, approvalID, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
 }
 
-func (l *loop) toolEnded(call llm.ToolCall, r tool.Result, took time.Duration) {
+func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, took time.Duration) {
 	c := content{"resultLength": len(r.Text), "durationMs": took.Milliseconds()}
 	if r.Failed() {
 		// The error's text may repeat arguments; its type does not.
 		c["errorType"] = r.ErrorType
-		l.recordTool(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType), c)
+		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType), c))
 		return
 	}
-	l.recordTool(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, call.Name+" completed", c)
+	l.record(l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c))
 }
 
-func (l *loop) recordTool(t v1alpha1.EventType, s v1alpha1.EventSeverity, call llm.ToolCall, summary string, c content) {
+func (l *loop) toolEvent(t v1alpha1.EventType, s v1alpha1.EventSeverity, call llm.ToolCall, approvalID, summary string, c content) *v1alpha1.ExecutionEvent {
 	c["iteration"], c["toolName"], c["toolCallID"] = l.asked, call.Name, call.ID
+	if approvalID != "" {
+		c["approvalID"] = approvalID
+	}
 	e := NewEvent(t, s, summary, c)
 	e.ToolName, e.ToolCallID = call.Name, call.ID
-	l.record(e)
+	return e
 }

@@ -14,8 +14,9 @@
 //     warning to the conversation and costs 5 iterations more.
 //   - A blank final answer is asked for once more, without tools.
 //   - A conversation that is too long for the model is halved, once a question.
-//   - Arguments that are no good, unknown tools and failing tools are told to the
-//     model as structured results. They never end a run.
+//   - Arguments that are no good, unknown tools, failing tools and calls that a
+//     person did not approve are told to the model as structured results. They
+//     never end a run.
 package agentloop
 
 import (
@@ -62,6 +63,8 @@ type Config struct {
 	Policy llm.Policy
 	// Tools that the model may call; nil for none.
 	Tools *tool.Catalogue
+	// Gate holds calls back until a person has agreed; nil for none.
+	Gate *Gate
 	// Recorder gets the events; nil for none.
 	Recorder Recorder
 	// AgentName is put on events.
@@ -104,7 +107,7 @@ type Result struct {
 }
 
 // Run plays the conversation to its end. The error is ErrMaxIterations,
-// ErrBlankAnswer or an *llm.Error.
+// ErrBlankAnswer, ErrApproval or an *llm.Error.
 func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
 	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}}
 	if l.c.MaxIterations == 0 {
@@ -139,7 +142,7 @@ func (l *loop) run(ctx context.Context) (string, error) {
 			return l.final(ctx, resp)
 		}
 		l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls})
-		if err := l.callTools(ctx, resp.ToolCalls); err != nil {
+		if err := l.callTools(ctx, resp); err != nil {
 			return "", err
 		}
 		l.remind()

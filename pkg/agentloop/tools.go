@@ -14,11 +14,14 @@ import (
 )
 
 // callTools runs the calls of one answer in order and adds a result for each.
-// The error is that of an ended context.
-func (l *loop) callTools(ctx context.Context, calls []llm.ToolCall) error {
+// The error is that of an ended context, or ErrApproval.
+func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
 	var repeated []string
-	for _, c := range calls {
-		result := l.callTool(ctx, c)
+	for _, c := range resp.ToolCalls {
+		result, err := l.callTool(ctx, c, resp)
+		if err != nil {
+			return err
+		}
 		l.messages = append(l.messages, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
 		if ctx.Err() != nil {
 			return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
@@ -35,7 +38,24 @@ func (l *loop) callTools(ctx context.Context, calls []llm.ToolCall) error {
 	return nil
 }
 
-func (l *loop) callTool(ctx context.Context, c llm.ToolCall) tool.Result {
+func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) (tool.Result, error) {
+	if l.c.Gate == nil || l.c.Tools == nil {
+		return l.callFree(ctx, c), nil
+	}
+	return l.gate(ctx, c, func() (tool.Result, error) {
+		if !l.c.Gate.gated(c.Name) {
+			return l.callFree(ctx, c), nil
+		}
+		said := ""
+		if resp.Text != "" {
+			said = headline(resp)
+		}
+		return l.callGated(ctx, c, said)
+	})
+}
+
+// callFree makes a call that needs no approval.
+func (l *loop) callFree(ctx context.Context, c llm.ToolCall) tool.Result {
 	started := l.c.Clock.Now()
 	l.toolStarted(c)
 	var result tool.Result
@@ -44,7 +64,7 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall) tool.Result {
 	} else {
 		result = l.c.Tools.Call(ctx, c.Name, c.Arguments)
 	}
-	l.toolEnded(c, result, l.c.Clock.Since(started))
+	l.toolEnded(c, "", result, l.c.Clock.Since(started))
 	return result
 }
 

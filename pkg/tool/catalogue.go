@@ -60,21 +60,38 @@ func (c *Catalogue) Definitions() []Definition { return slices.Clone(c.ordered) 
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.ordered) }
 
-// Call checks the arguments, as a model wrote them, and runs the tool. It
-// always has a result: whatever goes wrong is told to the model.
-func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {
+// Check returns the arguments, as a model wrote them, as the object that Call
+// runs the tool with, or an *Error when Call would not run it.
+func (c *Catalogue) Check(name, arguments string) (json.RawMessage, error) {
 	e, ok := c.tools[name]
 	if !ok {
-		return Failure(c.unknown(name))
+		return nil, c.unknown(name)
 	}
 	raw, err := parseArguments(arguments)
 	if err != nil {
+		return nil, err
+	}
+	return raw, e.schema.check(raw)
+}
+
+// Definition returns the tool of a name, and false when there is none.
+func (c *Catalogue) Definition(name string) (Definition, bool) {
+	for _, d := range c.ordered {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Definition{}, false
+}
+
+// Call checks the arguments, as a model wrote them, and runs the tool. It
+// always has a result: whatever goes wrong is told to the model.
+func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {
+	raw, err := c.Check(name, arguments)
+	if err != nil {
 		return Failure(err)
 	}
-	if err := e.schema.check(raw); err != nil {
-		return Failure(err)
-	}
-	data, err := e.tool.Call(ctx, raw)
+	data, err := c.tools[name].tool.Call(ctx, raw)
 	switch {
 	case err == nil:
 		return success(data)

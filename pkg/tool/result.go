@@ -29,6 +29,11 @@ const (
 	TypeTimeout ErrorType = "timeout"
 	// TypeCancelled: the run was stopped during the call.
 	TypeCancelled ErrorType = "cancelled"
+	// TypeApprovalDeclined, TypeApprovalExpired and TypeApprovalCancelled: the
+	// call needed a person's approval, did not get it and was not made.
+	TypeApprovalDeclined  ErrorType = "approval_declined"
+	TypeApprovalExpired   ErrorType = "approval_expired"
+	TypeApprovalCancelled ErrorType = "approval_cancelled"
 )
 
 // Error is a failed call, written for the model: what went wrong and what to

@@ -52,3 +52,18 @@ func (t *funcTool[A]) Call(ctx context.Context, arguments json.RawMessage) (any,
 	}
 	return t.call(ctx, a)
 }
+
+type approvalKey struct{}
+
+// WithApproval puts the id of the approval that a call was given into its context.
+func WithApproval(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, approvalKey{}, id)
+}
+
+// ApprovalOf returns the id of the approval that the call in ctx was given,
+// empty for a call that needed none. It is used for one call only, so it can
+// tell the other side that a request is a repetition.
+func ApprovalOf(ctx context.Context) string {
+	id, _ := ctx.Value(approvalKey{}).(string)
+	return id
+}

@@ -4,6 +4,7 @@
 package custom
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,6 +75,21 @@ func secret() *v1alpha1.KeyReference { return &v1alpha1.KeyReference{Name: "s", 
 
 func ok(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
+}
+
+// TestApprovedCall: the endpoint can recognise a repetition of an approved call.
+func TestApprovedCall(t *testing.T) {
+	var keys []string
+	e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { keys = append(keys, r.Header.Get("Idempotency-Key")) })
+	c := newTool(t, v1alpha1.ToolHTTP{URL: e.URL}, "")
+	for _, ctx := range []context.Context{t.Context(), tool.WithApproval(t.Context(), "the-approval")} {
+		if r := c.Call(ctx, "weather", `{}`); r.Failed() {
+			t.Error(r.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"", "the-approval"}, keys); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestRequests(t *testing.T) {

@@ -70,6 +70,9 @@ func (t *httpTool) request(ctx context.Context, method string, target *url.URL, 
 			req.Header.Set("Authorization", "Bearer "+t.credential)
 		}
 	}
+	if id := tool.ApprovalOf(ctx); id != "" {
+		req.Header.Set("Idempotency-Key", id)
+	}
 	if body != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
