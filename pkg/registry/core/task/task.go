@@ -183,11 +183,6 @@ func (r *Resource) storage() (store, error) {
 	return r.tasks, nil
 }
 
-// Get reads a task of the context's namespace from the store. Errors are API errors.
-func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
-	return r.get(ctx, name)
-}
-
 // get reads a task of the request's namespace from the store. Errors are API errors.
 func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error) {
 	tasks, err := r.storage()
