@@ -33,7 +33,7 @@ func (x *scanner) assignment(i int) int {
 			return x.header(ks, k)
 		}
 	}
-	if kind >= secretValue {
+	if kind >= secretCount {
 		if s[k] == '[' && !strings.HasPrefix(s[k:], Marker) {
 			return x.array(k + 1)
 		}
@@ -46,7 +46,10 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	key, text := s[ks:ke], s[v.from:v.to]
-	if x.exempt(kind, key, text, v.from == k) || kind < secretCount && !suspicious(kind, key, text) {
+	if kind < secretCount && !suspicious(kind, key, text) {
+		return x.structure(ks, ke, i)
+	}
+	if x.exempt(kind, key, text, v.from == k) {
 		return 0
 	}
 	return x.remove(v.from, v.to)

@@ -16,6 +16,7 @@ const (
 	sshpass           // -p password
 	redis             // -a password
 	machine           // an entry of a .netrc file: login name password secret
+	setter            // set API_KEY value
 )
 
 // programs are the names, by their last byte.
@@ -29,7 +30,9 @@ var programs = map[byte][]struct {
 	's': {{"sshpass", sshpass}},
 	'i': {{"redis-cli", redis}},
 	'e': {{"machine", machine}},
-	't': {{"default", machine}},
+	't': {{"default", machine}, {"set", setter}},
+	'x': {{"setx", setter}},
+	'V': {{"ENV", setter}},
 }
 
 // reach is how far the arguments of a program are taken to go, in bytes.
@@ -41,18 +44,25 @@ func (x *scanner) afterWord(i int) int {
 	if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
 		return x.plain(i)
 	}
-	if i < 4 {
+	if i < 3 {
 		return 0
+	}
+	if x.setting > 0 && i-x.setting < 2*keyLimit {
+		if end := x.setTo(i); end != 0 {
+			return end
+		}
 	}
 	switch s[i-1] {
 	case 'r', 'R', 'c', 'C':
 		return x.scheme(i)
 	case 'd':
 		return x.netrc(i)
-	case 'l', 'p', 'n', 's', 'i', 'e', 't':
+	case 'l', 'p', 'n', 's', 'i', 'e', 't', 'x', 'V':
 		for _, p := range programs[s[i-1]] {
 			if from := i - len(p.name); from >= x.done && s[from:i] == p.name && x.boundary(from) {
-				if p.program != login || x.command != machine || i-x.commandAt > reach {
+				if p.program == setter {
+					x.setting = i
+				} else if p.program != login || x.command != machine || i-x.commandAt > reach {
 					x.command, x.commandAt = p.program, i
 				}
 			}
@@ -77,6 +87,22 @@ func (x *scanner) netrc(i int) int {
 		return 0
 	}
 	return x.remove(from, to)
+}
+
+// setTo matches "set API_KEY VALUE" and its like; the blank behind the name is
+// at i. The name must be one of a variable and the value no plain word.
+func (x *scanner) setTo(i int) int {
+	s := x.s
+	from := x.back(i, keyLimit, keyByte)
+	if from <= x.setting || strings.IndexByte(s[from:i], '_') < 0 || keyKind(s[from:i]) < secretValue {
+		return 0
+	}
+	x.setting = 0
+	v, ok := x.value(i, run(s, i, blank), false)
+	if !ok || !irregular(s[v.from:v.to]) || x.exempt(secretValue, "", s[v.from:v.to], true) {
+		return 0
+	}
+	return x.remove(v.from, v.to)
 }
 
 // shortFlag matches "-u name:password" and its like among the arguments of a

@@ -26,6 +26,9 @@ func (x *scanner) encoded(k int) int {
 		return 0
 	}
 	s := x.s
+	if k < x.urlStop { // a part of its path
+		s = s[:k+authorityLen(s[k:x.urlStop])]
+	}
 	n, to := encodedText(s, k)
 	x.encodedStop = to
 	if n < 18 || !hasFormat(decode(s, k, n)) {

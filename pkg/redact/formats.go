@@ -72,7 +72,7 @@ var marked = [...]known{
 	{"s-s4t2af-", hex, 64, 64},
 	{"tk-us-", wordByte, 48, 48},
 	{"API-", capital, 25, 26}, // Octopus
-	{"A3-", serial, 33, 0},    // 1Password
+	{"A3-", serial, 31, 0},    // 1Password
 	{"CFPAT-", wordByte, 40, 43},
 	{"FLWSECK-", wordByte, 30, 0},
 	{"FLWSECK_TEST-", wordByte, 12, 0},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,7 @@ type walker struct {
 	i       int
 	cuts    []jsonCut
 	changed bool
+	depth   int // of JSON in strings
 }
 
 // jsonCut is a span of the input and what takes its place.
@@ -133,12 +135,18 @@ func (w *walker) secret(kind secretKind, key string) bool {
 	return true
 }
 
+// member is a value that another member can condemn; cuts is how many cuts
+// there were before it.
+type member struct{ from, to, cuts int }
+
 // object handles the members. {"name": "API_KEY", "value": "…"}, as in lists of
-// variables and headers, is a pair of key and value too.
+// variables and headers, is a pair of key and value too, and the data of a
+// Kubernetes Secret is secret.
 func (w *walker) object() {
 	w.i++
-	named := false
-	valueFrom, valueTo, valueCuts := -1, -1, 0
+	named, secret := false, false
+	var value member
+	var data []member
 	for w.space(); w.in[w.i] != '}'; w.space() {
 		if w.in[w.i] == ',' {
 			w.i++
@@ -148,38 +156,51 @@ func (w *walker) object() {
 		w.space()
 		w.i++ // ':'
 		w.space()
-		from, before := w.i, len(w.cuts)
+		m := member{from: w.i, cuts: len(w.cuts)}
 		w.value(key, true)
-		if w.in[from] != '"' || len(w.cuts) > before+1 {
+		m.to = w.i
+		if w.in[m.from] == '{' && (key == "data" || key == "stringData") {
+			data = append(data, m)
+		}
+		if w.in[m.from] != '"' || len(w.cuts) > m.cuts+1 {
 			continue
 		}
 		switch strings.ToLower(key) {
 		case "name", "key", "header":
-			if keyKind(unquote(w.in[from:w.i])) >= secretValue {
-				named = true
-			}
+			named = named || keyKind(unquote(w.in[m.from:m.to])) >= secretValue
 		case "value":
-			if valueFrom < 0 && w.i-from > 2 {
-				valueFrom, valueTo, valueCuts = from, w.i, before
+			if value.from == 0 && m.to-m.from > 2 {
+				value = m
 			}
+		case "kind":
+			secret = secret || string(w.in[m.from:m.to]) == `"Secret"`
 		}
 	}
 	w.i++
-	if named && valueFrom >= 0 && string(w.in[valueFrom:valueTo]) != quotedMarker {
-		w.condemn(valueFrom, valueTo, valueCuts)
+	if !secret {
+		data = nil
+	}
+	if named && value.from > 0 {
+		data = append(data, value)
+	}
+	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // the last first: each moves those behind it
+	for _, m := range data {
+		if v := string(w.in[m.from:m.to]); len(v) > 2 && v != quotedMarker {
+			w.condemn(m)
+		}
 	}
 }
 
-// condemn cuts a span that the walk has already passed; at is the place of its
-// cut, if it has one, in the list.
-func (w *walker) condemn(from, to, at int) {
-	if at < len(w.cuts) && w.cuts[at].from == from {
+// condemn cuts a member that the walk has already passed.
+func (w *walker) condemn(m member) {
+	at := m.cuts
+	if at < len(w.cuts) && w.cuts[at].from == m.from {
 		w.cuts[at].with = quotedMarker
 		return
 	}
 	w.cuts = append(w.cuts, jsonCut{})
 	copy(w.cuts[at+1:], w.cuts[at:])
-	w.cuts[at] = jsonCut{from, to, quotedMarker}
+	w.cuts[at] = jsonCut{m.from, m.to, quotedMarker}
 	w.changed = true
 }
 
@@ -214,10 +235,27 @@ func (w *walker) text() string {
 	from := w.i
 	w.skip()
 	s := unquote(w.in[from:w.i])
-	if clean, changed := scan(s); changed {
+	if clean, changed := w.clean(s); changed {
 		w.cut(from, w.i, quote(clean))
 	}
 	return s
+}
+
+// maxDepth bounds how often JSON in a string of JSON is read as such.
+const maxDepth = 4
+
+// clean makes one pass over a string. A string that is JSON, as the arguments of
+// a tool are, is treated as such.
+func (w *walker) clean(s string) (string, bool) {
+	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
+		inner := walker{in: []byte(v), depth: w.depth + 1}
+		inner.value("", false)
+		if !inner.changed {
+			return s, false
+		}
+		return string(inner.result()), true
+	}
+	return scan(s)
 }
 
 // scalar passes a number, true, false or null.

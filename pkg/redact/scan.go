@@ -30,6 +30,8 @@ type scanner struct {
 	// place of its name.
 	command   program
 	commandAt int
+	// setting is the place behind the last word that sets a variable.
+	setting int
 	// named is the place behind a member that says that the value beside it is
 	// a secret: name: API_KEY.
 	named int
@@ -229,23 +231,36 @@ func colourBefore(s string, i int) int {
 	for k > 0 && i-k < 16 && (is(s[k-1], digit) || s[k-1] == ';') {
 		k--
 	}
-	if k >= 2 && s[k-1] == '[' && s[k-2] == 0x1b {
-		return k - 2
+	if k == 0 || s[k-1] != '[' {
+		return i
+	}
+	for _, e := range escapes {
+		if strings.HasSuffix(s[:k-1], e) {
+			return k - 1 - len(e)
+		}
 	}
 	return i
 }
 
+// escapes are the ways to write the byte that starts a terminal's colour code.
+var escapes = [...]string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
+
 // colourAfter returns where the terminal's colour code at i ends, or i.
 func colourAfter(s string, i int) int {
-	if i+2 >= len(s) || s[i] != 0x1b || s[i+1] != '[' {
+	if i >= len(s) || s[i] != 0x1b && s[i] != '\\' {
 		return i
 	}
-	k := i + 2
-	for k < len(s) && k-i < 16 && (is(s[k], digit) || s[k] == ';') {
-		k++
-	}
-	if k < len(s) && s[k] == 'm' {
-		return k + 1
+	for _, e := range escapes {
+		if !strings.HasPrefix(s[i:], e) {
+			continue
+		}
+		k := i + len(e)
+		for k < len(s) && k-i < 24 && (is(s[k], digit) || s[k] == ';' || s[k] == '[') {
+			k++
+		}
+		if k < len(s) && s[k] == 'm' {
+			return k + 1
+		}
 	}
 	return i
 }

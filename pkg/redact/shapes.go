@@ -88,7 +88,7 @@ func (x *scanner) dot(i int) int {
 	if end := x.prefixed(i); end != 0 {
 		return end
 	}
-	if !x.boundary(from) || i+6 >= len(s) {
+	if from = x.afterEscape(from); !x.boundary(from) || i+6 >= len(s) {
 		return 0
 	}
 	switch n := i - from; {
@@ -221,12 +221,11 @@ func (x *scanner) suffixed(i int) int {
 		if n := to - i - 3; n < 1 || n > 2 || to < len(s) && is(s[to], alnum) {
 			return 0
 		}
-		if from := x.back(i, 33, hex); i-from == 32 && x.boundary(from) {
+		if from := i - 32; from >= x.done && all(s[from:i], hex) && x.boundary(from) {
 			return x.remove(from, to)
 		}
 	case strings.HasPrefix(s[i:], "_mmk") && i >= 36:
-		from := x.back(i, 37, wordByte)
-		if i-from == 36 && s[from+6] == '_' {
+		if from := i - 36; from >= x.done && s[from+6] == '_' && all(s[from:i], wordByte) && x.boundary(from) {
 			return x.remove(from, i+4)
 		}
 	}

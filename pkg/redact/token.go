@@ -50,7 +50,7 @@ func (x *scanner) started(i int) int {
 // inBlob reports whether the word at i is rather a piece of base64.
 func (x *scanner) inBlob(i int, of class) bool {
 	s := x.s
-	if i == x.done || i == 0 || s[i-1] != '+' && s[i-1] != '/' {
+	if i == x.done || i == 0 || i < x.urlStop || s[i-1] != '+' && s[i-1] != '/' {
 		return false
 	}
 	to := run(s, i, of&^base64Byte|alnum)
@@ -215,24 +215,31 @@ func (x *scanner) words(from, to int) int {
 // word looks at the word that starts at k.
 func (x *scanner) word(k int) int {
 	s := x.s
-	first := k
-	if k > 0 && strings.IndexByte(`\%[;`, s[k-1]) >= 0 {
-		for first < min(k+6, len(s)-1) && (first == k || !x.boundary(first)) {
-			first++ // over the rest of an escape
-		}
-		if len(starts[s[first]]) > 0 && x.boundary(first) {
-			if next := x.started(first); next != 0 {
+	first := x.afterEscape(k)
+	for _, from := range [...]int{first, k} {
+		if len(starts[s[from]]) > 0 {
+			if next := x.started(from); next != 0 {
 				return next
 			}
 		}
 	}
-	if len(starts[s[k]]) > 0 {
-		if next := x.started(k); next != 0 {
-			return next
-		}
-	}
-	if k >= x.encodedStop {
-		return x.encoded(k)
+	if first >= x.encodedStop {
+		return x.encoded(first)
 	}
 	return 0
+}
+
+// afterEscape returns where the word that starts at k starts without the rest
+// of an escape that it was taken together with, or k.
+func (x *scanner) afterEscape(k int) int {
+	s := x.s
+	if k == 0 || strings.IndexByte(`\%[;`, s[k-1]) < 0 {
+		return k
+	}
+	for first := k + 1; first < min(k+6, len(s)) && is(s[first-1], alnum); first++ {
+		if x.boundary(first) {
+			return first
+		}
+	}
+	return k
 }
