@@ -78,6 +78,9 @@ func (x *scanner) netrc(i int) int {
 	if x.command != machine || i-x.commandAt > reach || i < len(word) || s[i-len(word):i] != word {
 		return 0
 	}
+	if name := strings.Fields(s[x.commandAt : i-len(word)]); len(name) < 2 || name[len(name)-2] != "login" {
+		return 0
+	}
 	from := run(s, i, blank|lineEnd)
 	to := from
 	for to < len(s) && !is(s[to], blank|lineEnd) {

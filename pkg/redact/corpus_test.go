@@ -4,6 +4,7 @@
 package redact_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -52,3 +53,31 @@ func redacted(t *testing.T, e corpus.Embedding) string {
 	}
 	return string(got)
 }
+
+// TestInnocent redacts what is no secret, as text and in JSON; all must stay.
+func TestInnocent(t *testing.T) {
+	innocent := corpus.Innocent()
+	if len(innocent) < 500 {
+		t.Errorf("only %d innocent texts", len(innocent))
+	}
+	for _, s := range innocent {
+		for name, text := range map[string]string{"as it is": s, "prose": "I saw " + s + " there.", "lines": "first\n" + s + "\nlast\n", "log": "2026-11-21T04:12:07Z INFO out: " + s} {
+			if got, changed := redact.Text(text); changed {
+				t.Errorf("%s:\n%q\nbecame\n%q", name, cut(text), cut(got))
+			}
+		}
+		for name, v := range map[string]any{"value": s, "member": map[string]any{"note": s}, "list": []any{1, s}, "arguments": map[string]any{"arguments": map[string]any{"command": s}}} {
+			raw, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, changed, err := redact.JSON(raw)
+			if err != nil || changed {
+				t.Errorf("JSON %s: %v\n%s\nbecame\n%s", name, err, cut(string(raw)), cut(string(got)))
+			}
+		}
+	}
+	t.Logf("%d innocent texts", len(innocent))
+}
+
+func cut(s string) string { return s[:min(len(s), 500)] }
