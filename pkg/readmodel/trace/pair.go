@@ -4,6 +4,7 @@
 package trace
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -55,8 +56,7 @@ func (p *pairs[R]) add(a *pair[R]) {
 // find returns the newest open row with an id, or, where the id is empty, the
 // newest open one without an id that is alike; nil if there is none.
 func (p *pairs[R]) find(id string, alike func(*R) bool) *pair[R] {
-	for i := len(p.rows) - 1; i >= 0; i-- {
-		a := p.rows[i]
+	for _, a := range slices.Backward(p.rows) {
 		if !a.open || a.named != (id != "") {
 			continue
 		}

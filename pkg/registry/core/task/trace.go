@@ -1,0 +1,310 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// trace serves GET of the trace: one TaskTrace as JSON, of any length, written
+// as the events are read. It tells of the events up to the newest one when the
+// request came. timeline=false leaves the events themselves out; limit bounds
+// them, and metadata.continue asks for the rest of them, without the groups.
+func (r *Resource) trace(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if err := onlyOwnTask(ctx, p.Object); err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		q, err := parseTrace(req, p.Object.UID)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		a := newTraceAnswer(w)
+		err = r.writeTrace(req.Context(), a, p.Object, q)
+		if err == nil {
+			err = a.flush()
+		}
+		switch {
+		case err == nil:
+		case !a.sent():
+			respond.Error(err)
+		default:
+			klog.FromContext(req.Context()).V(2).Info("Trace was cut", "task", klog.KObj(p.Object), "err", err)
+			// What is written so far must not pass for the whole: this resets the stream.
+			panic(http.ErrAbortHandler)
+		}
+	}), nil
+}
+
+// traceQuery is what a request for a trace asks for.
+type traceQuery struct {
+	timeline bool
+	limit    int64 // of the timeline; 0 is none
+	from     *traceToken
+}
+
+// traceToken is where a timeline goes on, in the words of the trace's first page.
+type traceToken struct {
+	UID    types.UID `json:"uid"`
+	After  int64     `json:"after"`
+	Latest int64     `json:"latest"`
+}
+
+func (t *traceToken) String() string {
+	raw, err := json.Marshal(t)
+	if err != nil { // of text and numbers it does not fail
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
+	v := req.URL.Query()
+	q := &traceQuery{timeline: true}
+	var err error
+	if v.Get("timeline") != "" {
+		if q.timeline, err = boolean(req, "timeline"); err != nil {
+			return nil, err
+		}
+	}
+	if s := v.Get("limit"); s != "" {
+		if q.limit, err = strconv.ParseInt(s, 10, 64); err != nil || q.limit < 0 {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("limit: %q: must be a number from 0", s))
+		}
+	}
+	if s := v.Get("continue"); s != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(s)
+		if err == nil {
+			err = json.Unmarshal(raw, &q.from)
+		}
+		switch {
+		case err != nil || q.from == nil || q.from.After < 0 || q.from.After > q.from.Latest:
+			return nil, apierrors.NewBadRequest("continue: is not a token of this API")
+		case q.from.UID != uid:
+			return nil, apierrors.NewResourceExpired("continue: the task was replaced by another one of its name; begin anew")
+		case !q.timeline:
+			return nil, apierrors.NewBadRequest("continue: asks for more of the timeline, which timeline=false leaves out")
+		}
+	}
+	return q, nil
+}
+
+// writeTrace writes a page of the trace. The first page has the groups.
+func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task, q *traceQuery) error {
+	head, err := r.log.Head(ctx, stream(t))
+	switch {
+	case err != nil:
+		return err
+	case head.Deleted:
+		return deleted(t)
+	}
+	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, latest: head.LatestSeq}
+	if q.from != nil {
+		if w.latest = q.from.Latest; w.latest > head.LatestSeq {
+			return apierrors.NewBadRequest("continue: tells of events that the task has not")
+		}
+		w.after = q.from.After
+	}
+	about, err := r.traceTask(ctx, t)
+	if err != nil {
+		return err
+	}
+	a.open()
+	a.field("task", about)
+	a.field("latestSeq", w.latest)
+	a.field("generatedAt", metav1.NewMicroTime(r.clock.Now()))
+	err = w.write(ctx)
+	if err == nil {
+		a.close()
+		err = a.err
+	}
+	return err
+}
+
+func (r *Resource) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
+	about := &v1alpha1.TraceTask{
+		Namespace: t.Namespace, Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: t.Status.Phase,
+		AgentName: t.Status.AgentName, SessionName: session(t),
+		StartTime: t.Status.StartTime, CompletionTime: t.Status.CompletionTime,
+		ResultAvailable: t.Status.ResultRef != nil && t.Status.ResultRef.Available,
+	}
+	if about.ResultAvailable {
+		return about, nil
+	}
+	files, err := r.blobs.Files(ctx, t.UID)
+	about.ResultAvailable = slices.ContainsFunc(files, func(f blob.File) bool { return f.Name == resultBlob })
+	return about, err
+}
+
+// traceWriter writes the parts of a trace that come from events.
+type traceWriter struct {
+	*traceAnswer
+	log           *eventlog.Log
+	task          *v1alpha1.Task
+	query         *traceQuery
+	after, latest int64 // the timeline's range
+}
+
+// write reads the events once, for timeline and groups together. A group that
+// has grown too long to be held meanwhile is folded once more and written as it
+// is read, so that memory does not grow with the events.
+func (w *traceWriter) write(ctx context.Context) error {
+	groups := w.query.from == nil
+	held := newHeldRows()
+	fold := trace.New(w.task.Name, held.add)
+	next, rows := w.latest, int64(0) // where the timeline stops
+	open := false
+	begin := func(gap *v1alpha1.EventGap) {
+		if open {
+			return
+		}
+		open = true
+		if gap != nil {
+			w.field("gap", gap)
+		}
+		w.array("timeline")
+	}
+	err := w.walk(ctx, w.after, nil, func(p *eventlog.StreamPage) bool {
+		begin(gapOf(p))
+		for _, e := range p.Events {
+			switch {
+			case !w.query.timeline:
+			case w.query.limit == 0 || rows < w.query.limit:
+				rows++
+				w.event(e)
+			default:
+				next = min(next, e.Seq-1)
+			}
+			if groups {
+				fold.Add(e)
+			}
+		}
+		return groups || next == w.latest
+	})
+	if err != nil {
+		return err
+	}
+	begin(nil)
+	w.endArray()
+	if groups {
+		fold.End()
+	}
+	for _, g := range trace.Groups() {
+		w.array(string(g))
+		switch {
+		case !groups:
+		case held.over(g):
+			if err := w.refold(ctx, g); err != nil {
+				return err
+			}
+		default:
+			w.rows(held.take(g))
+		}
+		w.endArray()
+	}
+	if u := fold.Usage(); u != nil {
+		w.field("usage", u)
+	}
+	if e := fold.TerminalEvent(); e != nil {
+		w.field("terminalEvent", e)
+	}
+	if next < w.latest {
+		rest := w.latest - next
+		w.field("metadata", metav1.ListMeta{
+			Continue: (&traceToken{UID: w.task.UID, After: next, Latest: w.latest}).String(), RemainingItemCount: &rest,
+		})
+	}
+	return nil
+}
+
+// refold writes a group's rows as they are found.
+func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
+	fold := trace.New(w.task.Name, func(to trace.Group, row any) {
+		if to == g {
+			w.row(row)
+		}
+	})
+	err := w.walk(ctx, 0, g.Types(), func(p *eventlog.StreamPage) bool {
+		for _, e := range p.Events {
+			fold.Add(e)
+		}
+		return true
+	})
+	fold.End()
+	return err
+}
+
+const (
+	// tracePage is how many events are read at a time, at most, and traceFirst
+	// how many at first. Pages get smaller where events are large.
+	tracePage  = 512
+	traceFirst = 64
+	// tracePageBytes is about how large a page shall be.
+	tracePageBytes = 1 << 20
+)
+
+var errTrimmed = errors.New("events of the trace were removed while it was read")
+
+// walk calls f with pages of the events behind after, up to the latest one of
+// the trace, until f is content.
+func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.EventType, f func(*eventlog.StreamPage) (more bool)) error {
+	for first, limit := true, traceFirst; after < w.latest; first = false {
+		if err := errors.Join(ctx.Err(), w.err); err != nil {
+			return err
+		}
+		p, err := w.log.TaskPage(ctx, stream(w.task), after, limit, kinds)
+		switch {
+		case errors.Is(err, eventlog.ErrDeleted):
+			return deleted(w.task)
+		case err != nil:
+			return err
+		case len(p.Gaps) > 0 && !first:
+			return errTrimmed
+		}
+		after = p.Next
+		bytes := 0
+		for i, e := range p.Events {
+			if e.Seq > w.latest {
+				p.Events, after = p.Events[:i], w.latest
+				break
+			}
+			bytes += size(e)
+		}
+		if !f(p) {
+			return nil
+		}
+		if limit *= 2; bytes > tracePageBytes {
+			limit = len(p.Events) * tracePageBytes / bytes
+		}
+		limit = max(1, min(limit, tracePage))
+	}
+	return nil
+}
+
+// gapOf is what is no longer kept before a page.
+func gapOf(p *eventlog.StreamPage) *v1alpha1.EventGap {
+	if len(p.Gaps) == 0 {
+		return nil
+	}
+	return &v1alpha1.EventGap{FromSeq: p.Gaps[0].From, ToSeq: p.Gaps[0].To, Reason: v1alpha1.GapRetention}
+}
