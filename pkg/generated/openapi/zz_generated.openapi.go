@@ -663,7 +663,7 @@ func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "approvalRequiredTools are the tools that wait for a person's approval.",
+							Description: "approvalRequiredTools are the tools that wait for a person's approval before each call, also where enabled is not set.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -675,11 +675,17 @@ func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"approvalTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalTimeout is how long a decision may take; then the approval expires and the call is not made. Without it an approval waits as long as its task.",
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NamespacedReference{}.OpenAPIModelName()},
+			v1alpha1.NamespacedReference{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 

@@ -241,13 +241,19 @@ type AgentCoordination struct {
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxIterations int32 `json:"maxIterations,omitempty"`
-	// approvalRequiredTools are the tools that wait for a person's approval.
+	// approvalRequiredTools are the tools that wait for a person's approval before
+	// each call, also where enabled is not set.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128
 	// +listType=set
 	// +k8s:listType=set
 	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
+	// approvalTimeout is how long a decision may take; then the approval expires
+	// and the call is not made. Without it an approval waits as long as its task.
+	// +optional
+	// +k8s:optional
+	ApprovalTimeout *metav1.Duration `json:"approvalTimeout,omitempty"`
 }
 
 // AgentRuntimeType names a coding agent.

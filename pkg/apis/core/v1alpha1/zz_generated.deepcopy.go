@@ -67,6 +67,11 @@ func (in *AgentCoordination) DeepCopyInto(out *AgentCoordination) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.ApprovalTimeout != nil {
+		in, out := &in.ApprovalTimeout, &out.ApprovalTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	return
 }
 

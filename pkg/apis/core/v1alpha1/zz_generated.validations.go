@@ -555,6 +555,34 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("approvalRequiredTools"), obj.ApprovalRequiredTools, oldVal, oldObj != nil)...)
 	}
 
+	{ // field AgentCoordination.ApprovalTimeout
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Duration,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCoordination) *v1.Duration {
+				return oldObj.ApprovalTimeout
+			})
+		errs = append(errs, fn(fldPath.Child("approvalTimeout"), obj.ApprovalTimeout, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 

@@ -30,6 +30,9 @@ func validate(_ context.Context, a *v1alpha1.Agent) field.ErrorList {
 		errs = append(errs, rule.Positive(s.TTL, path.Child("session", "ttl"))...)
 	}
 	errs = append(errs, rule.Positive(spec.TTLAfterLastTask, path.Child("ttlAfterLastTask"))...)
+	if c := spec.Coordination; c != nil {
+		errs = append(errs, rule.Positive(c.ApprovalTimeout, path.Child("coordination", "approvalTimeout"))...)
+	}
 	if r := spec.Runtime; r != nil {
 		errs = append(errs, validateRuntime(r, path.Child("runtime"))...)
 	}

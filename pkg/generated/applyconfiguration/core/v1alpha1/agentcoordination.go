@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // AgentCoordinationApplyConfiguration represents a declarative configuration of the AgentCoordination type for use
 // with apply.
 //
@@ -22,8 +26,12 @@ type AgentCoordinationApplyConfiguration struct {
 	Autonomous *bool `json:"autonomous,omitempty"`
 	// maxIterations limits the iterations; 0 means no limit.
 	MaxIterations *int32 `json:"maxIterations,omitempty"`
-	// approvalRequiredTools are the tools that wait for a person's approval.
+	// approvalRequiredTools are the tools that wait for a person's approval before
+	// each call, also where enabled is not set.
 	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
+	// approvalTimeout is how long a decision may take; then the approval expires
+	// and the call is not made. Without it an approval waits as long as its task.
+	ApprovalTimeout *v1.Duration `json:"approvalTimeout,omitempty"`
 }
 
 // AgentCoordinationApplyConfiguration constructs a declarative configuration of the AgentCoordination type for use with
@@ -92,5 +100,13 @@ func (b *AgentCoordinationApplyConfiguration) WithApprovalRequiredTools(values .
 	for i := range values {
 		b.ApprovalRequiredTools = append(b.ApprovalRequiredTools, values[i])
 	}
+	return b
+}
+
+// WithApprovalTimeout sets the ApprovalTimeout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ApprovalTimeout field is set to the value of the last call.
+func (b *AgentCoordinationApplyConfiguration) WithApprovalTimeout(value v1.Duration) *AgentCoordinationApplyConfiguration {
+	b.ApprovalTimeout = &value
 	return b
 }
