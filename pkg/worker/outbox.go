@@ -6,6 +6,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -47,6 +48,10 @@ type outbox[T any] struct {
 	lost  int
 	// shut: the server takes no more. ending: close was called.
 	shut, ending bool
+	// refusal is why the server last refused an item.
+	refusal error
+	// empty are closed when nothing is queued any more.
+	empty []chan struct{}
 
 	wake   chan struct{}
 	done   chan struct{}
@@ -100,7 +105,54 @@ func (o *outbox[T]) close(patience time.Duration) int {
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
 	o.queue = nil
+	o.tellEmpty()
 	return o.lost
+}
+
+// flush returns when everything that was added has been accepted. The error is
+// that of ctx, or tells that items were lost since before, which lostSoFar gave.
+func (o *outbox[T]) flush(ctx context.Context, before int) error {
+	o.mu.Lock()
+	done := make(chan struct{})
+	if len(o.queue) == 0 {
+		close(done)
+	} else {
+		o.empty = append(o.empty, done)
+	}
+	o.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.lost == before:
+		return nil
+	case o.refusal != nil:
+		return fmt.Errorf("%s: the server refused: %w", o.name, o.refusal)
+	default:
+		return fmt.Errorf("%s: too much is queued", o.name)
+	}
+}
+
+// lostSoFar is the number of items that were lost.
+func (o *outbox[T]) lostSoFar() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lost
+}
+
+// tellEmpty wakes those who flush. The caller holds mu.
+func (o *outbox[T]) tellEmpty() {
+	if len(o.queue) > 0 {
+		return
+	}
+	for _, done := range o.empty {
+		close(done)
+	}
+	o.empty = nil
 }
 
 func (o *outbox[T]) loop(ctx context.Context) {
@@ -157,7 +209,7 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 		err := o.send(ctx, batch)
 		switch {
 		case err == nil:
-			o.settle(len(batch), 0)
+			o.settle(len(batch), nil)
 			return true
 		case ctx.Err() != nil:
 			return false
@@ -175,32 +227,37 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 			return true
 		case unfit(err):
 			klog.FromContext(ctx).Info("The server refused an item", "outbox", o.name, "err", err.Error())
-			o.settle(1, 1)
+			o.settle(1, err)
 			return true
 		default:
 			klog.FromContext(ctx).Info("The server takes no more items", "outbox", o.name, "err", err.Error())
-			o.shutDown()
+			o.shutDown(err)
 			return true
 		}
 	}
 }
 
-// settle takes n items from the front of the queue.
-func (o *outbox[T]) settle(n, lost int) {
+// settle takes n items from the front of the queue: accepted, or refused with an error.
+func (o *outbox[T]) settle(n int, refused error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, item := range o.queue[:n] {
 		o.bytes -= o.size(item)
 	}
 	o.queue = o.queue[n:]
-	o.lost += lost
+	if refused != nil {
+		o.lost += n
+		o.refusal = refused
+	}
+	o.tellEmpty()
 }
 
-func (o *outbox[T]) shutDown() {
+func (o *outbox[T]) shutDown(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
-	o.queue, o.bytes, o.shut = nil, 0, true
+	o.queue, o.bytes, o.shut, o.refusal = nil, 0, true, err
+	o.tellEmpty()
 }
 
 // unfit reports whether the server will never take this item, but may take others.

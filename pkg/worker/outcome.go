@@ -34,6 +34,7 @@ const (
 	ReasonCommandNotRun          = "CommandNotRun"
 	ReasonMaxIterations          = "MaxIterations"
 	ReasonBlankAnswer            = "BlankAnswer"
+	ReasonApprovalNotAsked       = "ApprovalNotAsked"
 	ReasonResultNotSubmitted     = "ResultNotSubmitted"
 	ReasonInternal               = "InternalError"
 )
@@ -98,6 +99,8 @@ func classify(err error) *failure {
 		return &failure{ReasonMaxIterations, runspec.ExitFailed, err}
 	case errors.Is(err, agentloop.ErrBlankAnswer):
 		return &failure{ReasonBlankAnswer, runspec.ExitFailed, err}
+	case errors.Is(err, agentloop.ErrApproval):
+		return &failure{ReasonApprovalNotAsked, runspec.ExitUnavailable, err}
 	case errors.As(err, &model):
 		reason, exit := modelFailure(model.Class)
 		if model.Class == llm.ClassCanceled {

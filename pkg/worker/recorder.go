@@ -61,7 +61,15 @@ func (a *api) appendEvents(ctx context.Context, c *Config, batch []*v1alpha1.Exe
 	return err
 }
 
-// Record cleans an event and queues it.
+// commit records an event and returns when it is stored, with everything that
+// was recorded before it. It waits as long as the API is away.
+func (r *recorder) commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+	before := r.out.lostSoFar()
+	r.Record(e)
+	return r.out.flush(ctx, before)
+}
+
+// Record cleans an event and queues it. An event that has a de-duplication key keeps it.
 func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
 	e.Summary, e.ContentText = r.secret.scrub(e.Summary), r.secret.scrub(e.ContentText)
 	if e.Content != nil {
@@ -71,7 +79,9 @@ func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n++
-	e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)
+	if e.DedupKey == "" {
+		e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)
+	}
 	r.out.add(e)
 	r.log.event(e)
 }

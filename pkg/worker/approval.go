@@ -1,0 +1,167 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/tool"
+	request "github.com/platform-ai/platform/pkg/tool/approval"
+)
+
+// gate asks people, through the API, about calls of the tools that the agent
+// lists in coordination.approvalRequiredTools.
+func (w *worker) gate(p *plan) *agentloop.Gate {
+	a := &approvals{worker: w}
+	g := &agentloop.Gate{Ask: a.ask, Commit: w.events.commit}
+	if c := p.agent.Coordination; c != nil {
+		// Asking needs no leave.
+		g.Names = slices.DeleteFunc(slices.Clone(c.ApprovalRequiredTools), func(name string) bool { return name == request.Name })
+		if c.ApprovalTimeout != nil {
+			a.timeout = c.ApprovalTimeout.Duration
+		}
+	}
+	return g
+}
+
+// asksByItself tells whether the agent gets request_approval without selecting
+// it: when it works in iterations of its own (D2 §4.10).
+func asksByItself(p *plan) bool {
+	c := p.agent.Coordination
+	return c != nil && c.Enabled && c.Autonomous && p.task.Annotations[v1alpha1.AnnotationDisableCoordination] != "true"
+}
+
+// approvals asks for the approvals of one attempt.
+type approvals struct {
+	*worker
+	// timeout is how long a decision may take; 0 is without end.
+	timeout time.Duration
+	// asked counts the requests of this attempt.
+	asked int
+}
+
+// ask stores the request, and only then waits for its decision.
+func (a *approvals) ask(ctx context.Context, r agentloop.ApprovalRequest) (agentloop.Decision, error) {
+	a.asked++
+	digest, err := specDigest(r.Tool, a.config.Attempt, a.asked)
+	if err != nil {
+		return agentloop.Decision{}, err
+	}
+	call := sha256.Sum256([]byte(r.CallID))
+	spec := v1alpha1.ApprovalSpec{
+		TaskName: a.config.TaskName, TaskUID: types.UID(a.config.TaskUID),
+		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity,
+		TargetTool: r.Tool.Name, ToolCallID: r.CallID, TargetArgsDigest: r.ArgsDigest, TargetSpecDigest: digest,
+		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview([]byte(a.secret.scrub(string(r.Arguments))))},
+		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.config.Attempt), CallIDDigest: hex.EncodeToString(call[:])}, //nolint:gosec // attempts are few
+	}
+	if a.timeout > 0 {
+		spec.Timeout = a.timeout.String() // the server sets the time from it, by its own clock
+	}
+	e := approval.RequestEvent(a.config.TaskNamespace, spec)
+	id := approval.IDOf(e)
+	if err := a.events.commit(ctx, e); err != nil {
+		return agentloop.Decision{}, err
+	}
+	got, err := a.decided(ctx, id)
+	if err != nil {
+		return agentloop.Decision{}, err
+	}
+	s := got.Status
+	a.log.line("approval %s of %s: %s %s", id, r.Tool.Name, s.State, s.DecisionReason)
+	return agentloop.Decision{ApprovalID: id, State: s.State, Reason: s.DecisionReason}, nil
+}
+
+// specDigest binds an approval to the tool as the model knows it, and to one
+// request of one attempt. So equal calls have different approvals: one that an
+// earlier call spent, or an earlier attempt was given, is never used again.
+func specDigest(d tool.Definition, attempt, n int) (string, error) {
+	raw, err := json.Marshal(map[string]any{
+		"name": d.Name, "description": d.Description, "parameters": string(d.Parameters), "attempt": attempt, "request": n,
+	})
+	if err != nil {
+		return "", fmt.Errorf("definition of %s: %w", d.Name, err)
+	}
+	return approval.Digest(raw)
+}
+
+// Waiting for a decision.
+const (
+	// watchTime ends a watch before requestTimeout does.
+	watchTime = requestTimeout - 10*time.Second
+	// firstPause and lastPause are between two looks at an approval that cannot
+	// be watched.
+	firstPause = 200 * time.Millisecond
+	lastPause  = 30 * time.Second
+	// tokenPatience is how long the server may refuse the worker's token. It does
+	// so for a moment as it starts, and for ever when the token has expired.
+	tokenPatience = 5 * time.Minute
+)
+
+// decided waits until the approval is decided. When it expires is the server's
+// to say. It waits through restarts of the server: an approval that is not there
+// any more, and ctx, end it.
+func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
+	client := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace)
+	known := a.clock.Now() // when the token was last good
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		began := a.clock.Now()
+		got, err := client.Get(ctx, id, metav1.GetOptions{})
+		switch {
+		case err == nil && got.Status.State != v1alpha1.ApprovalPending:
+			return got, nil
+		case err == nil:
+			known = began
+			if a.follow(ctx, id) {
+				pause = firstPause / 2 // nothing is wrong
+				continue
+			}
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !temporary(err), apierrors.IsUnauthorized(err) && began.Sub(known) > tokenPatience:
+			return nil, fmt.Errorf("approval %s: %w", id, err)
+		}
+		if !sleep(ctx, a.clock, pause) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// follow watches an approval until it is decided or watchTime is over. It
+// reports false when it could not.
+func (a *approvals) follow(ctx context.Context, id string) bool {
+	began, seconds := a.clock.Now(), int64(watchTime/time.Second)
+	w, err := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + id, TimeoutSeconds: &seconds,
+	})
+	if err != nil {
+		return false
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		now, ok := e.Object.(*v1alpha1.Approval)
+		switch {
+		case !ok:
+			return false // an error
+		case e.Type == watch.Deleted, e.Type != watch.Bookmark && now.Status.State != v1alpha1.ApprovalPending:
+			return true
+		}
+	}
+	return a.clock.Since(began) >= lastPause
+}
