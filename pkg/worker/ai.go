@@ -43,11 +43,10 @@ func (w *worker) runAI(ctx context.Context, t *v1alpha1.Task) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	var messages []llm.Message
-	if system != "" {
-		messages = append(messages, llm.Message{Role: llm.RoleSystem, Text: system})
+	messages, err := w.conversation(ctx, p, system)
+	if err != nil {
+		return done{}, err
 	}
-	messages = append(messages, llm.Message{Role: llm.RoleUser, Text: p.prompt})
 	result, err := agentloop.Run(ctx, agentloop.Config{
 		Candidates: candidates, Tools: tools, Recorder: w.events, AgentName: p.agentName, Clock: w.clock,
 		MaxIterations: maxIterations(p.agent.Coordination), MaxTokens: maxTokens(p), Temperature: temperature(p),

@@ -56,7 +56,7 @@ func (w *worker) plan(ctx context.Context, t *v1alpha1.Task) (*plan, error) {
 	if p.prompt = t.Spec.Prompt; p.prompt == "" {
 		p.prompt = p.ai.Prompt
 	}
-	if strings.TrimSpace(p.prompt) == "" {
+	if strings.TrimSpace(p.prompt) == "" && !promptIncluded(t) {
 		return nil, fail(ReasonReferenceInvalid, "the task has no prompt")
 	}
 	return p, nil
@@ -125,9 +125,12 @@ func (w *worker) systemText(ctx context.Context, p *plan) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts = append(parts, prompt)
-	parts = slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" })
-	return strings.Join(parts, "\n\n"), nil
+	return joinTexts(append(parts, prompt)), nil
+}
+
+// joinTexts makes one text of those that are not blank.
+func joinTexts(parts []string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n\n")
 }
 
 func (w *worker) systemPrompt(ctx context.Context, p *plan) (string, error) {

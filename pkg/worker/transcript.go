@@ -1,0 +1,146 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+const (
+	// defaultHistory is how many messages of its session a task reads (D2 §2.1).
+	defaultHistory = 50
+	// maxHistoryPage is how many the server gives at once.
+	maxHistoryPage = 500
+)
+
+// conversation is what the model is asked at first: the system text, what was
+// said in the task's session, and the prompt.
+func (w *worker) conversation(ctx context.Context, p *plan, system string) ([]llm.Message, error) {
+	said, err := w.history(ctx, p.task)
+	if err != nil {
+		return nil, err
+	}
+	notes, messages := replay(said)
+	if promptIncluded(p.task) {
+		if len(messages) == 0 || messages[len(messages)-1].Role != llm.RoleUser {
+			return nil, fail(ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
+		}
+	} else {
+		messages = append(messages, llm.Message{Role: llm.RoleUser, Text: p.prompt})
+	}
+	// Many servers take a system message at the beginning only, and only one.
+	if system = joinTexts(append([]string{system}, notes...)); system != "" {
+		messages = append([]llm.Message{{Role: llm.RoleSystem, Text: system}}, messages...)
+	}
+	return messages, nil
+}
+
+func promptIncluded(t *v1alpha1.Task) bool {
+	return t.Spec.SessionRef != nil && t.Spec.SessionRef.PromptIncluded
+}
+
+// history reads the newest messages of the task's session, oldest first: at most
+// maxMessages, none behind throughMessageId.
+func (w *worker) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.SessionMessage, error) {
+	ref := t.Spec.SessionRef
+	if ref == nil {
+		return nil, nil
+	}
+	want := defaultHistory
+	if ref.MaxMessages != nil {
+		want = int(*ref.MaxMessages)
+	}
+	var all []v1alpha1.SessionMessage
+	for through := ref.ThroughMessageID; ; {
+		// A further page ends with the message that the last one began with.
+		again := min(len(all), 1)
+		page, err := w.newest(ctx, t, min(want-len(all)+again, maxHistoryPage), through)
+		if err != nil {
+			return nil, fmt.Errorf("session %s: %w", ref.Name, err)
+		}
+		fresh := len(page) - again
+		if fresh <= 0 {
+			return all, nil
+		}
+		all = append(page[:fresh:fresh], all...)
+		if len(all) >= want || all[0].Order == 1 {
+			return all, nil
+		}
+		through = all[0].ID
+	}
+}
+
+// newest reads the n newest messages up to the one that has the id through.
+func (w *worker) newest(ctx context.Context, t *v1alpha1.Task, n int, through string) ([]v1alpha1.SessionMessage, error) {
+	page := &v1alpha1.SessionTranscript{}
+	err := patiently(ctx, w.clock, startPatience, func(ctx context.Context) error {
+		req := w.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("sessions").Name(t.Spec.SessionRef.Name).
+			SubResource("transcript").Param("newest", strconv.Itoa(n))
+		if through != "" {
+			req = req.Param("through", through)
+		}
+		return req.Do(ctx).Into(page)
+	})
+	return page.Items, err
+}
+
+// replay turns stored messages into a conversation that model servers accept.
+// Texts of the system are returned apart. Every call is followed at once by all
+// its answers: where one is missing, because a part of the transcript has left or
+// was never there, calls and answers go, and what was said beside them stays.
+func replay(said []v1alpha1.SessionMessage) (system []string, messages []llm.Message) {
+	known := map[string]bool{} // ids of calls
+	for i := 0; i < len(said); i++ {
+		m := &said[i]
+		blank := strings.TrimSpace(m.Content) == ""
+		switch {
+		case m.Role == v1alpha1.RoleSystem && !blank:
+			system = append(system, m.Content)
+		case m.Role == v1alpha1.RoleUser && !blank:
+			messages = append(messages, llm.Message{Role: llm.RoleUser, Text: m.Content})
+		case m.Role == v1alpha1.RoleAssistant:
+			calls, answers := called(m, said[i+1:], known)
+			if !blank || len(calls) > 0 {
+				messages = append(messages, llm.Message{Role: llm.RoleAssistant, Text: m.Content, ToolCalls: calls})
+				messages = append(messages, answers...)
+			}
+		}
+	}
+	return system, messages
+}
+
+// called returns the calls of m and their answers, which begin what follows, or
+// neither.
+func called(m *v1alpha1.SessionMessage, follows []v1alpha1.SessionMessage, known map[string]bool) ([]llm.ToolCall, []llm.Message) {
+	open := map[string]bool{}
+	var calls []llm.ToolCall
+	for _, c := range m.ToolCalls {
+		if c.ID == "" || c.Name == "" || open[c.ID] || known[c.ID] || !json.Valid([]byte(c.Arguments)) {
+			return nil, nil
+		}
+		open[c.ID] = true
+		calls = append(calls, llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	}
+	var answers []llm.Message
+	for i := 0; i < len(follows) && follows[i].Role == v1alpha1.RoleTool; i++ {
+		if id := follows[i].ToolCallID; open[id] {
+			delete(open, id)
+			answers = append(answers, llm.Message{Role: llm.RoleTool, Text: follows[i].Content, ToolCallID: id})
+		}
+	}
+	if len(open) > 0 {
+		return nil, nil
+	}
+	for _, c := range calls {
+		known[c.ID] = true
+	}
+	return calls, answers
+}
