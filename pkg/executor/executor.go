@@ -52,7 +52,7 @@ type Run struct {
 	Env map[string]string
 	// Credentials reach the worker without touching disk, environment or arguments.
 	Credentials runspec.Credentials
-	// Timeout ends the run after this time. Zero is no limit.
+	// Timeout ends the run after this time, without what it was parked. Zero is no limit.
 	Timeout time.Duration
 	// MemoryBytes limits the memory of each process of the run. Zero is the executor's default.
 	MemoryBytes int64
@@ -126,6 +126,10 @@ type Executor interface {
 	// Stop asks a run to end and kills it after a grace period. It does not wait;
 	// it is not an error when the run is over. ErrNotFound when nothing is known.
 	Stop(ctx context.Context, ref Ref) error
+	// Park stops the clock of Run.Timeout, or lets it go on, for a run that waits
+	// for a person. The run itself goes on. It may be repeated, is remembered over
+	// a restart, and is no error when the run is over. ErrNotFound when nothing is known.
+	Park(ctx context.Context, ref Ref, parked bool) error
 	// Remove forgets all attempts of a task, with their files. ErrRunning while one is alive.
 	Remove(ctx context.Context, uid types.UID) error
 	// List names all attempts that are known.

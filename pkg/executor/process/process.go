@@ -64,6 +64,8 @@ const (
 // ErrLocked means that another process uses the same folder.
 var ErrLocked = errors.New("process: run folder is in use by another process")
 
+var errClosed = errors.New("process: executor is closed")
+
 // Options configure an Executor.
 type Options struct {
 	// Dir holds the run folders. Required.
@@ -274,6 +276,18 @@ func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
 	}
 	r.requestStop()
 	return nil
+}
+
+// Park stops the clock of a run's timeout, or lets it go on.
+func (e *Executor) Park(ctx context.Context, ref executor.Ref, parked bool) error {
+	e.mu.Lock()
+	r := e.live[keyOf(ref)]
+	e.mu.Unlock()
+	if r == nil {
+		_, err := e.State(ctx, ref)
+		return err
+	}
+	return r.requestPark(ctx, parked)
 }
 
 // Remove deletes the folders of all attempts of a task.

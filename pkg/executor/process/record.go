@@ -57,8 +57,11 @@ type record struct {
 	PID        int       `json:"pid,omitempty"`
 	StartTicks uint64    `json:"startTicks,omitempty"`
 	StartedAt  time.Time `json:"startedAt"`
-	// Timeout is in nanoseconds from StartedAt; 0 is none.
-	Timeout     time.Duration        `json:"timeout,omitempty"`
+	// Timeout is in nanoseconds from StartedAt, without Parked; 0 is none.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Parked is how long the run was parked, in nanoseconds, and ParkedAt since when it is.
+	Parked      time.Duration        `json:"parked,omitempty"`
+	ParkedAt    time.Time            `json:"parkedAt,omitzero"`
 	FinishedAt  time.Time            `json:"finishedAt,omitzero"`
 	Cause       executor.Cause       `json:"cause,omitempty"`
 	ExitCode    int                  `json:"exitCode,omitempty"`
@@ -84,6 +87,29 @@ func (r *record) state() executor.State {
 	case stateStarting, stateRunning:
 	}
 	return s
+}
+
+// park notes that the run is parked from now on, or no more, and reports whether
+// that is new.
+func (r *record) park(parked bool, now time.Time) bool {
+	if parked == !r.ParkedAt.IsZero() {
+		return false
+	}
+	if parked {
+		r.ParkedAt = now
+		return true
+	}
+	r.Parked += max(0, now.Sub(r.ParkedAt)) // clocks of two servers may differ
+	r.ParkedAt = time.Time{}
+	return true
+}
+
+// left is the time until the run's deadline; false when there is none.
+func (r *record) left(now time.Time) (time.Duration, bool) {
+	if r.Timeout <= 0 || !r.ParkedAt.IsZero() {
+		return 0, false
+	}
+	return max(0, r.StartedAt.Add(r.Timeout+r.Parked).Sub(now)), true
 }
 
 // readRecord returns executor.ErrNotFound when the folder has none.

@@ -6,6 +6,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -34,6 +35,8 @@ type run struct {
 	child *os.Process
 	stop  chan struct{} // closed by requestStop
 	once  sync.Once
+	parks chan parkRequest
+	over  chan struct{} // closed when the watch is
 
 	// mu guards rec once the run is among the living.
 	mu  sync.Mutex
@@ -46,6 +49,30 @@ func (r *run) state() executor.State {
 	return r.rec.state()
 }
 
+// parkRequest is a call of Park, answered when it is on disk.
+type parkRequest struct {
+	parked bool
+	done   chan<- error
+}
+
+// requestPark has the watch do it; a run that is over needs nothing.
+func (r *run) requestPark(ctx context.Context, parked bool) error {
+	done := make(chan error, 1)
+	select {
+	case r.parks <- parkRequest{parked, done}:
+		return <-done
+	case <-r.over:
+		select {
+		case <-r.e.closing:
+			return errClosed
+		default:
+			return nil
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (r *run) requestStop() { r.once.Do(func() { close(r.stop) }) }
 
 // checkInterval is how often a log is held against its bound. The end of the
@@ -56,9 +83,10 @@ const checkInterval = 2 * time.Second
 func (r *run) watch() {
 	exited, stopWaiting := awaitExit(r.pidfd)
 	defer stopWaiting()
+	defer close(r.over)
 	c := r.e.opts.Clock
 	deadline, stopDeadline := r.deadline(c)
-	defer stopDeadline()
+	defer func() { stopDeadline() }()
 	tick := c.NewTicker(checkInterval)
 	defer tick.Stop()
 	stop := r.stop
@@ -85,6 +113,11 @@ func (r *run) watch() {
 			return
 		case <-deadline:
 			end(executor.CauseDeadline)
+		case p := <-r.parks:
+			err := r.park(p.parked)
+			stopDeadline()
+			deadline, stopDeadline = r.deadline(c)
+			p.done <- err
 		case <-stop:
 			stop = nil
 			end(executor.CauseStopped)
@@ -106,11 +139,28 @@ func (r *run) watch() {
 }
 
 func (r *run) deadline(c clock.WithTicker) (at <-chan time.Time, stop func()) {
-	if r.rec.Timeout <= 0 {
+	left, ok := r.rec.left(c.Now())
+	if !ok {
 		return nil, func() {}
 	}
-	t := c.NewTimer(max(0, r.rec.StartedAt.Add(r.rec.Timeout).Sub(c.Now())))
+	t := c.NewTimer(left)
 	return t.C(), func() { t.Stop() }
+}
+
+// park writes down that the run is parked, or no more. Without the record it is
+// as it was: a later server must count the same time.
+func (r *run) park(parked bool) error {
+	rec := r.rec
+	if !rec.park(parked, r.e.opts.Clock.Now()) {
+		return nil
+	}
+	if err := rec.write(r.dir); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rec = rec
+	return nil
 }
 
 func (r *run) setCause(c executor.Cause) {
@@ -226,7 +276,7 @@ func (e *Executor) undo(dir string, rec *record) {
 
 // adopt watches a worker that is alive, and settles one that is not.
 func (e *Executor) adopt(dir string, rec *record) error {
-	r := &run{e: e, ref: rec.ref(), dir: dir, rec: *rec, stop: make(chan struct{})}
+	r := &run{e: e, ref: rec.ref(), dir: dir, rec: *rec, stop: make(chan struct{}), parks: make(chan parkRequest), over: make(chan struct{})}
 	if rec.BootID == e.bootID {
 		fd, err := openExact(rec.PID, rec.StartTicks)
 		if err != nil {

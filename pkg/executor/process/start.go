@@ -66,7 +66,7 @@ func (e *Executor) reserve(r *run) (*executor.State, error) {
 	defer e.mu.Unlock()
 	select {
 	case <-e.closing:
-		return nil, errors.New("process: executor is closed")
+		return nil, errClosed
 	default:
 	}
 	if other := e.live[keyOf(r.ref)]; other != nil {
@@ -77,7 +77,9 @@ func (e *Executor) reserve(r *run) (*executor.State, error) {
 	return nil, nil //nolint:nilnil // nothing there, and no error: the place is taken by r
 }
 
+// release takes back a reservation that did not become a living run.
 func (e *Executor) release(r *run) {
+	close(r.over)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.live, keyOf(r.ref))
@@ -85,7 +87,7 @@ func (e *Executor) release(r *run) {
 
 func newRun(e *Executor, spec executor.Run) *run {
 	return &run{
-		e: e, ref: spec.Ref, dir: e.dir(spec.Ref), stop: make(chan struct{}),
+		e: e, ref: spec.Ref, dir: e.dir(spec.Ref), stop: make(chan struct{}), parks: make(chan parkRequest), over: make(chan struct{}),
 		rec: record{
 			ID: spec.ID, Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Attempt: spec.Attempt,
 			State: stateStarting, BootID: e.bootID, StartedAt: e.opts.Clock.Now(), Timeout: spec.Timeout,
