@@ -10,10 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,15 +41,18 @@ func session(name string) *unstructured.Unstructured {
 // streams is a server and a client of it that speaks one version of HTTP.
 type streams struct {
 	*Server
-	t      *testing.T
-	client *http.Client
+	t       *testing.T
+	client  *http.Client
+	metrics *prometheus.Registry
 }
 
 // overHTTP runs a test with HTTP/1.1 and with HTTP/2.
 func overHTTP(t *testing.T, test func(s *streams), configure ...func(*standalone.Options)) {
 	for proto, offers := range map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": nil} {
 		t.Run(proto, func(t *testing.T) {
-			s := &streams{Server: Start(t, configure...), t: t}
+			metrics := prometheus.NewRegistry()
+			configure := append([]func(*standalone.Options){func(o *standalone.Options) { o.Metrics = metrics }}, configure...)
+			s := &streams{Server: Start(t, configure...), t: t, metrics: metrics}
 			s.connect(offers)
 			test(s)
 		})
@@ -459,4 +466,78 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 		s.add("a", v1alpha1.EventWorkerStarted)
 		s.open(tasksPath+"/a/stream", sse.LastEventID, "1").want("2 WorkerStarted")
 	})
+}
+
+// A client that reads nothing is cut by the whole server too, also through its handler chain.
+func TestSlowStreamIsCut(t *testing.T) {
+	overHTTP(t, func(s *streams) {
+		s.task("a", "")
+		slow := s.open(tasksPath + "/a/stream")
+		item := `{"type":"ModelMessage","contentText":"` + strings.Repeat("x y ", 8<<10) + `"}`
+		body := `{"apiVersion":"core.platform.ai/v1alpha1","kind":"ExecutionEventList","items":[` + strings.Repeat(item+",", 49) + item + `]}`
+		for range 10 { // 16 MB: more than all buffers on the way
+			if code, answer := s.do(http.MethodPost, tasksPath+"/a/events", body); code != http.StatusCreated {
+				t.Fatalf("append: %d %s", code, answer)
+			}
+		}
+		(&platform{t: s.t}).poll("stream that was cut", func() bool { return s.metric("stream_errors_total", "write", "task") == 1 })
+		last := "0"
+		for {
+			f, err := slow.frames.Next()
+			if errors.Is(err, io.EOF) {
+				t.Error("the cut stream looks as if it had ended in good order")
+			}
+			if err != nil {
+				break
+			}
+			last = f.ID
+		}
+		n, err := strconv.Atoi(last)
+		if err != nil || n == 0 || n == 500 {
+			t.Fatalf("the slow client got events up to %s", last)
+		}
+		s.open(tasksPath+"/a/stream", sse.LastEventID, last).want(fmt.Sprintf("%d ModelMessage", n+1))
+		if n := s.metric("stream_connections_current", "task"); n != 1 {
+			t.Errorf("%v streams are open", n)
+		}
+		if n := s.metric("stream_reconnects_total", "task"); n != 1 {
+			t.Errorf("%v reconnects", n)
+		}
+	}, func(o *standalone.Options) { o.StreamWriteTimeout = 500 * time.Millisecond })
+}
+
+// Pages count as requests, with what came of them.
+func TestPagesAreCounted(t *testing.T) {
+	overHTTP(t, func(s *streams) {
+		s.task("a", "")
+		s.page(tasksPath + "/a/events")
+		s.page(tasksPath + "/a/events?after=5")
+		s.do(http.MethodGet, tasksPath+"/a/events?limit=0", "")
+		for result, want := range map[string]float64{"success": 2, "error": 1} {
+			if n := s.metric("list_requests_total", result, "task_api"); n != want {
+				t.Errorf("%s: %v, want %v", result, n, want)
+			}
+		}
+	})
+}
+
+// metric gives the value of a counter or gauge about events, by the values of its labels in the order of their names.
+func (s *streams) metric(name string, labels ...string) float64 {
+	s.t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			have := []string{}
+			for _, l := range m.GetLabel() {
+				have = append(have, l.GetValue())
+			}
+			if f.GetName() == "platform_execution_event_"+name && slices.Equal(have, labels) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
 }

@@ -251,7 +251,7 @@ func (r *run) finish(ctx context.Context, err error) {
 		klog.FromContext(ctx).Error(err, "Event stream ends early", "streamType", r.timeline.Type, "object", klog.KRef(r.timeline.Namespace, r.timeline.Name), "after", r.last)
 		err = resource.StatusError(v1alpha1.Resource(string(r.timeline.Type)+"s"), r.timeline.Name, err)
 		f := Failure{Code: http.StatusInternalServerError, Message: err.Error()}
-		if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // StatusError has just made it
+		if status, ok := err.(apierrors.APIStatus); ok {
 			f.Code = status.Status().Code
 		}
 		if err := r.send(FrameError, 0, f); err != nil {
