@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/host"
 	"github.com/platform-ai/platform/pkg/registry/core"
+	"github.com/platform-ai/platform/pkg/registry/core/task"
 	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -136,13 +137,14 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	timelines, err := timeline.New(timeline.Options{
-		Log: st.events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,
-	})
+	timelines, err := timeline.New(timeline.Options{Log: st.events, Clock: o.Clock, Registerer: o.Metrics})
 	if err != nil {
 		return err
 	}
-	ours := core.All(core.Options{Log: st.events, Timelines: timelines, Blobs: st.blobs, Transcripts: st.transcripts, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig})
+	ours := core.All(core.Options{
+		Log: st.events, Timelines: timelines, Blobs: st.blobs, Transcripts: st.transcripts, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig,
+		Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+	})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,
 		Resources:   a.host.Resources(ours...),

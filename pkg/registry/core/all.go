@@ -25,7 +25,7 @@ import (
 )
 
 // Options are what the resources need beside the object store. All are
-// required, but ExecutionWorkspaces.
+// required, but ExecutionWorkspaces and Retention.
 type Options struct {
 	// Log keeps execution events.
 	Log *eventlog.Log
@@ -44,6 +44,8 @@ type Options struct {
 	Loopback *rest.Config
 	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
 	ExecutionWorkspaces bool
+	// Retention removes old events of ended tasks.
+	Retention task.Retention
 }
 
 // All returns every resource of the group, in the order of discovery. The
@@ -51,6 +53,7 @@ type Options struct {
 func All(o Options) []resource.Resource {
 	tasks := task.New(task.Options{
 		Log: o.Log, Timelines: o.Timelines, Blobs: o.Blobs, Authorizer: o.Authorizer, Clock: o.Clock, Loopback: o.Loopback, ExecutionWorkspaces: o.ExecutionWorkspaces,
+		Retention: o.Retention,
 	})
 	return []resource.Resource{
 		tasks,

@@ -30,7 +30,7 @@ import (
 )
 
 // Options are what tasks need beside the object store. All are required, but
-// ExecutionWorkspaces.
+// ExecutionWorkspaces and Retention.
 type Options struct {
 	// Log keeps the events of tasks.
 	Log *eventlog.Log
@@ -46,6 +46,8 @@ type Options struct {
 	Loopback *restclient.Config
 	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
 	ExecutionWorkspaces bool
+	// Retention removes old events of ended tasks.
+	Retention Retention
 }
 
 // Resource is the resource tasks. It is bound to the store when its Storage is
@@ -58,6 +60,7 @@ type Resource struct {
 	authorizer authorizer.Authorizer
 	clock      clock.Clock
 	loopback   *restclient.Config
+	retention  Retention
 	scheme     *runtime.Scheme
 
 	mu    sync.Mutex // guards tasks
@@ -80,7 +83,7 @@ type rules struct {
 
 // New makes the resource tasks.
 func New(o Options) *Resource {
-	r := &Resource{log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback}
+	r := &Resource{log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -172,6 +175,9 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	r.tasks = tasks
 	r.mu.Unlock()
 	go r.sweep(ctx) // ends with ctx
+	if r.retention != (Retention{}) {
+		go r.retain(ctx) // ends with ctx
+	}
 	return paths, nil
 }
 

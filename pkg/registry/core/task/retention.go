@@ -1,0 +1,87 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Retention says for how long after the end of a task its events are kept; zero
+// is as long as the task. The terminal event and what follows it are always
+// kept, so that the end of a task can still be told. Tasks that have not ended
+// keep everything.
+type Retention struct {
+	// Ended is for every task that ended.
+	Ended time.Duration
+	// Failed, where set, is for those that failed instead.
+	Failed time.Duration
+}
+
+// age returns how long events of a task that ended so are kept.
+func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
+	if terminal == v1alpha1.EventTaskFailed && r.Failed != 0 {
+		return r.Failed
+	}
+	return r.Ended
+}
+
+// retentionInterval is the time between two looks for events that are too old.
+const retentionInterval = time.Hour
+
+// retain trims what is too old, at once and then every hour, until ctx ends.
+func (r *Resource) retain(ctx context.Context) {
+	log := klog.FromContext(ctx)
+	for ctx.Err() == nil {
+		n, err := r.trimEnded(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrShutdown):
+			log.Error(err, "Removing old events failed, trying again later", "tasks", n)
+		case n > 0:
+			log.Info("Removed old events of ended tasks", "tasks", n)
+		}
+		timer := r.clock.NewTimer(retentionInterval)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// trimEnded trims the streams of tasks that ended too long ago and returns how
+// many. When a task ended is what its terminal event says, so a status that was
+// not written yet or is wrong has no part in it.
+func (r *Resource) trimEnded(ctx context.Context) (int, error) {
+	n := 0
+	err := r.log.Streams(ctx, func(s eventlog.Stream) error {
+		h, err := r.log.Head(ctx, s)
+		if err != nil {
+			return err
+		}
+		age := r.retention.age(h.Terminal)
+		if !h.Closed || h.Deleted || h.Oldest == h.TerminalSeq || age == 0 {
+			return nil
+		}
+		p, err := r.log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
+		if errors.Is(err, eventlog.ErrDeleted) || err == nil && len(p.Events) == 0 {
+			return nil // deleted since
+		}
+		if err != nil {
+			return err
+		}
+		if r.clock.Since(p.Events[0].CreatedAt.Time) < age {
+			return nil
+		}
+		n++
+		return r.log.Trim(ctx, s, h.TerminalSeq)
+	})
+	return n, err
+}

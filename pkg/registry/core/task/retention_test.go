@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// timers is a clock that tells when somebody begins to wait.
+type timers struct {
+	*clocktesting.FakeClock
+	made chan struct{}
+}
+
+func (c timers) NewTimer(d time.Duration) clock.Timer {
+	t := c.FakeClock.NewTimer(d)
+	c.made <- struct{}{}
+	return t
+}
+
+// retainer is a Resource that can only retain, over a store on disk.
+func retainer(t *testing.T, policy Retention) (*Resource, timers) {
+	t.Helper()
+	c := timers{clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)), make(chan struct{})}
+	e, err := engine.Open(t.Context(), engine.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := eventlog.Open(t.Context(), e, eventlog.Options{Clock: c.FakeClock, PurgeInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Resource{log: l, clock: c, retention: policy}, c
+}
+
+func named(task string) eventlog.Stream {
+	return eventlog.Stream{Namespace: "default", Task: task, UID: types.UID(task)}
+}
+
+func (r *Resource) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
+	t.Helper()
+	for _, typ := range list {
+		if _, err := r.log.Append(t.Context(), named(task), []*v1alpha1.ExecutionEvent{{Type: typ}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// oldest returns the first seq that is kept of each task.
+func (r *Resource) oldest(t *testing.T, tasks ...string) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	for _, task := range tasks {
+		h, err := r.log.Head(t.Context(), named(task))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[task] = h.Oldest
+	}
+	return all
+}
+
+func TestTrimEnded(t *testing.T) {
+	const day = 24 * time.Hour
+	all := []string{"cancelled", "failed", "forked", "running", "short", "succeeded"}
+	// steps are days after the tasks ended.
+	for name, tc := range map[string]struct {
+		policy Retention
+		steps  map[int]map[string]int64
+	}{
+		"one age": {Retention{Ended: 2 * day}, map[int]map[string]int64{
+			1: {"cancelled": 1, "failed": 1, "forked": 1, "running": 1, "short": 1, "succeeded": 1},
+			2: {"cancelled": 3, "failed": 3, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
+		}},
+		"failures longer": {Retention{Ended: day, Failed: 3 * day}, map[int]map[string]int64{
+			1: {"cancelled": 3, "failed": 1, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
+			3: {"cancelled": 3, "failed": 3, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
+		}},
+		"failures only": {Retention{Failed: day}, map[int]map[string]int64{
+			9: {"cancelled": 1, "failed": 3, "forked": 1, "running": 1, "short": 1, "succeeded": 1},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, c := retainer(t, tc.policy)
+			r.fill(t, "running", "TaskCreated", "TaskStarted", "WorkerFailed")
+			r.fill(t, "succeeded", "TaskCreated", "TaskStarted", "TaskSucceeded")
+			r.fill(t, "failed", "TaskCreated", "TaskStarted", "TaskFailed")
+			r.fill(t, "cancelled", "TaskCreated", "TaskStarted", "TaskCancelled")
+			r.fill(t, "short", "TaskCancelled")
+			r.fill(t, "forked", "TaskCreated", "TaskStarted", "TaskSucceeded", "TaskForkCreated")
+			start := c.Now()
+			for days := range 10 {
+				want, ok := tc.steps[days]
+				if !ok {
+					continue
+				}
+				c.SetTime(start.Add(time.Duration(days) * day))
+				if _, err := r.trimEnded(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, r.oldest(t, all...)); diff != "" {
+					t.Errorf("after %d days: %s", days, diff)
+				}
+				if n, err := r.trimEnded(t.Context()); n != 0 || err != nil {
+					t.Errorf("again: %d, %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// What is too old leaves at the start and then every hour, and watches are told.
+func TestRetain(t *testing.T) {
+	r, c := retainer(t, Retention{Ended: 90 * time.Minute})
+	r.fill(t, "before", "TaskStarted", "TaskSucceeded")
+	c.Step(2 * time.Hour)
+	r.fill(t, "now", "TaskStarted", "TaskFailed")
+	w, err := r.log.Watch(t.Context(), eventlog.Query{}, r.log.Revision(), eventlog.WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	left := func(want string) {
+		t.Helper()
+		e := <-w.ResultChan()
+		o, ok := e.Object.(*v1alpha1.ExecutionEvent)
+		if got := fmt.Sprintf("%s %v", e.Type, o); !ok || e.Type != watch.Deleted || o.Name != want {
+			t.Fatalf("got %s, want %s to leave", got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.retain(ctx)
+	}()
+	left("before.0000000001")
+	<-c.made
+	c.Step(retentionInterval) // one hour after its end, "now" is not old
+	<-c.made
+	if got := r.oldest(t, "now"); got["now"] != 1 {
+		t.Errorf("trimmed too early: %v", got)
+	}
+	c.Step(retentionInterval)
+	left("now.0000000001")
+	<-c.made
+	cancel()
+	<-done
+}
