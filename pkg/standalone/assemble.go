@@ -137,7 +137,9 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	timelines, err := timeline.New(timeline.Options{Log: st.events, Clock: o.Clock, Registerer: o.Metrics})
+	timelines, err := timeline.New(timeline.Options{
+		Log: st.events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,
+	})
 	if err != nil {
 		return err
 	}

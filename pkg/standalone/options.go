@@ -63,6 +63,9 @@ type Options struct {
 	EventRetention time.Duration
 	// EventRetentionFailed, where set, is the same for tasks that failed.
 	EventRetentionFailed time.Duration
+	// StreamWriteTimeout is how long a client of an event stream may take to accept what it was sent; then it is cut,
+	// and may go on where it was. Default: 30 seconds.
+	StreamWriteTimeout time.Duration
 	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
 	WorkerBinary string
 	// AuditLog is a file that gets one JSON line per request, "-" for standard output; empty for none.
@@ -122,6 +125,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, but for its last; 0 is as long as the task. Readers are told of the gap")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 is as --event-retention")
+	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", 30*time.Second, "how long a client of an event stream may take to accept what it was sent, before it is cut")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
 	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch may reach although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")

@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/approval"
 	"github.com/platform-ai/platform/pkg/tool/custom"
 	"github.com/platform-ai/platform/pkg/tool/exec"
 	"github.com/platform-ai/platform/pkg/tool/file"
@@ -39,7 +40,8 @@ func (w *worker) runAI(ctx context.Context, t *v1alpha1.Task) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	tools, err := w.tools(ctx, p)
+	gate := w.gate(p)
+	tools, err := w.tools(ctx, p, gate)
 	if err != nil {
 		return done{}, err
 	}
@@ -48,7 +50,7 @@ func (w *worker) runAI(ctx context.Context, t *v1alpha1.Task) (done, error) {
 		return done{}, err
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Recorder: w.events, AgentName: p.agentName, Clock: w.clock,
+		Candidates: candidates, Tools: tools, Gate: gate, Recorder: w.events, AgentName: p.agentName, Clock: w.clock,
 		MaxIterations: maxIterations(p.agent.Coordination), MaxTokens: maxTokens(p), Temperature: temperature(p),
 	}, messages)
 	u := result.Usage
@@ -155,7 +157,7 @@ func (w *worker) candidate(p *v1alpha1.Provider, names ...string) (llm.Candidate
 
 // tools are those that the agent and the task select. A name that nobody
 // knows is left out, as the spec says, and the log tells.
-func (w *worker) tools(ctx context.Context, p *plan) (*tool.Catalogue, error) {
+func (w *worker) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
 	type selected struct{ namespace, name string }
 	var names []selected
 	for _, t := range p.agent.Tools {
@@ -166,7 +168,10 @@ func (w *worker) tools(ctx context.Context, p *plan) (*tool.Catalogue, error) {
 	for _, name := range p.ai.Tools {
 		names = append(names, selected{p.task.Namespace, name})
 	}
-	builtin, err := w.builtin()
+	if asksByItself(p) {
+		names = append(names, selected{p.task.Namespace, approval.Name})
+	}
+	builtin, err := w.builtin(gate)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +200,7 @@ func (w *worker) tools(ctx context.Context, p *plan) (*tool.Catalogue, error) {
 }
 
 // builtin are the core tools by name (D2 §4.10).
-func (w *worker) builtin() (map[string]tool.Tool, error) {
+func (w *worker) builtin(gate *agentloop.Gate) (map[string]tool.Tool, error) {
 	c := w.config
 	more := []string{c.TempDir}
 	if c.ArtifactsDir != "" {
@@ -214,6 +219,7 @@ func (w *worker) builtin() (map[string]tool.Tool, error) {
 		}),
 		web.Fetch(egress.Guard{Allow: c.FetchAllow}),
 		web.Search(web.SearchConfig{URL: c.SearchURL, Key: c.Credentials.SearchKey}),
+		approval.New(gate.RequestApproval),
 	} {
 		out[t.Definition().Name] = t
 	}
