@@ -29,17 +29,20 @@ func (x *scanner) assignment(i int) int {
 	}
 	if kind == secretHeader && s[i] == ':' {
 		quotedKey := ke < i && !is(s[ke], blank)
-		if _, n := quoteAt(s, k); !quotedKey || (n == 0 && s[k] != '[') {
+		if _, n := quoteAt(s, k); !quotedKey || (n == 0 && s[k] != '[' && s[k] != '{') {
 			return x.header(ks, k)
 		}
 	}
 	if kind >= secretCount {
-		if s[k] == '[' && !strings.HasPrefix(s[k:], Marker) {
-			return x.array(k + 1)
+		if (s[k] == '[' || s[k] == '{') && !strings.HasPrefix(s[k:], Marker) {
+			return x.array(k)
 		}
 		if s[i] == ':' && (is(s[k], lineEnd) || blockScalar(s, k)) {
 			return x.below(ks, k)
 		}
+	}
+	if q, n := quoteAt(s, k); n == 1 && ke == i && ks > 0 && s[ks-1] == q && (k+1 == len(s) || strings.IndexByte("+,.);]}& \t\n", s[k+1]) >= 0) {
+		return 0 // the end of a string: "password="+name
 	}
 	v, ok := x.value(i, k, quotedOnly)
 	if !ok {
@@ -156,7 +159,7 @@ func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 	case v == Marker, harmless[strings.ToLower(v[:min(len(v), 16)])], placeholder(v):
 		return true
 	case kind == secretCount:
-		return isNumber(strings.TrimRight(v, closers))
+		return isNumber(strings.Trim(v, "["+closers))
 	case (key == "PWD" || key == "OLDPWD") && v[0] == '/':
 		return true // the shell's working directory
 	}
@@ -177,26 +180,28 @@ func isCall(v string) bool {
 	return true
 }
 
-// array removes the strings of a list that starts after its bracket at k.
+// array removes the strings of a list that starts with its bracket at k.
 func (x *scanner) array(k int) int {
 	s := x.s
-	end := 0
+	end, object := 0, s[k] == '{'
 	for {
-		k = run(s, k, blank|lineEnd)
+		k = run(s, k+1, blank|lineEnd)
 		q, n := quoteAt(s, k)
 		if n == 0 {
 			return end
 		}
-		to := closing(s, k+n, q, n)
-		if to > k+n {
-			x.remove(k+n, to)
+		from, to := k+n, closing(s, k+n, q, n)
+		k = run(s, min(to+n, len(s)), blank|lineEnd)
+		if object && end == 0 && (k >= len(s) || s[k] != ',' && s[k] != '}') {
+			return 0 // the key of a member
 		}
 		end = min(to+n, len(s))
-		k = run(s, end, blank|lineEnd)
+		if to > from {
+			x.remove(from, to)
+		}
 		if k >= len(s) || s[k] != ',' {
 			return end
 		}
-		k++
 	}
 }
 

@@ -226,6 +226,8 @@ func placeholder(v string) bool {
 		return allUpper(v[1:])
 	case v[0] == '%' && v[len(v)-1] == '%':
 		return allUpper(v[1 : len(v)-1])
+	case v[0] == '%' && len(v) <= 4:
+		return v[1:] != "" && is(v[len(v)-1], alnum) && !is(v[len(v)-1], capital) // a verb: %s, %+v
 	case v[0] == '<' && v[len(v)-1] == '>':
 		return true
 	}
@@ -283,28 +285,34 @@ func random(v string) bool {
 	if len(v) < 20 || len(v) > 400 || !all(v, tokenByte) {
 		return false
 	}
-	changes, digits, capitals, small := 0, 0, 0, 0
-	last := byte(0)
+	if strings.ContainsAny(v, "./") {
+		return false // a name, or a path
+	}
+	digits, capitals, small := 0, 0, 0
 	for i := range len(v) {
-		c := v[i]
-		var k byte
-		switch {
+		switch c := v[i]; {
 		case is(c, digit):
-			k = 1
 			digits++
 		case is(c, capital):
-			k = 2
 			capitals++
 		case is(c, alnum):
-			k = 3
 			small++
-		case c == '.' || c == '/':
-			return false // a path, or a name
 		}
-		if k != last {
-			changes++
-		}
-		last = k
 	}
-	return digits > 1 && capitals > 1 && small > 1 && changes*4 >= len(v)
+	return digits > 1 && capitals > 1 && small > 1 && changes(v)*4 >= len(v)
+}
+
+// changes counts how often v changes between small letters, capitals, digits
+// and signs; for random text that is at every second character or more.
+func changes(v string) int {
+	n := 0
+	last := class(0)
+	for i := range len(v) {
+		kind := classes[v[i]] & (digit | capital | alnum)
+		if kind != last {
+			n++
+		}
+		last = kind
+	}
+	return n
 }

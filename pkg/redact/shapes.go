@@ -94,7 +94,7 @@ func (x *scanner) dot(i int) int {
 	switch n := i - from; {
 	case n == 1 && s[from] == 's': // Vault, before it had prefixes
 		to := run(s, i+1, alnum)
-		if v := s[i+1 : to]; len(v) == 24 && irregular(v) && strings.IndexAny(v, "0123456789") >= 0 && (to == len(s) || !is(s[to], wordByte)) {
+		if v := s[i+1 : to]; len(v) == 24 && changes(v) >= 10 && strings.ContainsAny(v, "0123456789") && (to == len(s) || !is(s[to], wordByte)) {
 			return x.remove(from, to)
 		}
 	case n == 2 && (s[from:i] == "pk" || s[from:i] == "sk" || s[from:i] == "tk"): // Mapbox
@@ -161,7 +161,7 @@ func (x *scanner) tilde(i int) int {
 		return 0
 	}
 	to := i + 1
-	for to < len(s) && (is(s[to], keyByte) || s[to] == '~') {
+	for to < len(s) && to-i < 40 && (is(s[to], keyByte) || s[to] == '~') {
 		to++
 	}
 	for to > i && s[to-1] == '.' {

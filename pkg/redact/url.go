@@ -138,7 +138,7 @@ func validPort(host string) bool {
 		return true
 	}
 	port := strings.TrimRight(host[colon+1:], ".,;:!)]}*")
-	if port == "" || strings.IndexByte("$%{[*", port[0]) >= 0 {
+	if port == "" || strings.IndexByte("$%{[*", port[0]) >= 0 || strings.EqualFold(port, "port") {
 		return true
 	}
 	for i := range len(port) {
@@ -163,12 +163,64 @@ func (x *scanner) tail(i int) int {
 		!is(s[i-1], keyByte) && s[i-1] != '/' && s[i-1] != '~' {
 		return 0
 	}
+	if !x.path(i) {
+		end := queryEnd(s, i)
+		if end == 0 {
+			return 0
+		}
+		return x.drop(i, end)
+	}
 	end := urlStop(s, i)
 	if strings.IndexByte(s[i:end], '=') < 0 && run(s, i+1, wordByte)-i <= 20 {
 		x.plainStop = end
 		return 0
 	}
 	return x.drop(i, end)
+}
+
+// path reports whether a path with a slash at its start ends before i.
+func (x *scanner) path(i int) bool {
+	s := x.s
+	from := i
+	for low := max(x.done, i-128); from > low && !is(s[from-1], urlEnd) && strings.IndexByte("(=[{,;|?:!", s[from-1]) < 0; {
+		from--
+	}
+	return s[from] == '/'
+}
+
+// queryEnd returns the end of the query or fragment whose mark is at i, or 0
+// if what follows is rather the rest of an expression in source code.
+func queryEnd(s string, i int) int {
+	k := i + 1
+	for {
+		name := k
+		k = run(s, k, keyByte)
+		if k == name {
+			return 0
+		}
+		if k < len(s) && s[k] == '=' {
+			value := k + 1
+			for k = value; k < len(s) && (is(s[k], tokenByte) && s[k] != '=' || s[k] == '%' || s[k] == '@' || s[k] == ',' ||
+				s[k] == '=' && k > value || s[k] == ':' && k+1 < len(s) && is(s[k-1], alnum) && (s[k+1] == '/' || is(s[k-1]&s[k+1], digit))); k++ {
+			}
+			if k == value {
+				return 0
+			}
+		} else if name > i+1 || k-name < 20 {
+			return 0 // a short word: owner/repo#123, a?b
+		}
+		if k >= len(s) {
+			return k
+		}
+		if s[k] != '&' {
+			break
+		}
+		k++
+	}
+	if is(s[k], urlEnd) || strings.IndexByte(")]};|*#", s[k]) >= 0 && (k+1 == len(s) || is(s[k+1], urlEnd)) {
+		return urlStop(s, k)
+	}
+	return 0
 }
 
 // drop removes s[i:end] but for the punctuation at its end, which belongs to

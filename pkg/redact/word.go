@@ -114,7 +114,13 @@ func (x *scanner) scheme(i int) int {
 	for to > k && s[to-1] == '.' {
 		to--
 	}
-	if n := to - k; n < 8 || !random && (n < 16 || from == i-5) {
+	n := to - k
+	if from == i-5 { // "Basic" is a word of prose too
+		v := s[k:to]
+		if !userAndPassword(v) && (n < 16 || n%4 != 0 || !all(v, base64Byte) || !irregular(v) || strings.IndexAny(v, "0123456789=") < 0) {
+			return 0
+		}
+	} else if n < 8 || !random && n < 16 {
 		return 0
 	}
 	return x.remove(k, to)
