@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -147,8 +148,14 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		LeaderElectionID:        "platform-controller",
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
 		GracefulShutdownTimeout: new(shutdownTimeout),
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			// Of approvals, only those that somebody waits for.
+			ByObject: map[client.Object]cache.ByObject{&v1alpha1.Approval{}: {
+				Field: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending)),
+			}},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 		// A process may run the controllers again, after a restart of the server within it.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})

@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,9 +38,13 @@ type outcome struct {
 
 // finisher brings tasks to their end.
 type finisher struct {
-	now       func() time.Time
-	fresh     func(context.Context, *v1alpha1.Task) error
-	terminal  func(ctx context.Context, t *v1alpha1.Task, changed, terminal v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
+	now   func() time.Time
+	fresh func(context.Context, *v1alpha1.Task) error
+	// unsettled gives the events that settle what is left of the task's approvals.
+	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
+	// terminal appends events, of which the last is the terminal one, and returns
+	// the one that closed the stream.
+	terminal  func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
 	usage     func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
 	hasResult func(context.Context, *v1alpha1.Task) (bool, error)
 	// converse adds what was said in a task that succeeded to its session. The
@@ -73,7 +78,12 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 			o.message += "; " + note
 		}
 	}
-	stands, err := f.terminal(ctx, t, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
+	events, err := f.unsettled(ctx, t, cmp.Or(o.message, "the task is over"))
+	if err != nil {
+		return err
+	}
+	events = append(events, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
+	stands, err := f.terminal(ctx, t, events...)
 	if err != nil {
 		return err
 	}
@@ -93,6 +103,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 			return err
 		}
 	}
+	notParked(t, v1alpha1.ReasonApprovalDecided, "the run is over")
 	setTerminal(&t.Status, t.Generation, o, at)
 	t.Status.Usage = usage
 	if available {

@@ -43,6 +43,8 @@ type resolved struct {
 	model        string
 	resources    *corev1.ResourceRequirements
 	credentials  runspec.Credentials
+	// mayPark tells that the run may have to wait for a person.
+	mayPark bool
 }
 
 // liveReader reads through a cache where there is one, and from the server on demand.
@@ -161,6 +163,7 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) erro
 	if agent != nil {
 		spec, agentNamespace = agent.Spec, agent.Namespace
 		res.agentName, res.resources = agent.Name, spec.Resources
+		res.mayPark = spec.Coordination != nil && len(spec.Coordination.ApprovalRequiredTools) > 0
 		if spec.Runtime != nil {
 			return refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
 		}

@@ -26,10 +26,12 @@ type run struct {
 	now      func() time.Time
 	executor executor.Executor
 	resolve  func(context.Context, *v1alpha1.Task) (*resolved, error)
-	// token makes the worker's token, for a run of at most this time.
+	// token makes the worker's token, for a run of at most this time; 0 is no limit.
 	token  func(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error)
 	append appendFunc
-	end    endFunc
+	// unsettled gives the events that settle what is left of the attempt's approvals.
+	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
+	end       endFunc
 }
 
 func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -86,7 +88,11 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) error {
 		timeout = t.Spec.Timeout.Duration
 	}
 	creds := res.credentials
-	if creds.Token, err = s.token(ctx, t, timeout); err != nil {
+	life := timeout
+	if res.mayPark {
+		life = 0 // nobody knows how long people take
+	}
+	if creds.Token, err = s.token(ctx, t, life); err != nil {
 		return err
 	}
 	if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, "")); err != nil {
@@ -156,11 +162,16 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	}
 	delay := retryDelay(initial, multiplier, t.Status.Attempts)
 	message := messagef("attempt %d failed: %s", t.Status.Attempts, o.message)
-	e := phaseChanged(t, v1alpha1.TaskRunning, v1alpha1.TaskPending, message)
-	e.Severity = v1alpha1.SeverityWarning
-	if err := s.append(ctx, t, e); err != nil {
+	events, err := s.unsettled(ctx, t, message)
+	if err != nil {
 		return err
 	}
+	e := phaseChanged(t, v1alpha1.TaskRunning, v1alpha1.TaskPending, message)
+	e.Severity = v1alpha1.SeverityWarning
+	if err := s.append(ctx, t, append(events, e)...); err != nil {
+		return err
+	}
+	notParked(t, v1alpha1.ReasonApprovalDecided, "the attempt is over")
 	st := &t.Status
 	st.Phase = v1alpha1.TaskPending
 	st.Message = messagef("%s; the next attempt starts in %s", message, delay)

@@ -79,6 +79,10 @@ func (l *eventLog) finish(_ context.Context, t *v1alpha1.Task, o outcome) error 
 	return l.err
 }
 
+func nothingUnsettled(context.Context, *v1alpha1.Task, string) ([]v1alpha1.ExecutionEvent, error) {
+	return nil, nil
+}
+
 func task(change ...func(*v1alpha1.Task)) *v1alpha1.Task {
 	t := &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{
@@ -201,7 +205,7 @@ func TestRun(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &eventLog{}
 			s := run{
-				now: func() time.Time { return noon().Add(tc.now) }, executor: &tc.runs, append: l.append, end: l.finish,
+				now: func() time.Time { return noon().Add(tc.now) }, executor: &tc.runs, append: l.append, end: l.finish, unsettled: nothingUnsettled,
 				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
 				token:   func(context.Context, *v1alpha1.Task, time.Duration) (string, error) { return "token", nil },
 			}
@@ -386,7 +390,14 @@ func TestEnd(t *testing.T) {
 			at := metav1.NewMicroTime(noon().Add(time.Second))
 			f := finisher{
 				now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
-				terminal: func(_ context.Context, _ *v1alpha1.Task, _, e v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
+				unsettled: func(_ context.Context, _ *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
+					return []v1alpha1.ExecutionEvent{approvalCancelled(&v1alpha1.Approval{}, why)}, nil
+				},
+				terminal: func(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
+					e := events[len(events)-1]
+					if len(events) != 3 || events[0].Type != v1alpha1.EventApprovalCancelled {
+						t.Errorf("events %+v", events)
+					}
 					if e.DedupKey == "" || e.Type != eventOfPhase(tc.o.phase) {
 						t.Errorf("terminal event %+v", e)
 					}

@@ -4,8 +4,9 @@
 // Package task drives tasks through their phases.
 //
 // A reconcile runs the steps of Steps, in this order: deletion, finalizer,
-// begin, completed, cancel, schedule, admit, run. What they decide is written
-// as status by one patch at the end, which fails when the task moved meanwhile.
+// begin, completed, cancel, schedule, admit, run, which is within parked. What
+// they decide is written as status by one patch at the end, which fails when the
+// task moved meanwhile.
 //
 // Three rules keep a crash at any point from making a lie:
 //
@@ -86,7 +87,8 @@ func (o *Options) complete() {
 }
 
 // Add registers the controller with a manager. The manager's client must read
-// Secrets, ConfigMaps, Sessions and ExecutionEvents from the server, not from a cache.
+// Secrets, ConfigMaps, Sessions and ExecutionEvents from the server, not from a
+// cache. Its cache need hold pending Approvals only.
 func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	o.complete()
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, runningIndex, isRunning); err != nil {
@@ -94,6 +96,9 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Approval{}, approvalTask, taskOfApproval); err != nil {
+		return fmt.Errorf("index of approvals: %w", err)
 	}
 	w, err := newWire(mgr.GetConfig(), mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
@@ -110,6 +115,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
 		Watches(&v1alpha1.Task{}, wakeWaiting(room)).
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
+		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
 		WatchesRawSource(exits(o.Executor)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
@@ -158,11 +164,15 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, result: w.result, append: w.appendMessages}
 	end := &finisher{
-		now: o.Clock.Now, fresh: w.fresh, terminal: w.terminalEvent,
+		now: o.Clock.Now, fresh: w.fresh, unsettled: w.unsettled, terminal: w.terminalEvent,
 		usage: w.usage, hasResult: w.hasResult, converse: talk.add, release: sess.release, touchAgent: w.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(w.append)
+	attempt := run{
+		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, token: ids.token,
+		append: appendEvents, unsettled: w.unsettled, end: end.end,
+	}
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: w.dropFinalizer}.do},
 		{Name: "finalizer", Do: finalizer{add: w.addFinalizer}.do},
@@ -177,9 +187,8 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take,
 		}.do},
-		{Name: "run", Do: run{
-			now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, token: ids.token,
-			append: appendEvents, end: end.end,
+		{Name: "run", Do: parked{
+			now: o.Clock.Now, park: o.Executor.Park, pending: w.pendingApprovals, append: appendEvents, next: attempt.do,
 		}.do},
 	}
 	for i := range list {

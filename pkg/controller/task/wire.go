@@ -56,16 +56,17 @@ func (w *wire) appendEvents(ctx context.Context, t *v1alpha1.Task, events ...v1a
 	return stored.Items, nil
 }
 
-// terminalEvent appends the terminal event and returns the one that closed the
-// stream, which is another where the stream was closed before. Without a stream
-// to write to the proposal stands.
-func (w *wire) terminalEvent(ctx context.Context, t *v1alpha1.Task, changed, terminal v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
-	stored, err := w.appendEvents(ctx, t, changed, terminal)
+// terminalEvent appends events, of which the last is the terminal one, and
+// returns the one that closed the stream, which is another where the stream was
+// closed before. Without a stream to write to the proposal stands.
+func (w *wire) terminalEvent(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
+	terminal := events[len(events)-1]
+	stored, err := w.appendEvents(ctx, t, events...)
 	switch {
-	case err == nil && len(stored) == 2:
-		return stored[1], nil
+	case err == nil && len(stored) == len(events):
+		return stored[len(stored)-1], nil
 	case err == nil:
-		return terminal, fmt.Errorf("append events: %d of 2 stored", len(stored))
+		return terminal, fmt.Errorf("append events: %d of %d stored", len(stored), len(events))
 	case apierrors.IsConflict(err):
 		return w.closedBy(ctx, t)
 	case apierrors.IsGone(err), apierrors.IsNotFound(err):
@@ -212,9 +213,11 @@ func (w *wire) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Time)
 // runningIndex finds running tasks without looking at all tasks there ever were.
 const runningIndex = "running"
 
+// isRunning leaves out parked tasks: how long a person takes must not keep
+// others waiting. When they go on there may be more than the limit.
 func isRunning(o client.Object) []string {
 	t, ok := o.(*v1alpha1.Task)
-	if !ok || t.Status.Phase != v1alpha1.TaskRunning && t.Status.Phase != v1alpha1.TaskFinalizing {
+	if !ok || t.Status.Phase != v1alpha1.TaskRunning && t.Status.Phase != v1alpha1.TaskFinalizing || isParked(t) {
 		return nil
 	}
 	return []string{"true"}

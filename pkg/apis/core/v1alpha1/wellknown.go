@@ -94,6 +94,9 @@ const (
 	ReasonTaskSucceeded = "TaskSucceeded"
 	ReasonTaskFailed    = "TaskFailed"
 	ReasonTaskCancelled = "TaskCancelled"
+	// Of ConditionWaitingForApproval: while it is True, and afterwards.
+	ReasonApprovalPending = "ApprovalPending"
+	ReasonApprovalDecided = "ApprovalDecided"
 	// Of ConditionCancelRequested, where the caller gave none.
 	ReasonCancelRequested = "CancelRequested"
 	// Of ConditionReady of an Agent, Provider or Skill.
