@@ -23,16 +23,22 @@ func JSON(b []byte) ([]byte, bool, error) {
 	if !json.Valid(b) {
 		return nil, false, ErrSyntax
 	}
+	out, changed := settleJSON(b, false)
+	return out, changed, nil
+}
+
+// settleJSON repeats the walk over valid JSON until it changes nothing.
+func settleJSON(b []byte, queries bool) ([]byte, bool) {
 	out, changed := b, false
 	for range maxPasses {
-		w := walker{in: out}
+		w := walker{in: out, queries: queries}
 		w.value("", false)
 		if !w.changed {
-			return out, changed, nil
+			return out, changed
 		}
 		out, changed = w.result(), true
 	}
-	return []byte(`"` + Marker + `"`), true, nil
+	return []byte(quotedMarker), true
 }
 
 // walker makes one pass over valid JSON. Removed spans are noted and joined at
@@ -43,6 +49,8 @@ type walker struct {
 	cuts    []jsonCut
 	changed bool
 	depth   int // of JSON in strings
+	// queries is set to keep the queries of URLs.
+	queries bool
 }
 
 // jsonCut is a span of the input and what takes its place.
@@ -248,14 +256,14 @@ const maxDepth = 4
 // a tool are, is treated as such.
 func (w *walker) clean(s string) (string, bool) {
 	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-		inner := walker{in: []byte(v), depth: w.depth + 1}
+		inner := walker{in: []byte(v), depth: w.depth + 1, queries: w.queries}
 		inner.value("", false)
 		if !inner.changed {
 			return s, false
 		}
 		return string(inner.result()), true
 	}
-	return scan(s)
+	return scan(s, w.queries)
 }
 
 // scalar passes a number, true, false or null.

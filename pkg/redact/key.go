@@ -164,7 +164,8 @@ var keyWords = func() *wordTable {
 		redispass authpass proxypass emailpass sshpass bindpass keypass storepass dbpassword`)
 	add(secretOpaque, true, 0, `appkey applicationkey authkey encryptionkey signingkey masterkey licensekey consumerkey
 		servicekey storagekey sharedkey deploykey functionskey subscriptionkey writekey adminkey ingestkey
-		integrationkey webhookkey globalkey sendkey userkey clientkey pat sig creds bearer jwt`)
+		integrationkey webhookkey globalkey sendkey userkey clientkey pat sig xamzsignature xgoogsignature
+		creds bearer jwt`)
 	add(secretOpaque, false, 0, `adafruit adobe airtable algolia alibaba asana atlassian confluence jira beamer bitbucket
 		bittrex cloudflare codecov cohere coinbase confluent contentful datadog droneci dropbox etsy facebook
 		fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom artifactory jfrog kraken kucoin

@@ -171,12 +171,37 @@ func TestAdversarialInput(t *testing.T) {
 	} {
 		s := strings.Repeat(unit, n/len(unit))
 		got, _ := Text(s)
-		if len(got) > 3*len(s)+len(Marker) {
+		if len(got) > 4*len(s)+len(Marker) {
 			t.Errorf("%q: %d bytes out of %d", unit, len(got), len(s))
 		}
 	}
 	if _, _, err := JSON([]byte(strings.Repeat(`{"value":"a","b":[`, 4000) + strings.Repeat(`],"name":"token"}`, 4000))); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOutput(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{"see https://host/p?q=go#part and page?x=1", ""},
+		{"see https://host/p?access_token=abc&q=go#part", "see https://host/p?access_token=[REDACTED]&q=go#part"},
+		{"https://u:p@host/p?x=1", "https://host/p?x=1"},
+		{"https://host/p?X-Amz-Signature=" + strings.Repeat("a1b2", 16) + "&x=1", "https://host/p?X-Amz-Signature=[REDACTED]&x=1"},
+		{" {\"token\": 5, \"url\": \"https://host/p?q=1\"} ", "{\"token\": \"[REDACTED]\", \"url\": \"https://host/p?q=1\"}"},
+		{`{"summary":"done","diff":"+ password=hunter2"}`, `{"summary":"done","diff":"+ password=[REDACTED]"}`},
+		{` ["a", 1] `, ""},
+		{"the password is hunter2", "the password is [REDACTED]"},
+	} {
+		want := tc.want
+		if want == "" {
+			want = tc.in
+		}
+		got, changed := Output(tc.in)
+		if got != want || changed != (tc.want != "") {
+			t.Errorf("Output(%q) = %q, %v; want %q", tc.in, got, changed, want)
+		}
+		if again, more := Output(got); more {
+			t.Errorf("a second time: %q", again)
+		}
 	}
 }
 
@@ -195,8 +220,12 @@ func FuzzText(f *testing.F) {
 		if twice, more := Text(once); more {
 			t.Fatalf("%q -> %q -> %q", s, once, twice)
 		}
-		if len(once) > 3*len(s)+len(Marker) {
+		if len(once) > 4*len(s)+len(Marker) {
 			t.Fatalf("%d bytes of %d", len(once), len(s))
+		}
+		once, changed = Output(s)
+		if twice, more := Output(once); more {
+			t.Fatalf("output: %v %q -> %q -> %q", changed, s, once, twice)
 		}
 	})
 }

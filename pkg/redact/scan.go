@@ -15,6 +15,8 @@ type scanner struct {
 	// formats is set for text that was decoded: only what its form gives away
 	// is sought in it.
 	formats bool
+	// queries is set to keep the queries and fragments of URLs.
+	queries bool
 
 	// urlStop is the end of the URL the scan is in, and cut the place of its
 	// query or fragment; both are behind the scan when it is in none.
@@ -44,8 +46,8 @@ type scanner struct {
 const shortest = 9
 
 // scan makes one pass and reports whether it removed anything.
-func scan(s string) (string, bool) {
-	x := scanner{s: s, cut: -1, manifest: -1, commandAt: -1, named: -1}
+func scan(s string, queries bool) (string, bool) {
+	x := scanner{s: s, queries: queries, cut: -1, manifest: -1, commandAt: -1, named: -1}
 	x.pass()
 	if x.done == 0 && x.out.Len() == 0 {
 		return s, false

@@ -103,7 +103,7 @@ func (x *scanner) url(from, a int, absolute bool) int {
 	if nested {
 		return host // the outer URL's query is noted already
 	}
-	if q := strings.IndexAny(s[end:x.urlStop], "?#"); q >= 0 {
+	if q := strings.IndexAny(s[end:x.urlStop], "?#"); q >= 0 && !x.queries {
 		x.cut = end + q
 	}
 	return host
@@ -158,7 +158,7 @@ func (x *scanner) tail(i int) int {
 		x.cut = -1
 		return x.drop(i, x.urlStop)
 	}
-	if i < x.urlStop || i < x.plainStop || i == x.done || i+1 >= len(s) ||
+	if x.queries || i < x.urlStop || i < x.plainStop || i == x.done || i+1 >= len(s) ||
 		!is(s[i+1], alnum) && s[i+1] != '_' && s[i+1] != '%' ||
 		!is(s[i-1], keyByte) && s[i-1] != '/' && s[i-1] != '~' {
 		return 0

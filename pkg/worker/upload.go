@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
 )
 
 const (
@@ -55,7 +56,7 @@ func (w *worker) upload(ctx context.Context, contentType string, body []byte, pa
 
 // submitResult uploads the result and says so. A result that is too large is cut.
 func (w *worker) submitResult(ctx context.Context, text string) error {
-	text = w.secret.scrub(text)
+	text, _ = redact.Output(w.secret.scrub(text))
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}

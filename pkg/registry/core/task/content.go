@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 )
@@ -73,6 +74,9 @@ func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 		err = apierrors.NewBadRequest("a result must not be blank")
 	}
 	if err == nil {
+		if clean, changed := redact.Output(string(data)); changed {
+			data = []byte(clean)
+		}
 		err = r.blobs.PutFile(req.Context(), t.UID, blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.clock.Now()}, data)
 	}
 	if err != nil {
@@ -91,7 +95,8 @@ func (r *Resource) logs(_ context.Context, p parent, respond rest.Responder) (ht
 		if req.Method == http.MethodPost {
 			data, err := r.body(w, req, p.Object)
 			if err == nil && len(data) > 0 {
-				err = r.blobs.AppendLog(req.Context(), p.Object.UID, data)
+				clean, _ := redact.Text(string(data))
+				err = r.blobs.AppendLog(req.Context(), p.Object.UID, []byte(clean))
 			}
 			if err != nil {
 				respond.Error(err)
