@@ -99,7 +99,7 @@ func (c *call) request(n native) *http.Request {
 	maps.Copy(r.Header, n.header)
 	r.Body, r.ContentLength = http.NoBody, 0
 	if n.body != nil {
-		r.Body, r.ContentLength = io.NopCloser(n.body), -1
+		r.Body, r.ContentLength = io.NopCloser(n.body), c.r.ContentLength // of the caller's own body
 		if b, ok := n.body.(*bytes.Reader); ok {
 			r.ContentLength = b.Size()
 		}
@@ -156,7 +156,7 @@ type shape struct {
 
 // pass sends the answer on as it comes.
 func (c *call) pass(n native, s shape) error {
-	a := &answer{ctx: c.r.Context(), header: c.w.Header(), out: c.w, flush: http.NewResponseController(c.w).Flush}
+	a := &answer{ctx: c.r.Context(), header: c.w.Header(), out: c.w, client: http.NewResponseController(c.w)}
 	var body io.WriteCloser
 	a.begin = func(code int) {
 		if s.code != 0 {

@@ -34,6 +34,9 @@ func badRequest(format string, args ...any) error {
 	return restError{code: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
+// asError tells whether err is what a client may know of.
+func asError(err error) (restError, bool) { return errors.AsType[restError](err) }
+
 // envelope is the body of every error (supplement 0.1).
 type envelope struct {
 	Error struct {
@@ -44,7 +47,7 @@ type envelope struct {
 
 // fail answers with an error. What is none is the server's own, and the client learns nothing of it.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
-	p, ok := errors.AsType[restError](err)
+	p, ok := asError(err)
 	if !ok {
 		klog.FromContext(r.Context()).Error(err, "REST request failed")
 		p = restError{code: http.StatusInternalServerError}

@@ -31,7 +31,7 @@ func scan(data []byte, more check) error {
 }
 
 func asBadJSON(err error) error {
-	if _, ok := errors.AsType[restError](err); ok {
+	if _, ok := asError(err); ok {
 		return err
 	}
 	return badRequest("the body is not JSON: %v", err)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // task is the native path of the task that the REST path names, or of something below it.
@@ -77,3 +79,39 @@ func createTask(c *call) error {
 	}
 	return c.pass(n, shape{code: http.StatusCreated})
 }
+
+// children lists the tasks that name the task as their parent.
+func children(c *call) error {
+	ns, err := c.namespace(c.query.Get("namespace"))
+	if err != nil {
+		return err
+	}
+	q, err := page(c.query, true)
+	if err != nil {
+		return err
+	}
+	if err := c.fetch(native{method: http.MethodGet, path: in(ns, "tasks", c.params["id"])}, nil); err != nil {
+		return err
+	}
+	q.Set("labelSelector", v1alpha1.LabelParentTask+"="+v1alpha1.LabelValue(c.params["id"]))
+	return c.pass(native{method: http.MethodGet, path: in(ns, "tasks"), query: q}, without(listMembers()...))
+}
+
+// plan answers for whoever may read the task that nothing keeps plans.
+func plan(c *call) error {
+	path, err := c.task()
+	if err == nil {
+		err = c.fetch(native{method: http.MethodGet, path: path}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return restError{code: http.StatusNotImplemented, message: "plan store is not configured"}
+}
+
+// result and artifacts send what is at the task without the frame of a Kubernetes object.
+func result(c *call) error { return c.get(plain(), "result") }
+
+func artifacts(c *call) error { return c.get(plain(), "artifacts") }
+
+func artifact(c *call) error { return c.get(shape{}, "artifacts", c.params["filename"]) }

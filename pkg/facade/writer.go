@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 )
 
 // maxError is how much of an error answer is kept, in bytes.
@@ -51,8 +52,9 @@ type answer struct {
 	// begin is called once, with the status of an answer that is no error, before its body comes.
 	begin func(code int)
 	out   io.Writer
-	flush func() error // may be nil
-	err   bytes.Buffer
+	// client is the connection of an answer that is passed on; nil where the answer is only read here.
+	client *http.ResponseController
+	err    bytes.Buffer
 }
 
 func (a *answer) Header() http.Header { return a.header }
@@ -81,10 +83,18 @@ func (a *answer) Write(p []byte) (int, error) {
 // FlushError sends what was written. Nothing is sent of an error that has yet to be translated.
 func (a *answer) FlushError() error {
 	a.WriteHeader(http.StatusOK)
-	if a.failed() || a.flush == nil {
+	if a.failed() || a.client == nil {
 		return nil
 	}
-	return a.flush()
+	return a.client.Flush()
+}
+
+// SetWriteDeadline bounds how long the client may take.
+func (a *answer) SetWriteDeadline(t time.Time) error {
+	if a.client == nil {
+		return nil
+	}
+	return a.client.SetWriteDeadline(t)
 }
 
 // Flush is FlushError for those who do not look.

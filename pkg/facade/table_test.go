@@ -1,0 +1,115 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The table is the endpoint list of the contract, no row more or less.
+func TestTableIsTheContract(t *testing.T) {
+	data, err := os.ReadFile("testdata/endpoints.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, m := range regexp.MustCompile("(GET|POST|PUT|PATCH|DELETE)[ |]+(/(?:api|internal)/v1/[a-zA-Z/:]+)").FindAllStringSubmatch(string(data), -1) {
+		want = append(want, m[1]+" "+m[2])
+	}
+	for _, r := range Rows() {
+		got = append(got, r.Method+" "+r.Path)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the table differs from the contract (-contract +table):\n%s", d)
+	}
+}
+
+// chain answers like an API server where everything exists, and notes what it is asked.
+type chain struct {
+	asked   []string
+	headers []http.Header
+	queries []string
+}
+
+func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodDelete: "delete"}[r.Method]
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	rest := parts[3:]
+	if rest[0] == "namespaces" {
+		rest = rest[2:]
+	}
+	resource := rest[0]
+	if len(rest) > 2 {
+		resource += "/" + rest[2]
+	}
+	if verb == "get" && len(rest) == 1 {
+		verb = "list"
+	}
+	c.asked = append(c.asked, verb+" "+resource)
+	c.headers, c.queries = append(c.headers, r.Header), append(c.queries, r.URL.RawQuery)
+	if strings.HasSuffix(resource, "/log") {
+		return // nothing was logged
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if verb == "create" {
+		w.WriteHeader(http.StatusCreated)
+	}
+	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"items":[]}`)
+}
+
+// Each row asks for exactly what it says that it needs, with the caller's credentials and nothing of the REST query.
+func TestRowsAskForTheirTargets(t *testing.T) {
+	for _, r := range table() {
+		c := &chain{}
+		f, err := New(c, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := regexp.MustCompile(":[a-zA-Z]+").ReplaceAllStringFunc(r.pattern, func(p string) string {
+			if p == ":streamType" {
+				return "task"
+			}
+			return "x"
+		})
+		body := map[string]string{
+			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
+		}[r.method+" "+r.pattern]
+		if body == "" && r.method == http.MethodPost {
+			body = "{}"
+		}
+		req := httptest.NewRequestWithContext(t.Context(), r.method, path+"?watch=true&fieldSelector=a&pretty=1", strings.NewReader(body))
+		req.Header.Set("X-Api-Key", "secret")
+		req.Header.Set("Accept-Encoding", "gzip")
+		req.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, req)
+		if w.Code >= 400 && w.Code != http.StatusNotImplemented {
+			t.Errorf("%s %s: %d %s", r.method, r.pattern, w.Code, w.Body)
+		}
+		slices.Sort(c.asked)
+		native := slices.Sorted(slices.Values(r.native))
+		if d := cmp.Diff(native, slices.Compact(c.asked)); d != "" {
+			t.Errorf("%s %s (-said +asked):\n%s", r.method, r.pattern, d)
+		}
+		for i, h := range c.headers {
+			if h.Get("Authorization") != "Bearer secret" || h.Get("X-Api-Key") != "" || h.Get("Accept") != "application/json" || h.Get("Accept-Encoding") != "" || h.Get("Audit-Id") == "" {
+				t.Errorf("%s %s: headers %v", r.method, r.pattern, h)
+			}
+			if strings.Contains(c.queries[i], "watch") || strings.Contains(c.queries[i], "pretty") || strings.Contains(c.queries[i], "fieldSelector=a") {
+				t.Errorf("%s %s: query %s", r.method, r.pattern, c.queries[i])
+			}
+		}
+	}
+}
