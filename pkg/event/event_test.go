@@ -261,3 +261,33 @@ func FuzzSanitize(f *testing.F) {
 		twice(t, e)
 	})
 }
+
+func TestMeasures(t *testing.T) {
+	for _, tc := range []struct{ typ, content, want string }{
+		{"ModelRequestCompleted", `{"durationMs":1500}`, "model_request succeeded 1.5s"},
+		{"ModelRequestFailed", `{"x":{"durationMs":1},"durationMs":20,"errorClass":"auth"}`, "model_request failed 20ms auth"},
+		{"ToolCallCompleted", `{"durationMs":0}`, "tool_call succeeded 0s"},
+		{"ToolCallFailed", `{"durationMs":"3","errorType":"Permission-Denied"}`, "permission"},
+		{"ToolCallFailed", `{"durationMs":2592000001,"errorType":"invented"}`, "other"},
+		{"ToolCallFailed", `{"errorType":7,"reason":"MaxIterations"}`, "limit"},
+		{"TaskFailed", `"reason"`, "other"},
+		{"TaskFailed", "", "other"},
+		{"TaskStarted", `{"durationMs":5,"reason":"InternalError"}`, ""},
+		{"ModelRequestCompleted", `{}`, ""},
+	} {
+		e := &ev{Type: v1alpha1.EventType(tc.typ)}
+		if tc.content != "" {
+			e.Content = raw(tc.content)
+		}
+		var got []string
+		if m, r, d, ok := Reported(e); ok {
+			got = append(got, m, r, d.String())
+		}
+		if c, ok := FailureCategory(e); ok {
+			got = append(got, c)
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s %s: %q, want %q", tc.typ, tc.content, got, tc.want)
+		}
+	}
+}

@@ -55,6 +55,7 @@ func mapped() []mapping {
 		{eventlog.ErrNotFound, http.StatusNotFound, metav1.StatusReasonNotFound},
 		{eventlog.ErrClosed, http.StatusConflict, metav1.StatusReasonConflict},
 		{eventlog.ErrDeleted, http.StatusGone, metav1.StatusReasonGone},
+		{eventlog.ErrTrimmed, http.StatusGone, metav1.StatusReasonGone},
 		{eventlog.ErrExpired, http.StatusGone, metav1.StatusReasonExpired},
 		{eventlog.ErrFuture, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 		{eventlog.ErrLagging, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},

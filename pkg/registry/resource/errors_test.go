@@ -36,6 +36,7 @@ func TestStatusError(t *testing.T) {
 		{fmt.Errorf("append: %w", event.ErrInvalid), metav1.StatusReasonBadRequest, 400},
 		{fmt.Errorf("append: %w", eventlog.ErrClosed), metav1.StatusReasonConflict, 409},
 		{eventlog.ErrDeleted, metav1.StatusReasonGone, 410},
+		{eventlog.ErrTrimmed, metav1.StatusReasonGone, 410},
 		{&eventlog.ExpiredError{Revision: 1, Floor: 2}, metav1.StatusReasonExpired, 410},
 		{blob.ErrName, metav1.StatusReasonBadRequest, 400},
 		{engine.ErrFailed, metav1.StatusReasonServiceUnavailable, 503},

@@ -24,24 +24,30 @@ import (
 // changed. What the returned events point to is shared with watches: read only.
 func (l *Log) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	start := l.opts.Clock.Now()
-	stored, err := l.append(ctx, s, events)
-	l.metrics.appended(events, err, l.opts.Clock.Since(start).Seconds())
+	t, err := l.append(ctx, s, events)
+	l.metrics.appended(events, t, err, l.opts.Clock.Since(start).Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}
+	stored, err := t.results()
+	if err != nil {
+		return nil, fmt.Errorf("append to %s: %w", s, err)
+	}
+	l.derive(t)
 	return stored, nil
 }
 
-func (l *Log) append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+// append returns when the outcome is known.
+func (l *Log) append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
 	if err := s.check(); err != nil {
 		return nil, err
-	}
-	if len(events) == 0 {
-		return nil, nil
 	}
 	t, err := l.prepare(s, events)
 	if err != nil {
 		return nil, err
+	}
+	if len(events) == 0 {
+		return t, nil
 	}
 	// From here on the caller is answered only when the outcome is known.
 	if err := ctx.Err(); err != nil {
@@ -50,10 +56,7 @@ func (l *Log) append(ctx context.Context, s Stream, events []*v1alpha1.Execution
 	if err := t.lookAhead(); err != nil {
 		return nil, err
 	}
-	if err := l.engine.Commit(t); err != nil {
-		return nil, err
-	}
-	return t.results()
+	return t, l.engine.Commit(t)
 }
 
 // pending is one event on its way.

@@ -8,14 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -247,7 +252,10 @@ func TestMetrics(t *testing.T) {
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
 	secret := of("ToolCallFailed")
 	secret.Summary = "password=x"
-	must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{of("TaskStarted"), secret, of("TaskFailed")}))
+	started := of("TaskStarted")
+	started.DedupKey = "once"
+	must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{started, secret, of("TaskFailed")}))
+	must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{started}))
 	if _, err := l.Append(ctx, s, []*v1alpha1.ExecutionEvent{of("TaskStarted")}); !errors.Is(err, eventlog.ErrClosed) {
 		t.Error(err)
 	}
@@ -264,6 +272,72 @@ func TestMetrics(t *testing.T) {
 		if got, err := testutil.GatherAndCount(reg, name); err != nil || got != want {
 			t.Errorf("%s has %d series, want %d, %v", name, got, want, err)
 		}
+	}
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP platform_execution_events_appended_total Execution events that were stored.
+# TYPE platform_execution_events_appended_total counter
+platform_execution_events_appended_total{event_type="TaskFailed",stream_type="task"} 1
+platform_execution_events_appended_total{event_type="TaskStarted",stream_type="task"} 1
+platform_execution_events_appended_total{event_type="ToolCallFailed",stream_type="task"} 1
+`), "platform_execution_events_appended_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Times and failures are derived from events as they are stored.
+func TestDerivedMetrics(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	disk := enginetest.NewDisk()
+	ctx := context.Background()
+	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
+	with := func(typ, content string) *v1alpha1.ExecutionEvent {
+		e := of(typ)
+		e.Content = &apiextensionsv1.JSON{Raw: []byte(content)}
+		return e
+	}
+	reg := prometheus.NewRegistry()
+	l := open(t, disk, eventlog.Options{Clock: fake, Registerer: reg, PurgeInterval: -1})
+	for _, e := range []*v1alpha1.ExecutionEvent{
+		of("TaskCreated"), of("TaskStarted"), of("TaskStarted"),
+		with("ModelRequestCompleted", `{"nested": {"durationMs": 9}, "durationMs": 1500}`),
+		with("ModelRequestFailed", `{"durationMs": 250, "errorClass": "rate_limited"}`),
+		with("ToolCallCompleted", `{"durationMs": -5}`),
+		with("ToolCallCompleted", `{"durationMs": 99999999999999999999}`),
+		with("ToolCallFailed", `{"durationMs": 2000, "errorType": "made up"}`),
+		with("WorkerFailed", `{"reason": "ServerUnreachable"}`),
+		with("TaskFailed", `["reason"]`),
+	} {
+		fake.Step(2 * time.Second)
+		must[[]*v1alpha1.ExecutionEvent](t)(l.Append(ctx, s, []*v1alpha1.ExecutionEvent{e}))
+	}
+	got := map[string]string{}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if !strings.Contains(f.GetName(), "derived") {
+			continue
+		}
+		for _, m := range f.Metric {
+			key := ""
+			for _, p := range m.Label {
+				key += p.GetValue() + " "
+			}
+			if h := m.GetHistogram(); h != nil {
+				got[key] = fmt.Sprintf("%d times %.2fs", h.GetSampleCount(), h.GetSampleSum())
+			} else {
+				got[key] = fmt.Sprint(m.GetCounter().GetValue())
+			}
+		}
+	}
+	want := map[string]string{
+		"queue succeeded ": "1 times 2.00s", "run failed ": "1 times 16.00s",
+		"model_request succeeded ": "1 times 1.50s", "model_request failed ": "1 times 0.25s", "tool_call failed ": "1 times 2.00s",
+		"limit ModelRequestFailed ": "1", "other ToolCallFailed ": "1", "unavailable WorkerFailed ": "1", "other TaskFailed ": "1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -18,6 +18,8 @@ type metrics struct {
 	duration    *prometheus.HistogramVec
 	redactions  *prometheus.CounterVec
 	truncations *prometheus.CounterVec
+	derived     *prometheus.HistogramVec
+	broken      *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -35,18 +37,33 @@ func newMetrics() *metrics {
 		}, append(labels[:2:2], "result")),
 		redactions:  counter("execution_event_redactions_total", "Execution events in which the store removed a secret."),
 		truncations: counter("execution_event_truncations_total", "Execution events of which the store cut a payload."),
+		derived: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "platform", Name: "execution_event_derived_latency_seconds",
+			Help:    "Times that execution events tell of: queue, run, model_request, tool_call.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12), // 10 ms to 30 min
+		}, []string{"measurement", "result"}),
+		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform", Name: "execution_event_derived_failures_total",
+			Help: "Failures that execution events tell of, by kind.",
+		}, []string{"category", "event_type"}),
 	}
 }
 
-// appended notes an append of events and its outcome.
-func (m *metrics) appended(events []*v1alpha1.ExecutionEvent, err error, seconds float64) {
-	count, result := m.appends, "success"
+// appended notes an append of events and its outcome. What was stored before is
+// not stored again, and not counted.
+func (m *metrics) appended(events []*v1alpha1.ExecutionEvent, a *appendTxn, err error, seconds float64) {
+	result := "success"
 	if err != nil {
-		count, result = m.failures, "error"
+		result = "error"
 	}
-	for _, e := range events {
+	for i, e := range events {
 		t := typeLabel(e.Type)
-		count.WithLabelValues(string(v1alpha1.StreamTask), t).Inc()
+		switch {
+		case err != nil:
+			m.failures.WithLabelValues(string(v1alpha1.StreamTask), t).Inc()
+		case a.events[i].fresh:
+			m.appends.WithLabelValues(string(v1alpha1.StreamTask), t).Inc()
+		}
 		m.duration.WithLabelValues(string(v1alpha1.StreamTask), t, result).Observe(seconds)
 	}
 }
@@ -71,8 +88,8 @@ func typeLabel(t v1alpha1.EventType) string {
 
 var _ prometheus.Collector = (*metrics)(nil)
 
-func (m *metrics) all() [5]prometheus.Collector {
-	return [...]prometheus.Collector{m.appends, m.failures, m.duration, m.redactions, m.truncations}
+func (m *metrics) all() [7]prometheus.Collector {
+	return [...]prometheus.Collector{m.appends, m.failures, m.duration, m.redactions, m.truncations, m.derived, m.broken}
 }
 
 // Describe sends the descriptions of all metrics.
