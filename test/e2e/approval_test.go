@@ -1,0 +1,211 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+const approvalsPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/approvals/"
+
+// applyGated makes an agent that may run programs only when a person agrees in time.
+func applyGated(t *testing.T, s *harness.Server, name, timeout string, autonomous bool) {
+	t.Helper()
+	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Agent","metadata":{"name":%q},"spec":{"providerRef":{"name":"model"},`+
+		`"tools":[{"name":"code_exec"}],"coordination":{"enabled":%t,"autonomous":%t,"approvalRequiredTools":["code_exec"],"approvalTimeout":%q}}}'`,
+		name, autonomous, autonomous, timeout))
+}
+
+func applyGatedTask(t *testing.T, s *harness.Server, name, agent, prompt, timeout string) {
+	t.Helper()
+	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"ai","agentRef":{"name":%q},"prompt":%q,"timeout":%q}}'`,
+		name, agent, prompt, timeout))
+}
+
+// awaitParked waits until the task is parked and returns the approval that it waits for.
+func awaitParked(t *testing.T, s *harness.Server, task string) v1alpha1.Approval {
+	t.Helper()
+	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/"+task)
+	var list v1alpha1.ApprovalList
+	getJSON(t, s, "approvals --field-selector spec.taskName="+task+",status.state=pending", &list)
+	if len(list.Items) != 1 {
+		t.Fatalf("%d approvals of %s are pending", len(list.Items), task)
+	}
+	var parked v1alpha1.Task
+	getJSON(t, s, "task "+task, &parked)
+	c := meta.FindStatusCondition(parked.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
+	if c == nil || c.Reason != v1alpha1.ReasonApprovalPending || c.Message != parked.Status.Message ||
+		!strings.Contains(c.Message, list.Items[0].Name) || !strings.Contains(c.Message, list.Items[0].Spec.TargetTool) {
+		t.Errorf("task %s says %+v, message %q", task, c, parked.Status.Message)
+	}
+	return list.Items[0]
+}
+
+func decide(t *testing.T, s *harness.Server, a v1alpha1.Approval, decision, reason string) {
+	t.Helper()
+	s.MustShell(t, fmt.Sprintf(`kubectl create --raw %s%s/decision -f - <<< '{"kind":"ApprovalDecision","apiVersion":"core.platform.ai/v1alpha1","spec":{"decision":%q,"reason":%q}}'`,
+		approvalsPath, a.Name, decision, reason))
+}
+
+// ended waits for the end of a task and returns it with its result and the types of its events.
+func ended(t *testing.T, s *harness.Server, name string) (task v1alpha1.Task, result string, types []v1alpha1.EventType) {
+	t.Helper()
+	s.MustShell(t, "kubectl wait --for=condition=Complete --timeout=120s task/"+name)
+	getJSON(t, s, "task "+name, &task)
+	if c := meta.FindStatusCondition(task.Status.Conditions, v1alpha1.ConditionWaitingForApproval); c != nil && c.Status != "False" {
+		t.Errorf("task %s has ended and still says %+v", name, c)
+	}
+	if task.Status.Phase == v1alpha1.TaskSucceeded {
+		result = s.MustShell(t, "kubectl get --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/"+name+"/result")
+	}
+	var events v1alpha1.ExecutionEventList
+	getJSON(t, s, "executionevents --field-selector taskName="+name, &events)
+	for _, e := range events.Items {
+		types = append(types, e.Type)
+	}
+	return task, result, types
+}
+
+// told are the events of approvals and calls, in order.
+func told(types []v1alpha1.EventType) string {
+	var out []string
+	for _, e := range types {
+		if strings.HasPrefix(string(e), "Approval") || strings.HasPrefix(string(e), "ToolCall") {
+			out = append(out, string(e))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+const approvedCall = "ApprovalRequested ApprovalApproved ToolCallStarted ApprovalExecutionUpdated ToolCallCompleted ApprovalExecutionUpdated"
+
+// TestApprovals has tasks wait for people, who decide with kubectl.
+func TestApprovals(t *testing.T) {
+	s := harness.StartServer(t, t.TempDir())
+	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/approval.yaml"))
+	applyGated(t, s, "gated", "1h", false)
+	applyGated(t, s, "hasty", "25s", false)
+	applyGated(t, s, "asking", "1h", true)
+	// It expires after more time than the task may run.
+	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
+	for task, prompt := range map[string]string{"approved": "run-it", "declined": "run-it", "cancelled": "run-it", "deleted": "run-it", "restarted": "run-it", "twice": "run-twice"} {
+		applyGatedTask(t, s, task, "gated", prompt, "5m")
+	}
+	applyGatedTask(t, s, "asks", "asking", "ask-first", "5m")
+
+	t.Run("approved", func(t *testing.T) {
+		a := awaitParked(t, s, "approved")
+		if a.Spec.Action != "I run the program that you asked for." || a.Spec.RequestedBy == "" || !strings.Contains(string(a.Spec.TargetArgsPreview.Raw), "echo ran") {
+			t.Errorf("approval %+v", a.Spec)
+		}
+		decide(t, s, a, "approve", "go on")
+		task, result, types := ended(t, s, "approved")
+		if task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, `It printed: ran\n`) || strings.Count(result, "ran") != 1 {
+			t.Errorf("%s %q, result %s", task.Status.Phase, task.Status.Message, result)
+		}
+		if got := told(types); got != approvedCall {
+			t.Errorf("events %s", got)
+		}
+		getJSON(t, s, "approval "+a.Name, &a)
+		if a.Status.State != v1alpha1.ApprovalApproved || a.Status.ExecutionOutcome != v1alpha1.ApprovalSucceeded || a.Status.DecisionReason != "go on" {
+			t.Errorf("status %+v", a.Status)
+		}
+	})
+	t.Run("declined", func(t *testing.T) {
+		decide(t, s, awaitParked(t, s, "declined"), "decline", "not on a friday")
+		task, result, types := ended(t, s, "declined")
+		if task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, "It was not run (approval_declined): the reason given: not on a friday") {
+			t.Errorf("%s %q, result %s", task.Status.Phase, task.Status.Message, result)
+		}
+		if got := told(types); got != "ApprovalRequested ApprovalDeclined" {
+			t.Errorf("events %s", got)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		awaitParked(t, s, "cancelled")
+		s.MustShell(t, `kubectl create --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/cancelled/cancel -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskCancellation"}'`)
+		task, _, types := ended(t, s, "cancelled")
+		end := slices.Index(types, v1alpha1.EventTaskCancelled)
+		if task.Status.Phase != v1alpha1.TaskCancelled || end < 0 || slices.Index(types[:end], v1alpha1.EventApprovalCancelled) < 0 {
+			t.Errorf("%s, events %v", task.Status.Phase, types)
+		}
+	})
+	t.Run("deleted", func(t *testing.T) {
+		a := awaitParked(t, s, "deleted")
+		s.MustShell(t, "kubectl delete task deleted --timeout=120s")
+		if r := s.Shell(t, "kubectl get approval "+a.Name); r.Code == 0 {
+			t.Errorf("the approval of a deleted task: %s", r.Output)
+		}
+	})
+	t.Run("two equal calls need two approvals", func(t *testing.T) {
+		first := awaitParked(t, s, "twice")
+		decide(t, s, first, "approve", "")
+		watched := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", "spec.taskName=twice,status.state=pending", "--watch", "-o", "name", "--chunk-size=0")
+		name := ""
+		for name == "" {
+			line := watched.Await(t, "approval.core.platform.ai/")
+			if name = line[strings.LastIndex(line, "/")+1:]; name == first.Name {
+				t.Fatalf("asked for %s again", name)
+			}
+		}
+		var second v1alpha1.Approval
+		getJSON(t, s, "approval "+name, &second)
+		if second.Spec.TargetArgsDigest != first.Spec.TargetArgsDigest || second.Spec.TargetSpecDigest == first.Spec.TargetSpecDigest {
+			t.Errorf("first %+v, second %+v", first.Spec, second.Spec)
+		}
+		decide(t, s, second, "approve", "")
+		if task, result, _ := ended(t, s, "twice"); task.Status.Phase != v1alpha1.TaskSucceeded || strings.Count(result, "twice") != 2 {
+			t.Errorf("%s %q, result %s", task.Status.Phase, task.Status.Message, result)
+		}
+	})
+	t.Run("asked for beforehand", func(t *testing.T) {
+		a := awaitParked(t, s, "asks")
+		if a.Spec.Action != "Print a word" || a.Spec.Severity != v1alpha1.SeverityError || a.Spec.TargetTool != "code_exec" {
+			t.Errorf("approval %+v", a.Spec)
+		}
+		decide(t, s, a, "approve", "")
+		task, result, types := ended(t, s, "asks")
+		if task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, `It printed: asked`) {
+			t.Errorf("%s %q, result %s", task.Status.Phase, task.Status.Message, result)
+		}
+		if got := told(types); strings.Count(got, "ApprovalRequested") != 1 {
+			t.Errorf("events %s", got)
+		}
+	})
+	t.Run("expires, and parked time does not count", func(t *testing.T) {
+		task, result, types := ended(t, s, "expires")
+		if task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, "It was not run (approval_expired)") {
+			t.Errorf("%s %q, result %s", task.Status.Phase, task.Status.Message, result)
+		}
+		if got := told(types); got != "ApprovalRequested ApprovalExpired" {
+			t.Errorf("events %s", got)
+		}
+		if took := task.Status.CompletionTime.Sub(task.Status.StartTime.Time); took < task.Spec.Timeout.Duration {
+			t.Errorf("it took %s, which shows nothing", took)
+		}
+	})
+	t.Run("goes on after a restart", func(t *testing.T) {
+		a := awaitParked(t, s, "restarted")
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.Restart(t)
+		if again := awaitParked(t, s, "restarted"); again.Name != a.Name {
+			t.Errorf("it waits for %s and not %s", again.Name, a.Name)
+		}
+		decide(t, s, a, "approve", "")
+		task, result, types := ended(t, s, "restarted")
+		if task.Status.Phase != v1alpha1.TaskSucceeded || task.Status.Attempts != 1 || strings.Count(result, "ran") != 1 || told(types) != approvedCall {
+			t.Errorf("%s %q, attempts %d, result %s, events %s", task.Status.Phase, task.Status.Message, task.Status.Attempts, result, told(types))
+		}
+	})
+}
