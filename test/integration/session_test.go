@@ -1,0 +1,349 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// rememberScript answers what only the conversation before can tell. A secret
+// is said once, which must not come back.
+const rememberScript = `
+models: [scripted-1]
+turns:
+- name: is told
+  match: {turn: 1, lastRole: user, contains: Remember}
+  reply: {text: "Yes, heliotrope, and the key ghp_abcdefghijklmnopqrstuvwxyz0123456789.", usage: {input: 10, output: 5}}
+- name: is asked
+  match: {turn: 2, lastRole: user, contains: Which word}
+  reply: {text: It was heliotrope., usage: {input: 30, output: 7}}
+- name: is asked in vain
+  match: {contains: Fail}
+  fault: {status: 400, code: invalid_request_error, message: No}
+- name: is asked without having been told
+  reply: {text: I do not know.}
+`
+
+// withModel is a server whose real workers ask a scripted model.
+func withModel(t *testing.T, text string) (*platform, *script.Server) {
+	t.Helper()
+	parsed, err := script.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := script.New(parsed, io.Discard)
+	server := httptest.NewServer(model)
+	t.Cleanup(server.Close)
+	worker := harness.Bin(t, "platform-worker")
+	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker })}
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
+	if _, err := p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), key, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
+		Type: v1alpha1.ProviderOpenAI, BaseURL: server.URL + "/v1", DefaultModel: "scripted-1",
+		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
+	}}
+	if _, err := p.client().CoreV1alpha1().Providers("default").Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return p, model
+}
+
+// ask creates a task of type ai on a session and waits for its end.
+func (p *platform) ask(name, prompt string, ref v1alpha1.TaskSessionReference, want v1alpha1.TaskPhase) *v1alpha1.Task {
+	p.t.Helper()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: prompt, SessionRef: &ref,
+		AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, SystemPrompt: "Be short."},
+	}}
+	if _, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.awaitPhase(name, want)
+}
+
+func (p *platform) sessions() typed.SessionInterface {
+	return p.client().CoreV1alpha1().Sessions("default")
+}
+
+func (p *platform) session(name string) *v1alpha1.Session {
+	p.t.Helper()
+	s, err := p.sessions().Get(p.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// transcript reads a transcript page by page.
+func (p *platform) transcript(session string, limit int) []v1alpha1.SessionMessage {
+	p.t.Helper()
+	var all []v1alpha1.SessionMessage
+	for token := ""; ; {
+		req := p.client().CoreV1alpha1().RESTClient().Get().Namespace("default").Resource("sessions").Name(session).SubResource("transcript").
+			Param("limit", fmt.Sprint(limit))
+		if token != "" {
+			req = req.Param("continue", token)
+		}
+		var page v1alpha1.SessionTranscript
+		if err := req.Do(p.t.Context()).Into(&page); err != nil {
+			p.t.Fatal(err)
+		}
+		if len(page.Items) > limit {
+			p.t.Errorf("a page of %d", len(page.Items))
+		}
+		all = append(all, page.Items...)
+		if token = page.Continue; token == "" {
+			return all
+		}
+	}
+}
+
+func TestSessionGoesOn(t *testing.T) {
+	p, model := withModel(t, rememberScript)
+	first := p.ask("first", "Remember the word heliotrope.", v1alpha1.TaskSessionReference{Name: "s", Create: true}, v1alpha1.TaskSucceeded)
+	second := p.ask("second", "Which word was it?", v1alpha1.TaskSessionReference{Name: "s"}, v1alpha1.TaskSucceeded)
+	p.ask("third", "Fail, please.", v1alpha1.TaskSessionReference{Name: "s"}, v1alpha1.TaskFailed)
+	p.ask("fourth", "Which word was it?", v1alpha1.TaskSessionReference{Name: "s", MaxMessages: new(int32(1)), Append: new(false)}, v1alpha1.TaskSucceeded)
+	fifth := p.ask("fifth", "", v1alpha1.TaskSessionReference{Name: "s", PromptIncluded: true, ThroughMessageID: "task:" + string(first.UID) + ":user"}, v1alpha1.TaskSucceeded)
+
+	var asked []string
+	for _, e := range model.Exchanges() {
+		var said []string
+		for _, m := range e.Request.Messages {
+			said = append(said, m.Role+": "+m.Text())
+		}
+		asked = append(asked, strings.Join(said, " | "))
+	}
+	want := []string{
+		"system: Be short. | user: Remember the word heliotrope.",
+		"system: Be short. | user: Remember the word heliotrope. | assistant: Yes, heliotrope, and the key [REDACTED]. | user: Which word was it?",
+		"system: Be short. | user: Remember the word heliotrope. | assistant: Yes, heliotrope, and the key [REDACTED]. | user: Which word was it? | assistant: It was heliotrope. | user: Fail, please.",
+		"system: Be short. | assistant: It was heliotrope. | user: Which word was it?",
+		"system: Be short. | user: Remember the word heliotrope.",
+	}
+	if d := cmp.Diff(want, asked); d != "" {
+		t.Errorf("asked of the model (-want +got):\n%s", d)
+	}
+	if r := model.Refused(); len(r) > 0 {
+		t.Errorf("the model refused %v", r)
+	}
+
+	// A failed task and one that does not want it have added nothing.
+	var got []string
+	for _, m := range p.transcript("s", 2) {
+		got = append(got, fmt.Sprintf("%d %s %s %s/%s: %s", m.Order, m.ID, m.Role, m.SourceType, m.SourceRef, m.Content))
+	}
+	stored := []string{
+		fmt.Sprintf("1 task:%s:user user task/first: Remember the word heliotrope.", first.UID),
+		fmt.Sprintf("2 task:%s:assistant assistant task/first: Yes, heliotrope, and the key [REDACTED].", first.UID),
+		fmt.Sprintf("3 task:%s:user user task/second: Which word was it?", second.UID),
+		fmt.Sprintf("4 task:%s:assistant assistant task/second: It was heliotrope.", second.UID),
+		fmt.Sprintf("5 task:%s:assistant assistant task/fifth: Yes, heliotrope, and the key [REDACTED].", fifth.UID),
+	}
+	if d := cmp.Diff(stored, got); d != "" {
+		t.Errorf("transcript (-want +got):\n%s", d)
+	}
+	st := p.session("s").Status
+	used := int64(0)
+	for _, name := range []string{"first", "second", "fourth", "fifth"} {
+		task, err := p.tasks().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		used += *task.Status.Usage.InputTokens
+	}
+	if st.MessageCount != 5 || st.InputTokens == nil || *st.InputTokens != used || st.ActiveTask != "" || st.WaitingCount != 0 || st.UpdatedAt == nil {
+		t.Errorf("status %+v, want %d input tokens", st, used)
+	}
+}
+
+// shown waits until the session shows a holder and a queue.
+func (p *platform) shown(session, want string) {
+	p.t.Helper()
+	last := ""
+	p.poll("queue "+want, func() bool {
+		st := p.session(session).Status
+		last = st.ActiveTask + "|" + strings.Join(st.WaitingTasks, " ")
+		return last == want && int(st.WaitingCount) == len(st.WaitingTasks)
+	})
+}
+
+func (p *platform) awaitMessage(task, want string) {
+	p.t.Helper()
+	p.await(task, func(t *v1alpha1.Task) bool { return t.Status.Message == want })
+}
+
+// release lets the run of a task that executes the script endless go on to its end.
+func (p *platform) release(task *v1alpha1.Task) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.folder(task), "work", "go"), nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestSessionTakesTurns(t *testing.T) {
+	p := newPlatform(t, endless)
+	names := []string{"e", "d", "c", "b", "a"}
+	on := func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: true} }
+	var order []string
+	for _, name := range names {
+		order = append(order, p.run(name, on).Name)
+	}
+	// Created in one second the name decides, else the time.
+	slices.SortStableFunc(order, func(x, y string) int { return p.created(x, y) })
+	next := order[1:]
+	p.awaitPhase(order[0], v1alpha1.TaskRunning)
+	p.shown("s", order[0]+"|"+strings.Join(next, " "))
+	p.awaitMessage(order[4], fmt.Sprintf("waits for session s: task %s holds it, 3 before", order[0]))
+
+	// Busy, it is not deleted, and a crash of the server changes nothing.
+	if err := p.sessions().Delete(t.Context(), "s", metav1.DeleteOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "task "+order[0]+" holds it") {
+		t.Errorf("delete: %v", err)
+	}
+	if err := p.sessions().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("deletecollection: %v", err)
+	}
+	p.Restart(t)
+	p.shown("s", order[0]+"|"+strings.Join(next, " "))
+
+	// One that waits is cancelled; the others move up, each when the one before ends.
+	if _, err := p.tasks().Cancel(t.Context(), order[2], &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPhase(order[2], v1alpha1.TaskCancelled)
+	turns := []string{order[0], order[1], order[3], order[4]}
+	for i, name := range turns {
+		task, _ := p.started(name)
+		p.shown("s", name+"|"+strings.Join(turns[i+1:], " "))
+		for _, later := range turns[i+1:] {
+			if k, err := p.tasks().Get(t.Context(), later, metav1.GetOptions{}); err != nil || k.Status.Attempts != 0 {
+				t.Errorf("%s has begun beside %s: %+v, %v", later, name, k.Status, err)
+			}
+		}
+		p.release(task)
+		p.awaitPhase(name, v1alpha1.TaskSucceeded)
+	}
+	p.shown("s", "|")
+	if err := p.sessions().Delete(t.Context(), "s", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("delete when it is idle: %v", err)
+	}
+}
+
+// created orders two tasks as their session does.
+func (p *platform) created(x, y string) int {
+	p.t.Helper()
+	var at [2]metav1.Time
+	for i, name := range []string{x, y} {
+		task, err := p.tasks().Get(p.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		at[i] = task.CreationTimestamp
+	}
+	if c := at[0].Compare(at[1].Time); c != 0 {
+		return c
+	}
+	return strings.Compare(x, y)
+}
+
+// A namespace goes although a task of it holds a session.
+func TestNamespaceWithABusySessionGoes(t *testing.T) {
+	p := newPlatform(t, endless)
+	ctx, namespaces := t.Context(), p.Kubernetes(t).CoreV1().Namespaces()
+	if _, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := p.client().CoreV1alpha1()
+	for _, name := range []string{"a", "b"} {
+		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+			Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, SessionRef: &v1alpha1.TaskSessionReference{Name: "s", Create: true},
+		}}
+		if _, err := c.Tasks("team").Create(ctx, task, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.poll("busy session", func() bool {
+		s, err := c.Sessions("team").Get(ctx, "s", metav1.GetOptions{})
+		return err == nil && s.Status.ActiveTask != "" && s.Status.WaitingCount == 1
+	})
+	if err := namespaces.Delete(ctx, "team", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.poll("end of the namespace", func() bool {
+		_, err := namespaces.Get(ctx, "team", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// A transcript is appended to, read and refused over HTTP, and goes with its session.
+func TestTranscriptOverHTTP(t *testing.T) {
+	s := Start(t)
+	p := &platform{t: t, Server: s}
+	ctx, c := t.Context(), p.client().CoreV1alpha1()
+	sess := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}
+	if _, err := c.Sessions("default").Create(ctx, sess, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 25 {
+		m := v1alpha1.SessionMessage{ID: fmt.Sprintf("m%d", i), Role: v1alpha1.RoleUser, Content: fmt.Sprintf("message %d", i)}
+		out, err := c.Sessions("default").AppendMessages(ctx, "s", &v1alpha1.SessionTranscript{Items: []v1alpha1.SessionMessage{m}}, metav1.CreateOptions{})
+		if err != nil || out.Items[0].Order != int64(i+1) || out.MessageCount != int64(i+1) || out.Kind != "" && out.Kind != "SessionTranscript" {
+			t.Fatalf("append: %+v, %v", out, err)
+		}
+	}
+	if all := p.transcript("s", 10); len(all) != 25 || all[24].Content != "message 24" {
+		t.Errorf("%d messages", len(all))
+	}
+	first, err := c.Sessions("default").GetTranscript(ctx, "s", metav1.GetOptions{})
+	if err != nil || len(first.Items) != 25 || first.MessageCount != 25 {
+		t.Errorf("typed get: %+v, %v", first, err)
+	}
+	_, err = c.Sessions("default").AppendMessages(ctx, "s", &v1alpha1.SessionTranscript{Items: []v1alpha1.SessionMessage{{Role: "robot"}}}, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `items[0].role: Unsupported value: "robot"`) {
+		t.Errorf("a message of a robot: %v", err)
+	}
+	if _, err := c.Sessions("default").GetTranscript(ctx, "ghost", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("no session: %v", err)
+	}
+	s.Restart(t)
+	c = p.client().CoreV1alpha1()
+	raw, err := c.RESTClient().Get().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/sessions/s/transcript").Param("newest", "1").Do(ctx).Raw()
+	var page struct {
+		Kind  string
+		Items []struct{ Content string }
+	}
+	if err != nil || json.Unmarshal(raw, &page) != nil || page.Kind != "SessionTranscript" || len(page.Items) != 1 || page.Items[0].Content != "message 24" {
+		t.Errorf("after a restart: %s, %v", raw, err)
+	}
+	if err := c.Sessions("default").Delete(ctx, "s", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Sessions("default").Create(ctx, sess, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if all := p.transcript("s", 10); len(all) != 0 {
+		t.Errorf("a session made anew begins with %d messages", len(all))
+	}
+}
