@@ -54,7 +54,7 @@ fuzz: ## each fuzz test for a few seconds
 bench: build etcd ## our store beside etcd, events beside fsync; writes _output/bench.json
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -rows '$(ROWS)' -out $(OUT)/bench.json
 
-robustness: build ## kill -9 under load; ROUNDS=n
+robustness: build kubectl ## kill -9 under load; ROUNDS=n
 	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test -count=1 -v -timeout 60m ./test/robustness
 
 e2e: build kubectl scriptedmodel ## the kubectl dialogue and whole runs against real processes

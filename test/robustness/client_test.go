@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,10 +38,23 @@ type client struct {
 
 func newClient(t *testing.T, kubeconfig string) *client {
 	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	return dial(t, config(t, "", kubeconfig))
+}
+
+// config is what a client needs to know; server replaces the one of the kubeconfig.
+func config(t *testing.T, server, kubeconfig string) *rest.Config {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags(server, kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.QPS = -1
+	cfg.Dial = (&net.Dialer{}).DialContext // or all clients would share one connection
+	return cfg
+}
+
+func dial(t *testing.T, cfg *rest.Config) *client {
+	t.Helper()
 	h, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -192,14 +206,19 @@ func (w *watcher) follow(ctx context.Context) error {
 	w.mu.Lock()
 	w.resumed++
 	w.mu.Unlock()
-	frames := json.NewDecoder(resp.Body)
+	return w.decode(resp.Body)
+}
+
+// decode reads the frames of a watch until it is cut.
+func (w *watcher) decode(from io.Reader) error {
+	frames := json.NewDecoder(from)
 	for {
 		var frame struct {
 			Type   string          `json:"type"`
 			Object json.RawMessage `json:"object"`
 		}
 		if err := frames.Decode(&frame); err != nil {
-			return nil // cut
+			return nil //nolint:nilerr // cut
 		}
 		if err := w.take(frame.Type, frame.Object); err != nil {
 			return err

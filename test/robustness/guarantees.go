@@ -18,6 +18,8 @@ var (
 	errBrokeOnce      = errors.New("broke Once - a retried append is stored exactly once")
 	errBrokeDense     = errors.New("broke Dense - the sequence of a stream runs from 1 without holes")
 	errBrokeStable    = errors.New("broke Stable - an event keeps the sequence and revision it was acknowledged with")
+	errBrokeStreamed  = errors.New("broke Streamed - a stream resumed at the last id it saw delivers each later event exactly once, in order")
+	errBrokeOrder     = errors.New("broke SessionOrder - the timeline of a session has every event of its tasks once, in the order of the revisions, with dense cursors")
 	errBrokeResumable = errors.New("broke Resumable - a watch resumed at the last revision it saw delivers each later event exactly once, in order")
 )
 
@@ -78,6 +80,61 @@ func checkWatched(watched, stored []record) error {
 	}
 	if len(watched) > len(inOrder) {
 		return fmt.Errorf("%w: %d events too many, first %+v", errBrokeResumable, len(watched)-len(inOrder), watched[len(inOrder)])
+	}
+	return nil
+}
+
+// row is an event as a page or a stream of a task or session shows it.
+type row struct {
+	id   int64 // seq of a task, cursor of a session
+	task string
+	seq  int64
+	text string
+}
+
+// checkStreamed compares what one stream got, over all its reconnections, with
+// what is stored.
+func checkStreamed(streamed, stored []row) error {
+	for i, want := range stored {
+		if i >= len(streamed) {
+			return fmt.Errorf("%w: got %d of %d events, missing %+v", errBrokeStreamed, len(streamed), len(stored), want)
+		}
+		if streamed[i] != want {
+			return fmt.Errorf("%w: event %d is %+v, want %+v", errBrokeStreamed, i, streamed[i], want)
+		}
+	}
+	if len(streamed) > len(stored) {
+		return fmt.Errorf("%w: %d events too many, first %+v", errBrokeStreamed, len(streamed)-len(stored), streamed[len(stored)])
+	}
+	return nil
+}
+
+// checkTimeline compares a session's timeline with the stored events of its tasks.
+func checkTimeline(timeline []row, stored []record) error {
+	type id struct {
+		task string
+		seq  int64
+	}
+	revisions := map[id]uint64{}
+	for _, r := range stored {
+		revisions[id{r.task, r.seq}] = r.revision
+	}
+	last := uint64(0)
+	for i, r := range timeline {
+		rev, ok := revisions[id{r.task, r.seq}]
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: %s/%d is not there, or twice", errBrokeOrder, r.task, r.seq)
+		case r.id != int64(i+1):
+			return fmt.Errorf("%w: cursor %d is the %d. event", errBrokeOrder, r.id, i+1)
+		case rev <= last:
+			return fmt.Errorf("%w: cursor %d is of revision %d, behind %d", errBrokeOrder, r.id, rev, last)
+		}
+		last = rev
+		delete(revisions, id{r.task, r.seq})
+	}
+	for missing := range revisions {
+		return fmt.Errorf("%w: %d events are missing, %s/%d is one", errBrokeOrder, len(revisions), missing.task, missing.seq)
 	}
 	return nil
 }

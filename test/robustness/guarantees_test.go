@@ -39,3 +39,33 @@ func TestGuarantees(t *testing.T) {
 		}
 	}
 }
+
+func TestGuaranteesOfStreams(t *testing.T) {
+	// In the session: a/1, b/1, a/2.
+	stored := []record{{"a", "k1", 1, 10}, {"a", "k2", 2, 12}, {"b", "k3", 1, 11}}
+	good := []row{{1, "a", 1, "x"}, {2, "b", 1, "y"}, {3, "a", 2, "z"}}
+	for name, tc := range map[string]struct {
+		streamed, timeline []row
+		want               error
+	}{
+		"good":          {good, good, nil},
+		"lost":          {good[:2], good, errBrokeStreamed},
+		"twice":         {append(good[:1:1], good...), good, errBrokeStreamed},
+		"behind":        {append(good[:3:3], good[2]), good, errBrokeStreamed},
+		"disordered":    {[]row{good[0], good[2], good[1]}, good, errBrokeStreamed},
+		"other text":    {[]row{{1, "a", 1, "y"}, good[1], good[2]}, good, errBrokeStreamed},
+		"not stored":    {nil, []row{{1, "c", 1, "x"}}, errBrokeOrder},
+		"timeline lost": {good[:2], good[:2], errBrokeOrder},
+		"cursor hole":   {nil, []row{good[0], {3, "b", 1, "y"}}, errBrokeOrder},
+		"order":         {nil, []row{{1, "b", 1, "y"}, {2, "a", 1, "x"}, good[2]}, errBrokeOrder},
+		"repeated":      {nil, []row{good[0], {2, "a", 1, "x"}}, errBrokeOrder},
+	} {
+		err := checkTimeline(tc.timeline, stored)
+		if err == nil {
+			err = checkStreamed(tc.streamed, tc.timeline)
+		}
+		if !errors.Is(err, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, err, tc.want)
+		}
+	}
+}

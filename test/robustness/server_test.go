@@ -173,8 +173,9 @@ func deleteTasks(t *testing.T, s *harness.Server) {
 
 // load is a set of writers, each with one append under way.
 type load struct {
-	end  chan struct{}
-	wait sync.WaitGroup
+	end   chan struct{}
+	pause time.Duration // between two appends of a writer
+	wait  sync.WaitGroup
 
 	mu   sync.Mutex // guards the rest
 	acks []record
@@ -219,6 +220,9 @@ func (l *load) write(ctx context.Context, c *client, writer int, task string) {
 		}
 		l.acks = append(l.acks, r)
 		l.mu.Unlock()
+		if l.pause > 0 {
+			pause(ctx, l.pause)
+		}
 	}
 }
 
