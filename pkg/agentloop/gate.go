@@ -92,8 +92,8 @@ func (g *Gate) RequestApproval(ctx context.Context, r request.Request) (request.
 	q.Action, q.RiskSummary, q.Severity = r.Action, r.RiskSummary, r.Severity
 	d, err := g.Ask(ctx, q)
 	if err != nil {
-		g.failed = err
-		return request.Answer{}, err
+		g.failed = err // which ends the run
+		return request.Answer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
 	}
 	if d.State == v1alpha1.ApprovalApproved {
 		if g.unspent == nil {
@@ -179,14 +179,13 @@ func (l *loop) gate(ctx context.Context, c llm.ToolCall, f func() (tool.Result, 
 	if err == nil {
 		err = g.failed
 	}
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() != nil:
-		return tool.Failure(tool.Errorf(tool.TypeCancelled, "the run was stopped")), nil // the caller sees that it was
-	default:
+	if ctx.Err() != nil { // which is why it failed; callTools sees it, too
+		return tool.Failure(tool.Errorf(tool.TypeCancelled, "the run was stopped")), nil
+	}
+	if err != nil {
 		return result, fmt.Errorf("%w of %s: %w", ErrApproval, c.Name, err)
 	}
+	return result, nil
 }
 
 // refused tells the model that a call was not made.

@@ -69,7 +69,7 @@ func (a *approvals) ask(ctx context.Context, r agentloop.ApprovalRequest) (agent
 		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity,
 		TargetTool: r.Tool.Name, ToolCallID: r.CallID, TargetArgsDigest: r.ArgsDigest, TargetSpecDigest: digest,
 		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview([]byte(a.secret.scrub(string(r.Arguments))))},
-		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.config.Attempt), CallIDDigest: hex.EncodeToString(call[:])}, //nolint:gosec // attempts are few
+		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.config.Attempt), CallIDDigest: hex.EncodeToString(call[:])},
 	}
 	if a.timeout > 0 {
 		spec.Timeout = a.timeout.String() // the server sets the time from it, by its own clock
@@ -105,10 +105,12 @@ func specDigest(d tool.Definition, attempt, n int) (string, error) {
 const (
 	// watchTime ends a watch before requestTimeout does.
 	watchTime = requestTimeout - 10*time.Second
-	// firstPause and lastPause are between two looks at an approval that cannot
-	// be watched.
+	// firstPause is after a look or a watch that failed. It doubles up to
+	// awayPause while the server does not answer, and up to lookPause while it does
+	// but lets nobody watch.
 	firstPause = 200 * time.Millisecond
-	lastPause  = 30 * time.Second
+	awayPause  = 5 * time.Second
+	lookPause  = 30 * time.Second
 	// tokenPatience is how long the server may refuse the worker's token. It does
 	// so for a moment as it starts, and for ever when the token has expired.
 	tokenPatience = 5 * time.Minute
@@ -120,8 +122,8 @@ const (
 func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
 	client := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace)
 	known := a.clock.Now() // when the token was last good
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		began := a.clock.Now()
+	for pause := firstPause; ; {
+		began, most := a.clock.Now(), lookPause
 		got, err := client.Get(ctx, id, metav1.GetOptions{})
 		switch {
 		case err == nil && got.Status.State != v1alpha1.ApprovalPending:
@@ -129,17 +131,20 @@ func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval,
 		case err == nil:
 			known = began
 			if a.follow(ctx, id) {
-				pause = firstPause / 2 // nothing is wrong
+				pause = firstPause // nothing is wrong
 				continue
 			}
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case !temporary(err), apierrors.IsUnauthorized(err) && began.Sub(known) > tokenPatience:
 			return nil, fmt.Errorf("approval %s: %w", id, err)
+		default:
+			most = awayPause
 		}
 		if !sleep(ctx, a.clock, pause) {
 			return nil, ctx.Err()
 		}
+		pause = min(2*pause, most)
 	}
 }
 
@@ -163,5 +168,5 @@ func (a *approvals) follow(ctx context.Context, id string) bool {
 			return true
 		}
 	}
-	return a.clock.Since(began) >= lastPause
+	return a.clock.Since(began) >= lookPause
 }
