@@ -17,26 +17,35 @@ import (
 // maxEvent bounds the body of one submitted event, in bytes (supplement D1 §4.2).
 const maxEvent = 256 << 10
 
-// ofStream are the query parameters of pages and streams that mean the same natively.
-func ofStream(q url.Values) url.Values {
-	out := url.Values{}
-	for _, name := range []string{"after", "limit", "type"} {
-		for _, v := range q[name] {
-			out.Add(name, v)
-		}
-	}
-	return out
-}
-
-// timeline serves a page or a stream of a task or session.
-func timeline(resource, sub string, s shape) func(*call) error {
+// below serves what is natively at the task or session as well, with the query parameters that mean the same there.
+func below(resource, sub string, s shape, params ...string) func(*call) error {
 	return func(c *call) error {
 		ns, err := c.namespace(c.query.Get("namespace"))
 		if err != nil {
 			return err
 		}
-		return c.pass(native{method: http.MethodGet, path: in(ns, resource, c.params["id"], sub), query: ofStream(c.query)}, s)
+		q := url.Values{}
+		for _, name := range params {
+			if values, has := c.query[name]; has {
+				q[name] = values
+			}
+		}
+		return c.pass(native{method: http.MethodGet, path: in(ns, resource, c.params["id"], sub), query: q}, s)
 	}
+}
+
+// events is a page of a stream, and stream the stream itself. The header Last-Event-ID goes along with the others.
+func events(resource string) func(*call) error {
+	return below(resource, "events", plain(), "after", "limit", "type")
+}
+
+func stream(resource string) func(*call) error {
+	return below(resource, "stream", shape{}, "after", "type")
+}
+
+// trace keeps the metadata, which is there only where there is more.
+func trace() func(*call) error {
+	return below("tasks", "trace", without("kind", "apiVersion"), "timeline", "limit", "continue")
 }
 
 // submit appends one event for a worker.
@@ -48,12 +57,12 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
-	event, err := c.object(maxEvent, false, nil)
+	e, err := c.object(maxEvent, false, nil)
 	if err != nil {
 		return err
 	}
-	event["apiVersion"], event["kind"] = quoted(v1alpha1.SchemeGroupVersion.String()), quoted("ExecutionEvent")
-	n, err := post(in(ns, "tasks", c.params["streamID"], "events"), event)
+	e["apiVersion"], e["kind"] = quoted(v1alpha1.SchemeGroupVersion.String()), quoted("ExecutionEvent")
+	n, err := post(in(ns, "tasks", c.params["streamID"], "events"), e)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,9 @@ func table() []row {
 		{get, task + "/plan", []string{"get tasks"}, plan},
 		{get, task + "/children", []string{"get tasks", "list tasks"}, children},
 
-		{get, task + "/events", []string{"get tasks/events"}, timeline("tasks", "events", plain())},
-		{get, task + "/stream", []string{"get tasks/stream"}, timeline("tasks", "stream", shape{})},
-		{get, task + "/trace", []string{"get tasks/trace"}, timeline("tasks", "trace", plain())},
+		{get, task + "/events", []string{"get tasks/events"}, events("tasks")},
+		{get, task + "/stream", []string{"get tasks/stream"}, stream("tasks")},
+		{get, task + "/trace", []string{"get tasks/trace"}, trace()},
 		{post, task + "/fork", []string{"create tasks/fork"}, fork},
 		{get, task + "/approvals", []string{"get tasks", "list approvals"}, listApprovals},
 		{post, task + "/approvals/:approvalID/decision", []string{"create approvals/decision"}, decide},
@@ -38,8 +38,8 @@ func table() []row {
 		{get, sessions, []string{"list sessions"}, listSessions},
 		{get, session, []string{"get sessions", "get sessions/transcript"}, getSession},
 		{remove, session, []string{"get sessions", "delete sessions"}, deleteSession},
-		{get, session + "/events", []string{"get sessions/events"}, timeline("sessions", "events", plain())},
-		{get, session + "/stream", []string{"get sessions/stream"}, timeline("sessions", "stream", shape{})},
+		{get, session + "/events", []string{"get sessions/events"}, events("sessions")},
+		{get, session + "/stream", []string{"get sessions/stream"}, stream("sessions")},
 
 		{get, "/api/v1/auth/validate", []string{"create selfsubjectreviews"}, validate},
 		{get, "/api/v1/auth/whoami", []string{"create selfsubjectreviews"}, whoAmI},

@@ -64,18 +64,29 @@ func (s *server) stop() error {
 }
 
 // rss is the resident memory of the server in MiB.
-func (s *server) rss() (float64, error) {
+func (s *server) rss() (float64, error) { return s.memory("VmRSS") }
+
+// peak is the largest resident memory since resetPeak, in MiB.
+func (s *server) peak() (float64, error) { return s.memory("VmHWM") }
+
+// resetPeak makes peak begin anew.
+func (s *server) resetPeak() error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0)
+}
+
+// memory reads a figure of the process in MiB.
+func (s *server) memory(figure string) (float64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, figure+":"); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("no VmRSS of process %d", s.cmd.Process.Pid)
+	return 0, fmt.Errorf("no %s of process %d", figure, s.cmd.Process.Pid)
 }
 
 // client is an HTTP client of its own connection, as the admin or, with a token, as its owner.
