@@ -172,18 +172,15 @@ func (l *loop) commitStart(ctx context.Context, c llm.ToolCall, approvalID strin
 
 // gate runs f with the model's call id at hand, and turns a failure to ask into
 // one that ends the run.
-func (l *loop) gate(ctx context.Context, c llm.ToolCall, f func() (tool.Result, error)) (tool.Result, error) {
+func (l *loop) gate(c llm.ToolCall, f func() (tool.Result, error)) (tool.Result, error) {
 	g := l.c.Gate
 	g.tools, g.callID, g.failed = l.c.Tools, c.ID, nil
 	result, err := f()
 	if err == nil {
 		err = g.failed
 	}
-	if ctx.Err() != nil { // which is why it failed; callTools sees it, too
-		return tool.Failure(tool.Errorf(tool.TypeCancelled, "the run was stopped")), nil
-	}
 	if err != nil {
-		return result, fmt.Errorf("%w of %s: %w", ErrApproval, c.Name, err)
+		return tool.Failure(tool.Errorf(tool.TypeCancelled, "the run was stopped")), fmt.Errorf("%w of %s: %w", ErrApproval, c.Name, err)
 	}
 	return result, nil
 }

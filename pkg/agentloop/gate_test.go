@@ -40,6 +40,11 @@ func (p *people) ask(_ context.Context, r ApprovalRequest) (Decision, error) {
 	return Decision{ApprovalID: fmt.Sprintf("approval-%d", n), State: p.answers[n-1], Reason: p.reason}, nil
 }
 
+type dropArguments struct {
+	Key   string  `json:"key"`
+	Count float64 `json:"count,omitempty"`
+}
+
 // newGated is a setup whose tool drop needs approval, and notes its calls.
 func newGated(t *testing.T, p *people, text string) *setup {
 	t.Helper()
@@ -51,10 +56,7 @@ func newGated(t *testing.T, p *people, text string) *setup {
 	}}
 	var err error
 	s.config.Tools, err = tool.NewCatalogue(
-		tool.New("drop", "drops", func(ctx context.Context, a struct {
-			Key   string  `json:"key"`
-			Count float64 `json:"count,omitempty"`
-		}) (any, error) {
+		tool.New("drop", "drops", func(ctx context.Context, a dropArguments) (any, error) {
 			p.trail = append(p.trail, "called "+a.Key+" with "+tool.ApprovalOf(ctx))
 			return a.Key, nil
 		}),

@@ -19,7 +19,7 @@ func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
 	var repeated []string
 	for _, c := range resp.ToolCalls {
 		result, err := l.callTool(ctx, c, resp)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		l.messages = append(l.messages, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
@@ -42,7 +42,7 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 	if l.c.Gate == nil || l.c.Tools == nil {
 		return l.callFree(ctx, c), nil
 	}
-	return l.gate(ctx, c, func() (tool.Result, error) {
+	return l.gate(c, func() (tool.Result, error) {
 		if !l.c.Gate.gated(c.Name) {
 			return l.callFree(ctx, c), nil
 		}
