@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench prints how our store compares with API server's stock store on a
-// real etcd, and how the whole server does beside the raw disk, and writes the
-// figures to a JSON file. Build the programs first: make bench does.
+// real etcd, what the event log costs beside aims and the closest peer, and how the
+// whole server does beside the raw disk, and writes the figures to a JSON file. Build the programs first: make bench does.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/platform-ai/platform/test/bench/eventbench"
 	"github.com/platform-ai/platform/test/bench/report"
 	"github.com/platform-ai/platform/test/bench/serverbench"
 	"github.com/platform-ai/platform/test/bench/storebench"
@@ -58,6 +59,9 @@ func run(ctx context.Context) (err error) {
 		if err := storebench.Run(ctx, storebench.Options{Etcd: *etcd, Dir: work, Rows: selected, Window: window, Repeat: *repeat, JSON: *json}, r); err != nil {
 			return err
 		}
+	}
+	if err := eventbench.Run(ctx, eventbench.Options{Dir: work, Rows: selected, Window: window}, r); err != nil {
+		return err
 	}
 	if *bin != "" {
 		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Dir: work, Rows: selected, Window: window}, r); err != nil {
