@@ -98,7 +98,7 @@ func (w *worker) newest(ctx context.Context, t *v1alpha1.Task, n int, through st
 // was never there, calls and answers go, and what was said beside them stays.
 func replay(said []v1alpha1.SessionMessage) (system []string, messages []llm.Message) {
 	known := map[string]bool{} // ids of calls
-	for i := 0; i < len(said); i++ {
+	for i := range said {
 		m := &said[i]
 		blank := strings.TrimSpace(m.Content) == ""
 		switch {

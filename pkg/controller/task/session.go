@@ -183,7 +183,7 @@ func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, now turns, 
 	if now.holder != nil {
 		st.ActiveTask, st.ActiveTaskUID = now.holder.Name, now.holder.UID
 	}
-	st.WaitingCount = int32(len(now.waiting)) //nolint:gosec // tasks in memory
+	st.WaitingCount = int32(len(now.waiting))
 	st.WaitingTasks = nil
 	for _, w := range now.waiting[:min(len(now.waiting), shownWaiting)] {
 		st.WaitingTasks = append(st.WaitingTasks, w.Name)

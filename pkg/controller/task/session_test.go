@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestSessionLock(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			objects := append(tc.others, tc.task)
+			objects := append([]client.Object{tc.task}, tc.others...)
 			if tc.session != nil {
 				objects = append(objects, tc.session)
 			}
@@ -143,15 +144,15 @@ func TestSessionTurns(t *testing.T) {
 	}
 	s, ctx := newSessions(t, objects...), t.Context()
 	var order []string
-	for range tasks {
+	for range len(tasks) {
 		var has *v1alpha1.Task
-		for i := len(tasks) - 1; i >= 0; i-- {
-			_, waits := errors.AsType[step.Wait](s.lock(ctx, tasks[i]))
+		for _, k := range slices.Backward(tasks) {
+			_, waits := errors.AsType[step.Wait](s.lock(ctx, k))
 			if !waits && has != nil {
-				t.Fatalf("%s and %s both have the session", has.Name, tasks[i].Name)
+				t.Fatalf("%s and %s both have the session", has.Name, k.Name)
 			}
 			if !waits {
-				has = tasks[i]
+				has = k
 			}
 		}
 		if has == nil {
@@ -166,12 +167,7 @@ func TestSessionTurns(t *testing.T) {
 		if err := s.client.Status().Patch(ctx, over, client.MergeFrom(has)); err != nil {
 			t.Fatal(err)
 		}
-		for i := range tasks {
-			if tasks[i] == has {
-				tasks = append(tasks[:i:i], tasks[i+1:]...)
-				break
-			}
-		}
+		tasks = slices.DeleteFunc(tasks, func(k *v1alpha1.Task) bool { return k == has })
 	}
 	if d := cmp.Diff([]string{"e|d c b a", "d|c b a", "c|b a", "b|a", "a|"}, order); d != "" {
 		t.Errorf("order (-want +got):\n%s", d)

@@ -173,10 +173,14 @@ type model struct {
 	gone map[int64]bool
 }
 
-func (m *model) append(limit int64, in []message) {
+func (m *model) append(t *testing.T, limit int64, in []message) {
+	t.Helper()
 	for _, n := range in {
 		n.Order = 0
-		b, _ := json.Marshal(n)
+		b, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
 		m.all = append(m.all, n)
 		m.size = append(m.size, int64(len(b)))
 	}
@@ -241,7 +245,7 @@ func TestRandomAppendsAndPages(t *testing.T) {
 				}
 				in = append(in, n)
 			}
-			m.append(limit, mustAppend(t, s, "u", limit, in...))
+			m.append(t, limit, mustAppend(t, s, "u", limit, in...))
 			info, err := s.Info(ctx, "u")
 			var bytes int64
 			for i, n := range m.size {
