@@ -149,22 +149,27 @@ func TestApprovalIsSpentOnce(t *testing.T) {
 		want    []string
 	}{
 		{
-			"equal calls", `{id: a, name: drop, arguments: {key: x}}, {id: b, name: drop, arguments: {key: x}}`, []v1alpha1.ApprovalState{yes, no},
+			"equal calls",
+			`{id: a, name: drop, arguments: {key: x}}, {id: b, name: drop, arguments: {key: x}}`,
+			[]v1alpha1.ApprovalState{yes, no},
 			[]string{"asked 1 a", "stored ToolCallStarted", "called x with approval-1", "asked 2 b"},
 		},
 		{
 			"beforehand", `{id: a, name: request_approval, arguments: {action: drop it, targetTool: drop, targetArguments: {key: x, count: 1}}},
-				{id: b, name: drop, rawArguments: '{"count":1.0, "key":"x"}'}, {id: c, name: drop, arguments: {key: x, count: 1}}`, []v1alpha1.ApprovalState{yes, no},
+				{id: b, name: drop, rawArguments: '{"count":1.0, "key":"x"}'}, {id: c, name: drop, arguments: {key: x, count: 1}}`,
+			[]v1alpha1.ApprovalState{yes, no},
 			[]string{"asked 1 a", "stored ToolCallStarted", "called x with approval-1", "asked 2 c"},
 		},
 		{
 			"beforehand, then another call", `{id: a, name: request_approval, arguments: {action: drop it, targetTool: drop, targetArguments: {key: x}}},
-				{id: b, name: drop, arguments: {key: other}}`, []v1alpha1.ApprovalState{yes, no},
+				{id: b, name: drop, arguments: {key: other}}`,
+			[]v1alpha1.ApprovalState{yes, no},
 			[]string{"asked 1 a", "asked 2 b"},
 		},
 		{
 			"declined beforehand", `{id: a, name: request_approval, arguments: {action: drop it, targetTool: drop, targetArguments: {key: x}}},
-				{id: b, name: drop, arguments: {key: x}}`, []v1alpha1.ApprovalState{no, no},
+				{id: b, name: drop, arguments: {key: x}}`,
+			[]v1alpha1.ApprovalState{no, no},
 			[]string{"asked 1 a", "asked 2 b"},
 		},
 		{
