@@ -60,6 +60,9 @@ func run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := storebench.Transcripts(ctx, storebench.Options{Dir: work, Rows: selected, Window: window, Repeat: *repeat}, r); err != nil {
+		return err
+	}
 	if err := eventbench.Run(ctx, eventbench.Options{Dir: work, Rows: selected, Window: window}, r); err != nil {
 		return err
 	}
