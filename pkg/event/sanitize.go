@@ -46,7 +46,9 @@ func Sanitize(e *v1alpha1.ExecutionEvent) Report {
 			*l.value = redact.Marker
 		}
 	}
-	e.Summary = r.text(oneLine(e.Summary))
+	// Once as it is, for what spans lines, and once as it will be: joined lines
+	// can read as one header.
+	e.Summary = r.text(oneLine(r.text(e.Summary)))
 	e.ContentText = r.text(e.ContentText)
 	r.content(e)
 	r.dedupKey(e)
@@ -61,8 +63,7 @@ func (r *Report) text(s string) string {
 	return s
 }
 
-// oneLine turns line ends and other control characters into spaces. It runs
-// before redaction: joined lines can read as one header.
+// oneLine turns line ends and other control characters into spaces.
 func oneLine(s string) string {
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f || c == '\u2028' || c == '\u2029' {

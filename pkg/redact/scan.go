@@ -65,17 +65,20 @@ func (x *scanner) pass() {
 			i++
 			continue
 		}
+		word := c&alnum != 0
+		if word && !x.starts(i) {
+			i++ // in a word, which stays whole for words
+			continue
+		}
 		end := 0
-		switch {
-		case c&alnum != 0: // in the middle of a word, which stays whole
-			if end = x.started(i); end <= i {
-				i++
-				continue
-			}
-		case i-gap >= shortest:
+		if i-gap >= shortest {
 			end = x.words(gap, i)
 		}
-		if end <= i {
+		switch {
+		case end > i:
+		case word:
+			end = x.started(i)
+		default:
 			end = x.at(i)
 		}
 		i = max(i+1, end)

@@ -23,6 +23,16 @@ func (x *scanner) prefixed(i int) int {
 	return 0
 }
 
+// starts reports whether a known prefix starts at i.
+func (x *scanner) starts(i int) bool {
+	for _, p := range starts[x.s[i]] {
+		if strings.HasPrefix(x.s[i:], p.prefix) && x.boundary(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // started matches a known prefix that starts at i.
 func (x *scanner) started(i int) int {
 	s := x.s

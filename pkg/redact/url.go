@@ -50,7 +50,7 @@ func (x *scanner) webhook(i int) int {
 		if strings.HasPrefix(s[i:], h.path) && strings.HasSuffix(s[max(x.done, i-len(h.host)):i], h.host) {
 			from := i + len(h.path)
 			to := from + len(strings.TrimRight(s[from:urlStop(s, from)], ".,;:!)]}*|"))
-			if to-from > 8 {
+			if to-from > 8 && !strings.HasPrefix(s[from:], Marker) {
 				return x.remove(from, to)
 			}
 		}

@@ -39,7 +39,9 @@ type outbox[T any] struct {
 	size func(T) int
 	// window is how long a first item waits for others.
 	window time.Duration
-	clock  clock.Clock
+	// windowed, if there is one, is called after each window.
+	windowed func()
+	clock    clock.Clock
 
 	// mu guards what follows.
 	mu    sync.Mutex
@@ -182,8 +184,12 @@ func (o *outbox[T]) gather(ctx context.Context) {
 	o.mu.Lock()
 	wait := o.window > 0 && !o.ending
 	o.mu.Unlock()
-	if wait {
-		sleep(ctx, o.clock, o.window)
+	if !wait {
+		return
+	}
+	sleep(ctx, o.clock, o.window)
+	if o.windowed != nil {
+		o.windowed()
 	}
 }
 

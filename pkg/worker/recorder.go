@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/redact"
 )
 
 // recorder appends the run's events to the task's stream, and tells of each
@@ -132,22 +133,33 @@ const logWindow = 300 * time.Millisecond
 // maxLine bounds a line of the log, in bytes; longer ones are broken.
 const maxLine = 32 << 10
 
+// patientWindows is after how many windows the end of a log that never pauses is
+// queued all the same.
+const patientWindows = 5
+
 // taskLog is the task's log: the output of commands, and a line for each event.
+// Lines are cleaned together, because a key block or a manifest spans many:
+// the last ones wait until the output pauses.
 type taskLog struct {
 	secret *secrets
-	redact func(string) (string, bool)
 	out    outbox[string]
 
-	// mu guards partial, the line that is not ended yet.
-	mu      sync.Mutex
+	// mu guards the rest.
+	mu sync.Mutex
+	// partial is the line that is not ended yet, and clean has the lines that wait.
 	partial []byte
+	clean   redact.Stream
+	// fresh is set when lines came since the last window, and windows counts
+	// those that began with lines waiting.
+	fresh   bool
+	windows int
 	clock   clock.Clock
 }
 
-func newTaskLog(c *Config, a *api, s *secrets, redact func(string) (string, bool)) *taskLog {
-	l := &taskLog{secret: s, redact: redact, clock: a.clock}
+func newTaskLog(c *Config, a *api, s *secrets) *taskLog {
+	l := &taskLog{secret: s, clock: a.clock}
 	l.out = outbox[string]{
-		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: a.clock,
+		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: a.clock, windowed: l.windowed,
 		send: func(ctx context.Context, batch []string) error {
 			return a.postBytes(ctx, c, "text/plain", []byte(strings.Join(batch, "")), "log")
 		},
@@ -155,31 +167,47 @@ func newTaskLog(c *Config, a *api, s *secrets, redact func(string) (string, bool
 	return l
 }
 
-// Write adds output of a command. Whole lines are cleaned and queued.
+// Write adds output of a command, line by line.
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range p {
 		l.partial = append(l.partial, b)
 		if b == '\n' || len(l.partial) >= maxLine {
-			l.flushLine()
+			l.endLine()
 		}
 	}
 	return len(p), nil
 }
 
-// flushLine queues the line so far. The caller holds mu.
-func (l *taskLog) flushLine() {
+// endLine passes the line so far on to be cleaned. The caller holds mu.
+func (l *taskLog) endLine() {
 	if len(l.partial) == 0 {
 		return
 	}
-	line, ended := strings.CutSuffix(strings.ToValidUTF8(string(l.partial), "\uFFFD"), "\n")
-	l.partial = l.partial[:0]
-	clean, _ := l.redact(l.secret.scrub(line))
-	if ended {
-		clean += "\n"
+	l.queue(l.clean.Write(l.secret.scrub(strings.ToValidUTF8(string(l.partial), "\uFFFD"))))
+	l.partial, l.fresh = l.partial[:0], true
+	l.out.signal()
+}
+
+func (l *taskLog) queue(clean string) {
+	if clean != "" {
+		l.out.add(clean)
 	}
-	l.out.add(clean)
+}
+
+// windowed is called after each window that began with lines waiting. It queues
+// the last ones when no more came, or when that has gone on for long.
+func (l *taskLog) windowed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.windows++; l.fresh && l.windows < patientWindows {
+		l.fresh = false
+		l.out.signal()
+		return
+	}
+	l.fresh, l.windows = false, 0
+	l.queue(l.clean.Flush(false))
 }
 
 // line adds a line of the worker's own.
@@ -201,7 +229,8 @@ func (l *taskLog) event(e *v1alpha1.ExecutionEvent) {
 
 func (l *taskLog) close(patience time.Duration) int {
 	l.mu.Lock()
-	l.flushLine()
+	l.endLine()
+	l.queue(l.clean.Flush(true))
 	l.mu.Unlock()
 	return l.out.close(patience)
 }

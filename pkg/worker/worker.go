@@ -25,7 +25,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -85,7 +84,7 @@ type worker struct {
 
 func newWorker(c *Config, a *api, clk clock.Clock) *worker {
 	w := &worker{config: c, api: a, clock: clk, secret: secretsOf(c)}
-	w.log = newTaskLog(c, a, w.secret, redact.Text)
+	w.log = newTaskLog(c, a, w.secret)
 	w.events = newRecorder(c, a, w.secret, w.log)
 	w.post = func(ctx context.Context, contentType string, body []byte, path ...string) error {
 		return a.postBytes(ctx, c, contentType, body, path...)
