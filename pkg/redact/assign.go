@@ -27,18 +27,9 @@ func (x *scanner) assignment(i int) int {
 	if k >= len(s) {
 		return 0
 	}
-	if kind == secretHeader && s[i] == ':' {
-		quotedKey := ke < i && !is(s[ke], blank)
-		if _, n := quoteAt(s, k); !quotedKey || (n == 0 && s[k] != '[' && s[k] != '{') {
-			return x.header(ks, k)
-		}
-	}
 	if kind >= secretCount {
-		if (s[k] == '[' || s[k] == '{') && !strings.HasPrefix(s[k:], Marker) {
-			return x.array(k)
-		}
-		if s[i] == ':' && (is(s[k], lineEnd) || blockScalar(s, k)) {
-			return x.below(ks, k)
+		if end, done := x.wide(kind, ks, ke, i, k); done {
+			return end
 		}
 	}
 	if q, n := quoteAt(s, k); n == 1 && ke == i && ks > 0 && s[ks-1] == q && (k+1 == len(s) || strings.IndexByte("+,.);]}& \t\n", s[k+1]) >= 0) {
@@ -56,6 +47,27 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	return x.remove(v.from, v.to)
+}
+
+// wide handles what is more than a value on the line of its key s[ks:ke]: the
+// rest of a header line, a list, and lines below. The separator is at i and what
+// follows it at k. It reports whether it was one of these.
+func (x *scanner) wide(kind secretKind, ks, ke, i, k int) (end int, done bool) {
+	s := x.s
+	list := s[k] == '[' || s[k] == '{'
+	if kind == secretHeader && s[i] == ':' {
+		quotedKey := ke < i && !is(s[ke], blank)
+		if _, n := quoteAt(s, k); !quotedKey || n == 0 && !list {
+			return x.header(ks, k), true
+		}
+	}
+	if list && !strings.HasPrefix(s[k:], Marker) {
+		return x.array(k), true
+	}
+	if s[i] == ':' && (is(s[k], lineEnd) || blockScalar(s, k)) {
+		return x.below(ks, k), true
+	}
+	return 0, false
 }
 
 // keyBefore returns the key that ends before the separator at i, over blanks,

@@ -56,7 +56,7 @@ var detailKeys = setOf(`
 // setOf returns the words of a text as a set, in lower case.
 func setOf(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(strings.ToLower(text)) {
+	for w := range strings.FieldsSeq(strings.ToLower(text)) {
 		set[w] = true
 	}
 	return set
@@ -151,7 +151,7 @@ func (t *wordTable) add(w keyWord) {
 var keyWords = func() *wordTable {
 	t := &wordTable{lists: make([][]keyWord, 1)}
 	add := func(kind secretKind, atEnd bool, least int, words string) {
-		for _, w := range strings.Fields(words) {
+		for w := range strings.FieldsSeq(words) {
 			t.add(keyWord{w, kind, atEnd, least})
 		}
 	}

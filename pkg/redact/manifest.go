@@ -40,7 +40,7 @@ func (x *scanner) below(ks, k int) int {
 	if item {
 		v = strings.TrimLeft(v[1:], " ")
 	}
-	from = from + strings.Index(s[from:to], v)
+	from += strings.Index(s[from:to], v)
 	if q, n := quoteAt(v, 0); n > 0 && len(v) > 2*n && closing(v, n, q, n) == len(v)-n {
 		from, v = from+n, v[n:len(v)-n]
 	} else if v == "" || strings.ContainsAny(v, " \t#(") || strings.IndexByte("{[&*!<|>%-", v[0]) >= 0 || v[len(v)-1] == ':' {

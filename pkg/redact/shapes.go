@@ -91,6 +91,13 @@ func (x *scanner) dot(i int) int {
 	if from = x.afterEscape(from); !x.boundary(from) || i+6 >= len(s) {
 		return 0
 	}
+	return x.dotted(from, i)
+}
+
+// dotted matches tokens of several parts; the first begins at from and ends
+// before the dot at i.
+func (x *scanner) dotted(from, i int) int {
+	s := x.s
 	switch n := i - from; {
 	case n == 1 && s[from] == 's': // Vault, before it had prefixes
 		to := run(s, i+1, alnum)

@@ -195,18 +195,15 @@ func queryEnd(s string, i int) int {
 	for {
 		name := k
 		k = run(s, k, keyByte)
-		if k == name {
+		switch {
+		case k == name:
 			return 0
-		}
-		if k < len(s) && s[k] == '=' {
+		case k < len(s) && s[k] == '=':
 			value := k + 1
-			for k = value; k < len(s) && (is(s[k], tokenByte) && s[k] != '=' || s[k] == '%' || s[k] == '@' || s[k] == ',' ||
-				s[k] == '=' && k > value || s[k] == ':' && k+1 < len(s) && is(s[k-1], alnum) && (s[k+1] == '/' || is(s[k-1]&s[k+1], digit))); k++ {
-			}
-			if k == value {
+			if k = queryValueEnd(s, value); k == value {
 				return 0
 			}
-		} else if name > i+1 || k-name < 20 {
+		case name > i+1 || k-name < 20:
 			return 0 // a short word: owner/repo#123, a?b
 		}
 		if k >= len(s) {
@@ -221,6 +218,22 @@ func queryEnd(s string, i int) int {
 		return urlStop(s, k)
 	}
 	return 0
+}
+
+// queryValueEnd returns the end of a parameter's value at k. A colon belongs
+// to it only before a slash or between digits.
+func queryValueEnd(s string, k int) int {
+	for from := k; k < len(s); k++ {
+		switch c := s[k]; {
+		case c == '=' && k == from:
+			return k
+		case is(c, tokenByte) || c == '%' || c == '@' || c == ',':
+		case c == ':' && k > from && k+1 < len(s) && (s[k+1] == '/' || is(s[k-1], digit) && is(s[k+1], digit)):
+		default:
+			return k
+		}
+	}
+	return k
 }
 
 // drop removes s[i:end] but for the punctuation at its end, which belongs to

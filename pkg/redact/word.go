@@ -117,7 +117,7 @@ func (x *scanner) scheme(i int) int {
 	n := to - k
 	if from == i-5 { // "Basic" is a word of prose too
 		v := s[k:to]
-		if !userAndPassword(v) && (n < 16 || n%4 != 0 || !all(v, base64Byte) || !irregular(v) || strings.IndexAny(v, "0123456789=") < 0) {
+		if !userAndPassword(v) && (n < 16 || n%4 != 0 || !all(v, base64Byte) || !irregular(v) || !strings.ContainsAny(v, "0123456789=")) {
 			return 0
 		}
 	} else if n < 8 || !random && n < 16 {

@@ -74,7 +74,7 @@ func (r source) keys() []Canary {
 	var all []Canary
 	add := func(name, text string) {
 		c := Canary{Name: name, Text: strings.TrimRight(text, "\n")}
-		for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.IndexRune(b64+"=", c) < 0 }) {
+		for _, part := range strings.FieldsFunc(text, func(c rune) bool { return !strings.ContainsRune(b64+"=", c) }) {
 			if len(part) >= 40 {
 				c.Secrets = append(c.Secrets, strings.TrimPrefix(part, "n"))
 			}
