@@ -110,6 +110,9 @@ type Result struct {
 // ErrBlankAnswer, ErrApproval or an *llm.Error.
 func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
 	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}}
+	if n := len(messages); n > 0 && messages[n-1].Role == llm.RoleUser {
+		l.prompt = messages[n-1].Text
+	}
 	if l.c.MaxIterations == 0 {
 		l.c.MaxIterations = DefaultMaxIterations
 	}
@@ -124,6 +127,8 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 type loop struct {
 	c        Config
 	messages []llm.Message
+	// prompt is the last message that the run began with; what is before it is history.
+	prompt string
 	// iteration counts questions and penalties, asked questions only.
 	iteration, asked int
 	repeats          map[string]int
@@ -212,7 +217,7 @@ func (l *loop) ask(ctx context.Context, tools []llm.ToolDef) (llm.Response, erro
 		return resp, err
 	}
 	before := len(l.messages)
-	shorter, ok := halve(l.messages)
+	shorter, ok := halve(l.messages, l.prompt)
 	if !ok {
 		return resp, err
 	}

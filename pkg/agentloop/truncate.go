@@ -16,18 +16,25 @@ const (
 )
 
 // halve returns a conversation of about half the size, or false when nothing
-// can go. The beginning (system messages and the first prompt) stays. Whole
-// turns go, oldest first, so that no result loses its call; if the newest turn
-// alone is too large, its tool results are cut.
-func halve(messages []llm.Message) ([]llm.Message, bool) {
+// can go. The beginning (system messages and the first prompt) and the prompt of
+// the run stay, which a history may stand before. Whole turns go, oldest first,
+// so that no result loses its call; if what stays is too large, its tool results
+// are cut.
+func halve(messages []llm.Message, prompt string) ([]llm.Message, bool) {
 	head, turns := split(messages)
 	if len(turns) == 0 {
 		return nil, false
 	}
 	target := size(slices.Concat(turns...)) / 2
-	kept := turns
-	for len(kept) > 1 && size(slices.Concat(kept...)) > target {
-		kept = kept[1:]
+	kept := slices.Clone(turns)
+	for size(slices.Concat(kept...)) > target {
+		oldest := slices.IndexFunc(kept[:len(kept)-1], func(turn []llm.Message) bool {
+			return turn[0].Role != llm.RoleUser || turn[0].Text != prompt
+		})
+		if oldest < 0 {
+			break
+		}
+		kept = slices.Delete(kept, oldest, oldest+1)
 	}
 	tail := slices.Concat(kept...)
 	changed := len(kept) < len(turns)

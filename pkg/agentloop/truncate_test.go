@@ -6,6 +6,7 @@ package agentloop
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -47,7 +48,7 @@ func TestHalve(t *testing.T) {
 				t.Fatalf("seed %d: no end", seed)
 			}
 			before := size(m)
-			out, ok := halve(m)
+			out, ok := halve(m, "")
 			if !ok {
 				break
 			}
@@ -78,14 +79,43 @@ func TestHalveCutsALargeResult(t *testing.T) {
 		{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "f"}}},
 		{Role: llm.RoleTool, ToolCallID: "a", Text: strings.Repeat("x", 100_000)},
 	}
-	out, ok := halve(m)
+	out, ok := halve(m, "")
 	if !ok || len(out) != 3 || len(out[2].Text) > 50_100 || !strings.HasSuffix(out[2].Text, cutMark) {
 		t.Errorf("%v, %d messages", ok, len(out))
 	}
 	if len(m[2].Text) != 100_000 {
 		t.Error("the caller's conversation was changed")
 	}
-	if _, ok := halve(m[:1]); ok {
+	if _, ok := halve(m[:1], ""); ok {
 		t.Error("a lone prompt was halved")
+	}
+}
+
+// A history goes before the prompt of the run does.
+func TestHalveKeepsThePrompt(t *testing.T) {
+	m := []llm.Message{{Role: llm.RoleSystem, Text: "system"}}
+	for i := range 10 {
+		m = append(m, llm.Message{Role: llm.RoleUser, Text: fmt.Sprint("asked before ", i, strings.Repeat("x", 100))},
+			llm.Message{Role: llm.RoleAssistant, Text: fmt.Sprint("answered before ", i, strings.Repeat("x", 100))})
+	}
+	m = append(m, llm.Message{Role: llm.RoleUser, Text: "the prompt"})
+	for i := range 3 {
+		id := fmt.Sprint(i)
+		m = append(m, llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: id, Name: "f"}}}, llm.Message{Role: llm.RoleTool, ToolCallID: id, Text: strings.Repeat("y", 1000)})
+	}
+	for round, ok := 0, true; ok; round++ {
+		var out []llm.Message
+		if out, ok = halve(m, "the prompt"); !ok {
+			if round < 3 {
+				t.Errorf("only %d rounds", round)
+			}
+			break
+		}
+		at := slices.IndexFunc(out, func(x llm.Message) bool { return x.Text == "the prompt" })
+		last := slices.IndexFunc(out, func(x llm.Message) bool { return x.Role == llm.RoleTool })
+		if at < 0 || out[0].Text != "system" || last >= 0 && last < at {
+			t.Fatalf("round %d: %+v", round, out)
+		}
+		m = out
 	}
 }
