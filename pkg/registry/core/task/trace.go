@@ -118,7 +118,7 @@ func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.T
 	case head.Deleted:
 		return deleted(t)
 	}
-	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, latest: head.LatestSeq}
+	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, latest: head.LatestSeq, trimmed: -1}
 	if q.from != nil {
 		if w.latest = q.from.Latest; w.latest > head.LatestSeq {
 			return apierrors.NewBadRequest("continue: tells of events that the task has not")
@@ -163,6 +163,7 @@ type traceWriter struct {
 	task          *v1alpha1.Task
 	query         *traceQuery
 	after, latest int64 // the timeline's range
+	trimmed       int64 // the last event that is no longer kept; -1 before the first page
 }
 
 // write reads the events once, for timeline and groups together. A group that
@@ -278,8 +279,11 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 			return deleted(w.task)
 		case err != nil:
 			return err
-		case len(p.Gaps) > 0 && !first:
+		case !first && len(p.Gaps) > 0, first && w.trimmed >= 0 && w.trimmed != lastGone(p):
 			return errTrimmed
+		}
+		if first {
+			w.trimmed = lastGone(p)
 		}
 		after = p.Next
 		bytes := 0
@@ -299,6 +303,14 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 		limit = max(1, min(limit, tracePage))
 	}
 	return nil
+}
+
+// lastGone is the last event before a page that is no longer kept, or 0.
+func lastGone(p *eventlog.StreamPage) int64 {
+	if len(p.Gaps) == 0 {
+		return 0
+	}
+	return p.Gaps[0].To
 }
 
 // gapOf is what is no longer kept before a page.
