@@ -81,3 +81,26 @@ func TestInnocent(t *testing.T) {
 }
 
 func cut(s string) string { return s[:min(len(s), 500)] }
+
+// FuzzEmbedded puts a canary between arbitrary texts; its secret must not
+// survive between lines of its own, and what stays must be settled.
+func FuzzEmbedded(f *testing.F) {
+	var all []corpus.Embedding
+	for _, c := range corpus.Canaries() {
+		if c.Bare {
+			all = append(all, c.Embeddings()...)
+		}
+	}
+	f.Add(uint16(0), "", "")
+	f.Add(uint16(99), "a: |", "'\n")
+	f.Fuzz(func(t *testing.T, i uint16, before, after string) {
+		e := all[int(i)%len(all)]
+		got, _ := redact.Text(before + e.Text + after)
+		if again, more := redact.Text(got); more {
+			t.Fatalf("%s: %q -> %q -> %q", e.Name, e.Text, got, again)
+		}
+		if out, changed, err := redact.JSON([]byte(e.Text)); e.JSON && (err != nil || !changed) {
+			t.Fatalf("%v: %q", err, out)
+		}
+	})
+}

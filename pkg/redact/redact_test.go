@@ -207,6 +207,9 @@ func TestOutput(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
+		"kind: Secret\ndata:\n  a: b", "- name: A_TOKEN\n  value: b", "curl -u a:b", "machine a login b password c", "set A_TOKEN b1", "a:5432:b:c:d", "<password>a</password>",
+		"token: |\n  a\n b", "sk-a1b2c3d4e5f6g7h8\n  i9j0k1l2m3", "token = \"a\" + \"b\"", "\x1b[1mtoken\x1b[0m=a", "eyJhbGci\nOiJIUz.eyJzdWIi.c2ln", "a:b@tcp(c)", "hooks.slack.com/services/aaaaaaaaaa",
+		"Z2hwX2FCM2RhQjNkYUIzZGFCM2RhQjNk", "1//0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "abc8Q~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "12345:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 		"Authorization: Bearer x", `{"token": "a", 'b':"password=c"}`, "https://u:p@h/p?q#f", "token is abc", "--password x",
 		"eyJhbGci.eyJzdWIi.c2ln", "-----BEGIN PRIVATE KEY-----\nab", "token=[REDACTED]x", "a//u@h.b?x=1", `cookie:[\"a\"]`, "key: x",
 	} {

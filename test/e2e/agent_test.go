@@ -25,10 +25,13 @@ const (
 	storedSecret = "correct-horse-battery-staple-secret"
 )
 
-// startModel runs the scripted model with one of its scripts and returns its base URL.
+// scripts is the folder of the scripted model's scripts.
+const scripts = "../scriptedmodel/scripts/"
+
+// startModel runs the scripted model with a script and returns its base URL.
 func startModel(t *testing.T, script string) string {
 	t.Helper()
-	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", "../scriptedmodel/scripts/"+script)
+	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", script)
 	line := model.Await(t, "listening on")
 	return line[strings.LastIndex(line, " ")+1:]
 }
@@ -66,7 +69,7 @@ func getJSON(t *testing.T, s *harness.Server, what string, into any) {
 // that the server keeps, logs and answers.
 func TestAgentTask(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, "demo.yaml"))
+	applyTeam(t, s, startModel(t, scripts+"demo.yaml"))
 	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/task.yaml")
 	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s task/primes")
 
@@ -152,7 +155,7 @@ func TestModelFaults(t *testing.T) {
 		{"loop-for-ever", v1alpha1.TaskFailed, "iterations", []v1alpha1.EventType{v1alpha1.EventToolCallFailed}},
 	}
 	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, "faults.yaml"))
+	applyTeam(t, s, startModel(t, scripts+"faults.yaml"))
 	for _, tc := range cases {
 		applyTask(t, s, tc.prompt, tc.prompt)
 	}
