@@ -47,6 +47,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := startAndIdle(ctx, o, dir, r); err != nil {
 		return err
 	}
+	if err := approvals(ctx, o, dir, r); err != nil {
+		return err
+	}
 	if err := startLarge(ctx, o, r); err != nil {
 		return err
 	}
