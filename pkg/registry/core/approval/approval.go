@@ -117,7 +117,7 @@ func (v *view) find(ctx context.Context, namespace, id string) (string, error) {
 	}
 	q := eventlog.Query{
 		Namespace: namespace, Types: []v1alpha1.EventType{v1alpha1.EventApprovalRequested}, Limit: 1,
-		Match: func(e *v1alpha1.ExecutionEvent) bool { return approval.IDOf(e) == id },
+		Match: func(e *v1alpha1.ExecutionEvent) bool { return e.DedupKey == approval.RequestKey(id) },
 	}
 	for {
 		page, err := v.log.List(ctx, q)

@@ -4,6 +4,8 @@
 package approval
 
 import (
+	"unicode/utf8"
+
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
@@ -46,12 +48,14 @@ const maxBrief = 60
 
 // brief cuts what would make a row too long.
 func brief(s string) string {
+	if utf8.RuneCountInString(s) <= maxBrief {
+		return s
+	}
 	n := 0
 	for i := range s {
-		if n == maxBrief-1 && len(s) > i+1 {
+		if n++; n == maxBrief {
 			return s[:i] + "…"
 		}
-		n++
 	}
 	return s
 }
