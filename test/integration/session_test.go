@@ -207,14 +207,14 @@ func TestSessionTakesTurns(t *testing.T) {
 	p := newPlatform(t, endless)
 	names := []string{"e", "d", "c", "b", "a"}
 	on := func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: true} }
-	var order []string
-	for _, name := range names {
+	order := []string{p.run(names[0], on).Name}
+	p.awaitPhase(order[0], v1alpha1.TaskRunning)
+	for _, name := range names[1:] {
 		order = append(order, p.run(name, on).Name)
 	}
 	// Created in one second the name decides, else the time.
-	slices.SortStableFunc(order, func(x, y string) int { return p.created(x, y) })
 	next := order[1:]
-	p.awaitPhase(order[0], v1alpha1.TaskRunning)
+	slices.SortFunc(next, p.created)
 	p.shown("s", order[0]+"|"+strings.Join(next, " "))
 	p.awaitMessage(order[4], fmt.Sprintf("waits for session s: task %s holds it, 3 before", order[0]))
 

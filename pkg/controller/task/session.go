@@ -127,15 +127,14 @@ func (s *sessions) lock(ctx context.Context, t *v1alpha1.Task) error {
 	place := slices.IndexFunc(now.waiting, func(w *v1alpha1.Task) bool { return w.UID == t.UID })
 	switch {
 	case now.holder != nil && now.holder.UID == t.UID:
+		return s.show(ctx, sess, t, now, nil)
 	case now.holder == nil && place == 0:
-		now = turns{holder: t, waiting: now.waiting[1:]}
-	default:
-		if err := s.show(ctx, sess, now, nil); err != nil {
-			return err
-		}
-		return wait(sess, now, max(place, 0))
+		return s.show(ctx, sess, t, turns{holder: t, waiting: now.waiting[1:]}, nil)
 	}
-	return s.show(ctx, sess, now, nil)
+	if err := s.show(ctx, sess, nil, now, nil); err != nil {
+		return err
+	}
+	return wait(sess, now, max(place, 0))
 }
 
 func wait(sess *v1alpha1.Session, now turns, before int) error {
@@ -174,14 +173,19 @@ func (s *sessions) session(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Ses
 	return sess, nil
 }
 
-// show writes into the session's status who has it and who waits, and adds what
-// a task has used. It fails with a conflict when the session changed meanwhile.
-func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, now turns, used *v1alpha1.TaskUsage) error {
+// show writes into the session's status who waits, and adds what a task has used.
+// With taker it gives the session to that task. Without, a hold that is worth
+// nothing goes; none is ever given back to a task that only the cache, which may
+// be late, shows at work: it may have released the session. show fails with a
+// conflict when the session changed meanwhile.
+func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, taker *v1alpha1.Task, now turns, used *v1alpha1.TaskUsage) error {
 	before := sess.DeepCopy()
 	st := &sess.Status
-	st.ActiveTask, st.ActiveTaskUID = "", ""
-	if now.holder != nil {
-		st.ActiveTask, st.ActiveTaskUID = now.holder.Name, now.holder.UID
+	switch {
+	case taker != nil:
+		st.ActiveTask, st.ActiveTaskUID = taker.Name, taker.UID
+	case now.holder == nil || now.holder.UID != st.ActiveTaskUID:
+		st.ActiveTask, st.ActiveTaskUID = "", ""
 	}
 	st.WaitingCount = int32(len(now.waiting))
 	st.WaitingTasks = nil
@@ -224,7 +228,7 @@ func (s *sessions) release(ctx context.Context, t *v1alpha1.Task, used *v1alpha1
 	if sess.Status.ActiveTaskUID != t.UID {
 		used = nil
 	}
-	return client.IgnoreNotFound(s.show(ctx, sess, now, used))
+	return client.IgnoreNotFound(s.show(ctx, sess, nil, now, used))
 }
 
 // existing reads the task's session; nil when there is none.

@@ -107,11 +107,11 @@ func TestSessionLock(t *testing.T) {
 		},
 		{
 			name: "the hold was lost while a task runs", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, inPhase(v1alpha1.TaskRunning))},
-			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "r|t",
+			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
 		},
 		{
 			name: "a task between two attempts keeps its turn", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, func(t *v1alpha1.Task) { t.Status.Attempts = 1 })},
-			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "r|t",
+			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -207,6 +207,20 @@ func TestSessionRelease(t *testing.T) {
 	}
 	if err := newSessions(t).release(t.Context(), h, used); err != nil {
 		t.Errorf("without a session: %v", err)
+	}
+	// The end of h is repeated after another task, whose cache still shows h at work, has looked at the session.
+	s = newSessions(t, heldBy("h"), h, w)
+	if err := s.release(t.Context(), h, used); err != nil {
+		t.Fatal(err)
+	}
+	if _, waits := errors.AsType[step.Wait](s.lock(t.Context(), w)); !waits {
+		t.Error("the session was taken from h")
+	}
+	if err := s.release(t.Context(), h, used); err != nil {
+		t.Fatal(err)
+	}
+	if st := read(s); *st.InputTokens != 100 {
+		t.Errorf("counted again: %+v", st)
 	}
 }
 
@@ -332,5 +346,59 @@ func TestCutLeavesNoHalfOfASecret(t *testing.T) {
 	text := strings.Repeat("x", maxSaid-20) + " " + secret + strings.Repeat(" y", 100)
 	if got := shortenText(text, "result", "t"); strings.Contains(got, secret[:12]) || len(got) > maxSaid+200 {
 		t.Errorf("%d bytes, end %q", len(got), got[maxSaid-40:])
+	}
+}
+
+// The end of a task that a crash or a conflict interrupts anywhere is repeated:
+// what was said is offered again under the same ids, and no more once the session
+// is free; tokens are counted once.
+func TestEndOnASessionIsRepeatable(t *testing.T) {
+	k := member("t", 1, inPhase(v1alpha1.TaskRunning))
+	k.Spec.Prompt = "do it"
+	s := newSessions(t, heldBy("t"), k)
+	var ids []string
+	said := conversation{
+		existing: s.existing,
+		result:   func(context.Context, *v1alpha1.Task) (string, bool, error) { return "done", true, nil },
+		append: func(_ context.Context, _ *v1alpha1.Session, messages []v1alpha1.SessionMessage) error {
+			ids = append(ids, messages[0].ID+" "+messages[1].ID)
+			return nil
+		},
+	}
+	fail := ""
+	fails := func(name string) error {
+		if fail == name {
+			return errBoom
+		}
+		return nil
+	}
+	f := finisher{
+		now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return nil }, converse: said.add, release: s.release,
+		usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
+			return &v1alpha1.TaskUsage{OutputTokens: new(int64(5))}, nil
+		},
+		hasResult: func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil },
+		terminal: func(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
+			if len(ids) == 0 {
+				t.Error("the terminal event came before the messages")
+			}
+			return events[len(events)-1], fails("terminal")
+		},
+		touchAgent: func(context.Context, *v1alpha1.Task, metav1.Time) error { return fails("agent") },
+		unsettled:  func(context.Context, *v1alpha1.Task, string) ([]v1alpha1.ExecutionEvent, error) { return nil, nil },
+	}
+	k.Status.Attempts = 1
+	for _, fail = range []string{"terminal", "agent", ""} {
+		if err := f.end(t.Context(), k.DeepCopy(), outcome{phase: v1alpha1.TaskSucceeded}); (err != nil) != (fail != "") {
+			t.Errorf("end while %q fails: %v", fail, err)
+		}
+	}
+	want := "task:uid-t:user task:uid-t:assistant"
+	if d := cmp.Diff([]string{want, want}, ids); d != "" {
+		t.Errorf("appended (-want +got):\n%s", d)
+	}
+	var got v1alpha1.Session
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "s"}, &got); err != nil || *got.Status.OutputTokens != 5 || got.Status.ActiveTask != "" {
+		t.Errorf("session %+v, %v", got.Status, err)
 	}
 }
