@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // ErrSyntax is returned for what is not one JSON value.
@@ -313,14 +316,61 @@ func (w *walker) str() {
 // unquote returns the text of a valid JSON string.
 func unquote(b []byte) string {
 	inner := b[1 : len(b)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
+	at := bytes.IndexByte(inner, '\\')
+	if at < 0 {
 		return string(inner)
 	}
-	var s string
-	if json.Unmarshal(b, &s) != nil {
-		return string(inner)
+	var out strings.Builder
+	out.Grow(len(inner))
+	for ; at >= 0; at = bytes.IndexByte(inner, '\\') {
+		out.Write(inner[:at])
+		c := inner[at+1]
+		inner = inner[at+2:]
+		if c != 'u' {
+			out.WriteByte(unescaped(c))
+			continue
+		}
+		r := codePoint(inner)
+		inner = inner[4:]
+		if utf16.IsSurrogate(r) {
+			second := rune(-1)
+			if bytes.HasPrefix(inner, []byte(`\u`)) {
+				second = codePoint(inner[2:])
+			}
+			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
+				inner = inner[6:]
+			}
+		}
+		out.WriteRune(r)
 	}
-	return s
+	out.Write(inner)
+	return out.String()
+}
+
+// unescaped returns what the letter after a backslash stands for.
+func unescaped(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 't':
+		return '\t'
+	case 'r':
+		return '\r'
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	}
+	return c // a quote, a slash or a backslash
+}
+
+// codePoint returns the value of the four hexadecimal digits at the start of b.
+func codePoint(b []byte) rune {
+	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	if err != nil { // valid JSON has four digits
+		return utf8.RuneError
+	}
+	return rune(n)
 }
 
 // quote returns s as a JSON string without escaping for HTML.

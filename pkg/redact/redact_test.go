@@ -250,6 +250,18 @@ func FuzzPlanted(f *testing.F) {
 	})
 }
 
+func TestUnquote(t *testing.T) {
+	for _, s := range []string{`""`, `"a"`, `"\n\t\r\b\f\\\/\""`, `"\u0041\u00e9\u20ac"`, `"\ud83d\ude00x"`, `"\ud83dx"`, `"\ude00"`, `"\ud83d\u0041"`, `"é\\"`, `"\ud83d\n"`} {
+		var want string
+		if err := json.Unmarshal([]byte(s), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := unquote([]byte(s)); got != want {
+			t.Errorf("%s: %q, want %q", s, got, want)
+		}
+	}
+}
+
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"token":"a","x":[{"name":"password","value":"b"},"--token","c"]}`))
 	f.Add([]byte(`{"a":"https://u:p@h","inputTokens":1e3}`))
