@@ -144,7 +144,7 @@ func TestSessionTurns(t *testing.T) {
 	}
 	s, ctx := newSessions(t, objects...), t.Context()
 	var order []string
-	for range len(tasks) {
+	for range tasks {
 		var has *v1alpha1.Task
 		for _, k := range slices.Backward(tasks) {
 			_, waits := errors.AsType[step.Wait](s.lock(ctx, k))
