@@ -5,7 +5,6 @@ package event
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -19,7 +18,18 @@ const seqDigits = 10
 var ErrName = errors.New(`event: name is not "<task>.<sequence, 10 digits>"`)
 
 // Name returns the object name of the event at seq of a task's stream.
-func Name(task string, seq int64) string { return fmt.Sprintf("%s.%0*d", task, seqDigits, seq) }
+func Name(task string, seq int64) string { return string(AppendName(nil, task, seq)) }
+
+// AppendName appends what Name returns.
+func AppendName(b []byte, task string, seq int64) []byte {
+	var digits [20]byte
+	d := strconv.AppendInt(digits[:0], seq, 10)
+	b = append(append(b, task...), '.')
+	for range seqDigits - len(d) {
+		b = append(b, '0')
+	}
+	return append(b, d...)
+}
 
 // ParseName returns the task and the sequence of which Name made name. Task
 // names may contain dots.

@@ -63,7 +63,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		t.Errorf("header %+v", gotHeader)
 	}
 	switch {
-	case got.Name != "t.x.0000000003", got.ResourceVersion != "11", got.ID != string(got.UID), len(got.ID) != 36,
+	case got.Name != "t.x.0000000003", got.ResourceVersion != "11", got.ID != string(got.UID),
+		got.ID != "adef174c-cbe5-8c76-915d-6a25240315c1", // frozen: clients have seen it
 		got.StreamID != "t.x", got.TaskName != "t.x", got.StreamNamespace != "n", got.OwnerReferences[0].UID != "u",
 		!*got.OwnerReferences[0].Controller, got.CreatedAt.Nanosecond() != 123456000, got.CreationTimestamp.Nanosecond() != 0:
 		t.Errorf("metadata: %+v", got)
@@ -113,6 +114,20 @@ func FuzzHead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What waits for a reader is bounded, whatever it misses.
+func TestMailboxIsBounded(t *testing.T) {
+	s := &subscriber{filter: &filter{}, limit: 3, wake: make(chan struct{}, 1)}
+	for rev := range uint64(10) {
+		s.push(&entry{posting: posting{rev: rev + 1}, id: &identity{}})
+		if len(s.queue) > 3 {
+			t.Fatalf("%d changes wait", len(s.queue))
+		}
+	}
+	if _, overflow, since := s.take(5); !overflow || since != 0 || s.queue != nil || s.missed != 7 {
+		t.Errorf("overflow %v since %d, %d missed", overflow, since, s.missed)
+	}
 }
 
 // Records of before events could leave their stream are still read.

@@ -378,6 +378,12 @@ func TestCostDoesNotGrow(t *testing.T) {
 		}
 	}
 	fill(1000)
+	poll := func(after int64) float64 {
+		return testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", after, 10, nil)) })
+	}
+	if idle := poll(1001); idle > 8 {
+		t.Errorf("a poll with nothing new allocates %.0f times, as if it read", idle)
+	}
 	small := costs()
 	fill(19000)
 	for name, large := range costs() {

@@ -6,8 +6,8 @@ package eventlog
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -226,21 +226,34 @@ func (id *identity) decode(seq int64, raw []byte) (*v1alpha1.ExecutionEvent, hea
 	return e, h, nil
 }
 
+// ownerVersion is the version under which an event's task is found.
+var ownerVersion = v1alpha1.SchemeGroupVersion.String()
+
 // dress sets the fields of e that the server owns.
 func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 	created := time.UnixMicro(h.created).UTC()
-	uid := eventUID(id.uid, seq)
+	// Every event of every page comes by here: one string for three, and one
+	// allocation for the owner and what it points to.
+	var buf [192]byte
+	b := event.AppendName(buf[:0], id.task, seq)
+	nameEnd := len(b)
+	b = appendUID(b, id.uid, seq)
+	uidEnd := len(b)
+	names := string(strconv.AppendUint(b, h.rev, 10))
+	uid := types.UID(names[nameEnd:uidEnd])
+	owner := &struct {
+		list [1]metav1.OwnerReference
+		yes  bool
+	}{yes: true}
+	owner.list[0] = metav1.OwnerReference{APIVersion: ownerVersion, Kind: "Task", Name: id.task, UID: id.uid, Controller: &owner.yes}
 	e.TypeMeta = metav1.TypeMeta{}
 	e.ObjectMeta = metav1.ObjectMeta{
 		Namespace:         id.ns,
-		Name:              event.Name(id.task, seq),
+		Name:              names[:nameEnd],
 		UID:               uid,
-		ResourceVersion:   strconv.FormatUint(h.rev, 10),
+		ResourceVersion:   names[uidEnd:],
 		CreationTimestamp: metav1.NewTime(created.Truncate(time.Second)),
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task",
-			Name: id.task, UID: id.uid, Controller: new(true),
-		}},
+		OwnerReferences:   owner.list[:],
 	}
 	e.ID = string(uid)
 	e.StreamNamespace, e.StreamType, e.StreamID = id.ns, v1alpha1.StreamTask, id.task
@@ -248,15 +261,18 @@ func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 	e.TaskSeq, e.TaskStreamID = 0, ""
 }
 
-// eventUID derives the UID of an event from its stream and place, so that it is
+// appendUID appends the UID of an event, derived from its stream and place, so that it is
 // the same on every read and differs between a task and its namesake. It has the
 // form of a UUID of version 8, whose bits are free.
-func eventUID(stream types.UID, seq int64) types.UID {
-	b := make([]byte, 0, 64)
-	b = append(append(b, stream...), 0)
-	sum := sha256.Sum256(strconv.AppendInt(b, seq, 10))
+func appendUID(b []byte, stream types.UID, seq int64) []byte {
+	var buf [64]byte
+	sum := sha256.Sum256(strconv.AppendInt(append(append(buf[:0], stream...), 0), seq, 10))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+	b = hex.AppendEncode(b, sum[:4])
+	for i := 4; i < 10; i += 2 {
+		b = hex.AppendEncode(append(b, '-'), sum[i:i+2])
+	}
+	return hex.AppendEncode(append(b, '-'), sum[10:16])
 }
 
 // sessionView is e as an event of its session's timeline.

@@ -154,13 +154,13 @@ func stream(task int, session string) eventlog.Stream {
 	return eventlog.Stream{Namespace: "default", Task: name, UID: types.UID("uid-" + name), Session: session}
 }
 
-// fill appends n events that make gives, in batches.
-func (b *bench) fill(ctx context.Context, s eventlog.Stream, n int, make func(i int) *v1alpha1.ExecutionEvent) error {
+// fill appends n events that event gives, in batches.
+func (b *bench) fill(ctx context.Context, s eventlog.Stream, n int, event func(i int) *v1alpha1.ExecutionEvent) error {
 	const batch = 500
 	for from := 0; from < n; from += batch {
 		var events []*v1alpha1.ExecutionEvent
 		for i := from; i < min(from+batch, n); i++ {
-			events = append(events, make(i))
+			events = append(events, event(i))
 		}
 		if _, err := b.log.Append(ctx, s, events); err != nil {
 			return err
