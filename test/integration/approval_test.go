@@ -379,7 +379,8 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 	refused(t, "worker", err, 403, "a worker may not decide")
 }
 
-// Of many decisions at the same time one wins; all answers agree with it, and the stream has one decision.
+// Of many decisions at the same time one wins, also against expiry by a controller; all answers agree with it, and the
+// stream has one decision.
 func TestOneDecisionWins(t *testing.T) {
 	s := Start(t)
 	admin := as(t, s, "")
@@ -401,15 +402,29 @@ func TestOneDecisionWins(t *testing.T) {
 				}
 			})
 		}
+		expired := approval.DecisionEvent(v1alpha1.EventApprovalExpired, id, approval.Decision{TaskUID: w.task.UID})
+		expired.TaskName = "a"
+		var kept *v1alpha1.ExecutionEvent
+		wg.Go(func() {
+			<-start
+			e, err := admin.ExecutionEvents("default").Create(t.Context(), expired, metav1.CreateOptions{})
+			if err != nil {
+				t.Error(err)
+			}
+			kept = e
+		})
 		close(start)
 		wg.Wait()
 		final := must[*v1alpha1.Approval](t)(admin.Approvals("default").Get(t.Context(), id, metav1.GetOptions{})).Status
+		if kept.Seq != final.DecisionSeq || approval.StateOf(kept.Type) != final.State {
+			t.Errorf("the controller was told of %s, which is event %d; it is %+v", kept.Type, kept.Seq, final)
+		}
 		for i := range racers {
 			switch won := strings.HasPrefix(string(final.State), words[i%2]); {
 			case won && (errs[i] != nil || states[i] != final.State):
 				t.Errorf("%s: %s, %v", words[i%2], states[i], errs[i])
 			case !won:
-				refused(t, words[i%2], errs[i], 409, "it was already "+string(final.State))
+				refused(t, words[i%2], errs[i], 409, map[bool]string{true: "it expired", false: "it was already " + string(final.State)}[final.State == v1alpha1.ApprovalExpired])
 			}
 		}
 		l := must[*v1alpha1.ExecutionEventList](t)(admin.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=a"}))

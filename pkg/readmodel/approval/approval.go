@@ -14,7 +14,8 @@
 // What came of the approved action is told by ApprovalExecutionUpdated alone, so
 // that approvals can be read without reading tool calls. A worker may not append
 // it; the server appends it with a tool event (ToolCallStarted, ToolCallCompleted,
-// ToolCallFailed) whose content has the member approvalID.
+// ToolCallFailed) whose content has the member approvalID. A controller that ends
+// a task in which an approved call still runs says unknown first.
 package approval
 
 import (

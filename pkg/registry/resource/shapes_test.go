@@ -68,6 +68,15 @@ func allShapes() []resource.Resource {
 		},
 		{
 			Name: "paint", New: func() runtime.Object { return &Note{} },
+			Prepare: func(_ context.Context, p resource.Parent[*Widget], obj runtime.Object) error {
+				switch n := obj.(*Note); n.Text {
+				case "mine":
+					n.Text = "of " + p.Object.Name
+				case "bad":
+					return apierrors.NewBadRequest("bad paint")
+				}
+				return nil
+			},
 			Create: func(ctx context.Context, p resource.Parent[*Widget], obj runtime.Object) (runtime.Object, error) {
 				if p.DryRun {
 					return p.Object, nil
@@ -167,6 +176,12 @@ func TestSubresources(t *testing.T) {
 	}
 	if w := paint(metav1.CreateOptions{}); str(w, "status", "phase") != "Painted" || str(w, "spec", "colour") != "red" {
 		t.Errorf("painted: %v", w.Object)
+	}
+	if w := ok(c.Create(ctx, newObject("Note", "a", map[string]any{"text": "mine"}), metav1.CreateOptions{}, "paint")); str(w, "status", "phase") != "of a" {
+		t.Errorf("prepared: %v", w.Object)
+	}
+	if _, err := c.Create(ctx, newObject("Note", "a", map[string]any{"text": "bad"}), metav1.CreateOptions{}, "paint"); !apierrors.IsBadRequest(err) {
+		t.Errorf("refused while it was prepared: %v", err)
 	}
 	url := cfg.Host + "/apis/kit.test/v1/namespaces/default/widgets/"
 	for _, tc := range []struct {
