@@ -133,7 +133,9 @@ func (d *desk) watch(w http.ResponseWriter, r *http.Request) {
 	for kind := watch.Added; ; kind = watch.Modified {
 		a, change := d.approval(id)
 		if a != nil {
-			_ = json.NewEncoder(w).Encode(map[string]any{"type": kind, "object": a})
+			if err := json.NewEncoder(w).Encode(map[string]any{"type": kind, "object": a}); err != nil {
+				return // cut
+			}
 			_ = http.NewResponseController(w).Flush()
 		}
 		select {

@@ -1,0 +1,239 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	law "github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+)
+
+// asked is a pending approval of the task of task().
+func asked(id string, seq int64, change ...func(*v1alpha1.Approval)) v1alpha1.Approval {
+	a := v1alpha1.Approval{
+		ObjectMeta: in("n", id),
+		Spec:       v1alpha1.ApprovalSpec{TaskName: "t", TaskUID: "u", TargetTool: "drop", Binding: &v1alpha1.ApprovalBinding{TaskAttempt: 1}},
+		Status:     v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: seq},
+	}
+	for _, c := range change {
+		c(&a)
+	}
+	return a
+}
+
+func expiring(after time.Duration) func(*v1alpha1.Approval) {
+	return func(a *v1alpha1.Approval) { a.Spec.ExpiresAt = &metav1.MicroTime{Time: noon().Add(after)} }
+}
+
+func ofAttempt(n int32) func(*v1alpha1.Approval) {
+	return func(a *v1alpha1.Approval) { a.Spec.Binding = &v1alpha1.ApprovalBinding{TaskAttempt: n} }
+}
+
+func waiting(t *v1alpha1.Task) {
+	isStarted(t)
+	tellParked(t, []v1alpha1.Approval{asked("a", 1)})
+}
+
+func TestParked(t *testing.T) {
+	const waits = "waiting for approval a to call drop"
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		pending []v1alpha1.Approval
+		next    error
+		parkErr error
+		want    string
+		parked  string // what the executor was told
+		events  []string
+		cond    string // status, reason and message of the condition
+		message string
+	}{
+		{name: "not its phase", task: task(pending), pending: []v1alpha1.Approval{asked("a", 1)}, next: step.ErrDone, want: "done"},
+		{name: "nothing pending", task: task(isStarted), next: step.ErrDone, want: "done", parked: "false"},
+		{
+			name: "parked", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1)}, next: step.ErrDone, want: "done", parked: "true",
+			cond: "True ApprovalPending " + waits, message: waits,
+		},
+		{
+			name: "the oldest of several, with its action", task: task(isStarted),
+			pending: []v1alpha1.Approval{asked("b", 9), asked("a", 2, func(a *v1alpha1.Approval) { a.Spec.Action = "Drop it." })}, next: step.ErrDone, want: "done", parked: "true",
+			cond: "True ApprovalPending " + waits + ": Drop it. (and 1 more)", message: waits + ": Drop it. (and 1 more)",
+		},
+		{
+			name: "until the first expires", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1, expiring(time.Hour)), asked("b", 2), asked("c", 3, expiring(time.Minute))},
+			next: step.ErrDone, want: "wait 1m0s", parked: "true", cond: "True ApprovalPending " + waits + " (and 2 more)", message: waits + " (and 2 more)",
+		},
+		{
+			name: "expired", task: task(waiting), pending: []v1alpha1.Approval{asked("a", 1, expiring(0))}, next: step.ErrDone, want: "done", parked: "false",
+			events: []string{"ApprovalExpired a u there was no decision until 2026-01-01T12:00:00Z"}, cond: "False ApprovalDecided no approval is pending",
+		},
+		{
+			name: "of an earlier attempt", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{asked("a", 1), asked("b", 2, ofAttempt(2))},
+			next: step.ErrDone, want: "done", parked: "true", events: []string{"ApprovalCancelled a u attempt 1, which asked, is over"},
+			cond: "True ApprovalPending waiting for approval b to call drop", message: "waiting for approval b to call drop",
+		},
+		{
+			name: "without a binding", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{asked("a", 1, func(a *v1alpha1.Approval) { a.Spec.Binding = nil })},
+			next: step.ErrDone, want: "done", parked: "true", cond: "True ApprovalPending " + waits, message: waits,
+		},
+		{name: "decided", task: task(waiting), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending"},
+		{name: "another message stays", task: task(waiting, func(t *v1alpha1.Task) { t.Status.Message = "x" }), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending", message: "x"},
+		{name: "not started yet", task: task(running), parkErr: executor.ErrNotFound, next: step.ErrDone, want: "done", parked: "false"},
+		{name: "cannot be parked", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1)}, parkErr: errBoom, want: "park: boom", parked: "true"},
+		{
+			name: "the run fails", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1, expiring(time.Hour))}, next: errBoom, want: "boom", parked: "true",
+			cond: "True ApprovalPending " + waits, message: waits,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var told string
+			var events []string
+			s := parked{
+				now: noon,
+				park: func(_ context.Context, r executor.Ref, parked bool) error {
+					told = map[bool]string{true: "true", false: "false"}[parked]
+					if r != runRef(tc.task) {
+						t.Errorf("parked %v", r)
+					}
+					return tc.parkErr
+				},
+				pending: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error) { return tc.pending, nil },
+				append: func(_ context.Context, _ *v1alpha1.Task, all ...v1alpha1.ExecutionEvent) error {
+					events = append(events, settled(t, all)...)
+					return nil
+				},
+				next: func(context.Context, *v1alpha1.Task) error { return tc.next },
+			}
+			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			if told != tc.parked {
+				t.Errorf("the executor was told %q", told)
+			}
+			if d := cmp.Diff(tc.events, events); d != "" {
+				t.Error(d)
+			}
+			cond := ""
+			if c := meta.FindStatusCondition(tc.task.Status.Conditions, v1alpha1.ConditionWaitingForApproval); c != nil {
+				cond = string(c.Status) + " " + c.Reason + " " + c.Message
+			}
+			if cond != tc.cond || tc.task.Status.Message != tc.message {
+				t.Errorf("condition %q, message %q", cond, tc.task.Status.Message)
+			}
+		})
+	}
+}
+
+// settled shows events of approvals, which must be such as the API takes.
+func settled(t *testing.T, events []v1alpha1.ExecutionEvent) []string {
+	t.Helper()
+	var out []string
+	for i := range events {
+		e := &events[i]
+		if err := law.Validate(e); err != nil || e.DedupKey == "" {
+			t.Errorf("%v %v", e, err)
+		}
+		var c struct {
+			TaskUID types.UID `json:"taskUID"`
+			Reason  string    `json:"reason"`
+		}
+		if err := json.Unmarshal(e.Content.Raw, &c); err != nil {
+			t.Error(err)
+		}
+		out = append(out, strings.Join([]string{string(e.Type), e.ToolCallID, string(c.TaskUID), c.Reason}, " "))
+	}
+	return out
+}
+
+func TestSettling(t *testing.T) {
+	state := func(s v1alpha1.ApprovalState, o v1alpha1.ApprovalOutcome) func(*v1alpha1.Approval) {
+		return func(a *v1alpha1.Approval) { a.Status.State, a.Status.ExecutionOutcome = s, o }
+	}
+	events := settling(task(), []v1alpha1.Approval{
+		asked("pending", 1),
+		asked("other", 2, func(a *v1alpha1.Approval) { a.Spec.TaskUID = "before" }),
+		asked("not-started", 3, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalNotStarted)),
+		asked("running", 4, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalRunning)),
+		asked("succeeded", 5, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalSucceeded)),
+		asked("declined", 6, state(v1alpha1.ApprovalDeclined, "")),
+	}, "the task was cancelled")
+	want := []string{
+		"ApprovalCancelled pending u the task was cancelled",
+		"ApprovalExecutionUpdated running u the call began, and nothing is known of its end: the task was cancelled",
+	}
+	if d := cmp.Diff(want, settled(t, events)); d != "" {
+		t.Error(d)
+	}
+	if events[0].DedupKey != approval.DecisionKey("pending") || events[1].DedupKey != approval.OutcomeKey("running", v1alpha1.ApprovalUnknown) {
+		t.Errorf("keys %q, %q", events[0].DedupKey, events[1].DedupKey)
+	}
+}
+
+// TestRetryCancelsApprovals: in the commit that ends the attempt.
+func TestRetryCancelsApprovals(t *testing.T) {
+	l := &eventLog{}
+	s := run{
+		now: noon, append: l.append, end: l.finish, executor: &runs{state: executor.State{ID: "job", Phase: executor.Lost}},
+		unsettled: func(_ context.Context, tk *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
+			return settling(tk, []v1alpha1.Approval{asked("a", 1)}, why), nil
+		},
+	}
+	tk := task(waiting, retries(1))
+	outcomeIs(t, s.do(t.Context(), tk), "done")
+	if d := cmp.Diff([]string{"ApprovalCancelled", "TaskPhaseChanged"}, l.events); d != "" {
+		t.Error(d)
+	}
+	if isParked(tk) || tk.Status.Phase != v1alpha1.TaskPending {
+		t.Errorf("status = %+v", tk.Status)
+	}
+}
+
+func TestParkedTakesNoSlot(t *testing.T) {
+	if isRunning(task(isStarted)) == nil || isRunning(task(waiting)) != nil {
+		t.Error("a parked task takes a slot, or a running one takes none")
+	}
+}
+
+func TestTaskOfApproval(t *testing.T) {
+	a := asked("a", 1)
+	if got := waitingTask(t.Context(), &a); len(got) != 1 || got[0] != (reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "t"}}) {
+		t.Errorf("wakes %v", got)
+	}
+	if got := taskOfApproval(&a); len(got) != 1 || got[0] != "u" {
+		t.Errorf("indexed as %v", got)
+	}
+}
+
+// TestTokenOfRunThatMayPark outlives the timeout, which does not count while it is parked.
+func TestTokenOfRunThatMayPark(t *testing.T) {
+	for mayPark, want := range map[bool]time.Duration{false: time.Minute, true: 0} {
+		l := &eventLog{}
+		asked := time.Duration(-1)
+		s := run{
+			now: noon, append: l.append, executor: &runs{err: executor.ErrNotFound},
+			resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{mayPark: mayPark}, nil },
+			token: func(_ context.Context, _ *v1alpha1.Task, life time.Duration) (string, error) {
+				asked = life
+				return "token", nil
+			},
+		}
+		tk := task(running, func(t *v1alpha1.Task) { t.Spec.Timeout = &metav1.Duration{Duration: time.Minute} })
+		outcomeIs(t, s.do(t.Context(), tk), "done")
+		if asked != want {
+			t.Errorf("may park %t: token for %s", mayPark, asked)
+		}
+	}
+}
