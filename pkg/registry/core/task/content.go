@@ -6,9 +6,7 @@ package task
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"path"
@@ -291,19 +289,7 @@ func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Ta
 	if t.DeletionTimestamp != nil {
 		return nil, deleted(t)
 	}
-	return readBody(w, req, maxContent)
-}
-
-func readBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body must be at most %d bytes", limit))
-	case err != nil:
-		return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
-	}
-	return data, nil
+	return resource.ReadBody(w, req, maxContent)
 }
 
 func notFound(what string) error {

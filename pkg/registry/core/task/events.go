@@ -7,15 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -78,22 +75,13 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 
 // decodeEvents reads the body, JSON or YAML. What has no kind is an ExecutionEvent.
 func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
-	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	if err != nil {
-		media = runtime.ContentTypeJSON
-	}
-	o := json.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: req.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict}
-	if media != runtime.ContentTypeJSON && !o.Yaml {
-		return nil, negotiation.NewUnsupportedMediaTypeError([]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML})
-	}
-	data, err := readBody(w, req, maxEvents)
+	data, err := resource.ReadBody(w, req, maxEvents)
 	if err != nil {
 		return nil, err
 	}
-	kind := v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent")
-	obj, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, r.scheme, r.scheme, o).Decode(data, &kind, nil)
+	obj, err := resource.DecodeBody(r.scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"))
 	if err != nil {
-		return nil, apierrors.NewBadRequest("the body is not an ExecutionEvent or an ExecutionEventList: " + err.Error())
+		return nil, err
 	}
 	if _, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
 		return nil, tooLarge()
