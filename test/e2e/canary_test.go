@@ -33,6 +33,7 @@ func TestCanaries(t *testing.T) {
 	groups := grouped(canaries, 12_000)
 	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
 	applyTeam(t, s, startModelWith(t, canaryScript(t, groups)))
+	s.MustShell(t, `kubectl patch agent coder --type=merge -p '{"spec":{"coordination":{"approvalRequiredTools":["file_write"]}}}'`)
 
 	apply(t, s, map[string]any{
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": "said"},
@@ -42,6 +43,9 @@ func TestCanaries(t *testing.T) {
 	postEvents(t, s, "printed", canaries)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for range groups {
+		approveNext(t, s, control+": "+canaries[0].Text)
 	}
 	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s task/said task/printed")
 
@@ -146,6 +150,18 @@ func printAndWait(t *testing.T, s *harness.Server, name string, groups []string)
 	return gate
 }
 
+// approveNext waits for a call that needs approval and approves it.
+func approveNext(t *testing.T, s *harness.Server, reason string) {
+	t.Helper()
+	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", "status.state=pending", "--watch", "--output", "name")
+	_, name, _ := strings.Cut(asked.Await(t, "/"), "/")
+	_ = asked.Stop() // by a signal
+	decision := jsonFile(t, map[string]any{
+		"apiVersion": "core.platform.ai/v1alpha1", "kind": "ApprovalDecision", "spec": map[string]any{"decision": "approve", "reason": reason},
+	})
+	s.MustShell(t, "kubectl create --raw /apis/core.platform.ai/v1alpha1/namespaces/default/approvals/"+name+"/decision -f "+decision)
+}
+
 // postEvents appends an event for each canary, with its surroundings in every
 // field: the first ones alone, the others in batches.
 func postEvents(t *testing.T, s *harness.Server, task string, canaries []corpus.Canary) {
@@ -188,7 +204,7 @@ func canaryAnswers(t *testing.T, s *harness.Server) map[string]string {
 	answers := map[string]string{"log of the server": s.Output()}
 	const base = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
 	shows := []string{
-		"kubectl get executionevents -o json", "kubectl get executionevents",
+		"kubectl get executionevents -o json", "kubectl get executionevents", "kubectl get approvals -o json",
 		"kubectl get --raw '" + base + "executionevents?watch=true&timeoutSeconds=5'",
 		"kubectl get --raw " + base + "sessions/talk/transcript",
 	}
