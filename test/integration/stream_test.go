@@ -503,7 +503,7 @@ func TestSlowStreamIsCut(t *testing.T) {
 		if n := s.metric("stream_reconnects_total", "task"); n != 1 {
 			t.Errorf("%v reconnects", n)
 		}
-	}, func(o *standalone.Options) { o.StreamWriteTimeout = 500 * time.Millisecond })
+	}, func(o *standalone.Options) { o.StreamWriteTimeout = 2 * time.Second })
 }
 
 // Pages count as requests, with what came of them.

@@ -2194,8 +2194,26 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref common.ReferenceCallba
 					},
 					"gap": {
 						SchemaProps: spec.SchemaProps{
-							Description: "gap tells of events behind afterSeq that are no longer kept.",
+							Description: "gap is the first run of events behind afterSeq that are no longer kept.",
 							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
+						},
+					},
+					"gaps": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "gaps are all of them up to the end of this page, where there are more than one. In a task's stream there can only be one, at its beginning; in a session each deleted task may leave some.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.EventGap{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 					"events": {

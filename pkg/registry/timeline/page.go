@@ -39,8 +39,13 @@ func (s *Server) page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventP
 		AfterSeq: q.after, LatestSeq: stored.Latest,
 		Events: make([]v1alpha1.ExecutionEvent, len(stored.Events)),
 	}
-	if len(stored.Gaps) > 0 {
-		p.Gap = new(gap(stored.Gaps[0]))
+	for i, g := range stored.Gaps {
+		if i == 0 {
+			p.Gap = new(gap(g))
+		}
+		if len(stored.Gaps) > 1 {
+			p.Gaps = append(p.Gaps, gap(g))
+		}
 	}
 	last := q.after
 	for i, e := range stored.Events {

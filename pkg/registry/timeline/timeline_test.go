@@ -110,13 +110,16 @@ func (r respond) Error(err error) {
 var _ rest.Responder = respond{}
 
 func (s *site) handle(w http.ResponseWriter, req *http.Request) {
-	kind, name, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-	t := &Timeline{
+	s.server.Stream(timelineOf(req.URL.Path), respond{w}).ServeHTTP(w, req)
+	s.ended <- req.URL.Path
+}
+
+func timelineOf(path string) *Timeline {
+	kind, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return &Timeline{
 		Type: v1alpha1.StreamType(kind), Namespace: "default", Name: name, UID: types.UID("uid-" + name),
 		Reload: func(context.Context) error { return nil },
 	}
-	s.server.Stream(t, respond{w}).ServeHTTP(w, req)
-	s.ended <- req.URL.Path
 }
 
 func stream(task string) eventlog.Stream {
@@ -285,7 +288,7 @@ func TestHeartbeat(t *testing.T) {
 
 // A client that reads nothing is cut once a write has taken too long; everybody else is served.
 func TestSlowClientIsCut(t *testing.T) {
-	bothProtocols(t, func() options { return options{Options: Options{WriteTimeout: 300 * time.Millisecond}} }, func(s *site) {
+	bothProtocols(t, func() options { return options{Options: Options{WriteTimeout: 2 * time.Second}} }, func(s *site) {
 		slow, good := s.open("/task/a"), s.open("/session/s?type=TaskStarted")
 		big := make([]v1alpha1.EventType, 50)
 		for i := range big {
@@ -346,24 +349,53 @@ func TestLaggingClientIsTold(t *testing.T) {
 	})
 }
 
-// Events of a deleted task leave a gap in its session's timeline, which is told.
-func TestGap(t *testing.T) {
+// Events that are no longer kept are told of, in streams and pages: those of a deleted task in its session's timeline,
+// and those that were trimmed.
+func TestGaps(t *testing.T) {
 	bothProtocols(t, func() options { return options{} }, func(s *site) {
 		s.add("a", v1alpha1.EventTaskStarted, v1alpha1.EventModelMessage)
 		s.add("b", v1alpha1.EventTaskStarted)
 		s.add("a", v1alpha1.EventModelMessage, v1alpha1.EventTaskSucceeded)
+		s.add("c", v1alpha1.EventTaskStarted, v1alpha1.EventModelMessage, v1alpha1.EventModelMessage, v1alpha1.EventTaskSucceeded)
 		if err := s.log.DeleteStream(s.t.Context(), stream("a")); err != nil {
 			s.t.Fatal(err)
 		}
-		gap := `%d gap {"fromSeq":%d,"toSeq":%d,"reason":"retention"}`
+		if err := s.log.Trim(s.t.Context(), stream("c"), 3); err != nil {
+			s.t.Fatal(err)
+		}
+		gap := func(from, to int) string {
+			return fmt.Sprintf(`%d gap {"fromSeq":%d,"toSeq":%d,"reason":"retention"}`, to, from, to)
+		}
+		complete := `4 stream_complete {"lastSeq":4,"type":"TaskSucceeded"}`
+		s.open("/task/c").want(gap(1, 2), "3 ModelMessage", "4 TaskSucceeded", complete)
+		s.open("/task/c?after=1&type=TaskSucceeded").want(gap(2, 2), "4 TaskSucceeded", complete)
+		s.open("/task/c?after=2").want("3 ModelMessage", "4 TaskSucceeded", complete)
 		c := s.open("/session/s")
-		c.want(fmt.Sprintf(gap, 2, 1, 2), "3 TaskStarted", fmt.Sprintf(gap, 5, 4, 5))
+		c.want(gap(1, 2), "3 TaskStarted", gap(4, 7), "8 ModelMessage", "9 TaskSucceeded")
 		s.add("b", v1alpha1.EventModelMessage)
-		c.want("6 ModelMessage")
-		c = s.open("/session/s?after=1")
-		c.want(fmt.Sprintf(gap, 2, 2, 2), "3 TaskStarted")
-		c = s.open("/session/s?after=5")
-		c.want("6 ModelMessage")
+		c.want("10 ModelMessage")
+		s.open("/session/s?after=1").want(gap(2, 2), "3 TaskStarted")
+		s.open("/session/s?after=7").want("8 ModelMessage")
+
+		for path, want := range map[string][]v1alpha1.EventGap{
+			"/task/c":            {{FromSeq: 1, ToSeq: 2, Reason: "retention"}},
+			"/task/c?after=2":    nil,
+			"/session/s":         {{FromSeq: 1, ToSeq: 2, Reason: "retention"}, {FromSeq: 4, ToSeq: 7, Reason: "retention"}},
+			"/session/s?after=2": {{FromSeq: 4, ToSeq: 7, Reason: "retention"}},
+		} {
+			name, query, _ := strings.Cut(path, "?")
+			p, err := s.server.Page(httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/?"+query, nil), timelineOf(name))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			got := p.Gaps
+			if p.Gap != nil && len(got) == 0 {
+				got = []v1alpha1.EventGap{*p.Gap}
+			}
+			if d := cmp.Diff(want, got); d != "" || len(got) > 0 && *p.Gap != got[0] {
+				s.t.Errorf("gaps of %s (-want +got):\n%s", path, d)
+			}
+		}
 	})
 }
 

@@ -15,7 +15,7 @@ type ExecutionEventPage struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; it is not used.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 	// namespace is the namespace of the stream.
 	// +required
 	StreamNamespace string `json:"namespace"`
@@ -35,10 +35,16 @@ type ExecutionEventPage struct {
 	// has looked that far.
 	// +optional
 	NextSeq int64 `json:"nextSeq,omitempty"`
-	// gap tells of events behind afterSeq that are no longer kept.
+	// gap is the first run of events behind afterSeq that are no longer kept.
 	// +optional
 	// +k8s:optional
 	Gap *EventGap `json:"gap,omitempty"`
+	// gaps are all of them up to the end of this page, where there are more than one. In a task's stream there
+	// can only be one, at its beginning; in a session each deleted task may leave some.
+	// +optional
+	// +k8s:optional
+	// +listType=atomic
+	Gaps []EventGap `json:"gaps,omitempty"`
 	// events are the events in sequence order, without apiVersion, kind, metadata and dedupKey.
 	// +listType=atomic
 	Events []ExecutionEvent `json:"events"`

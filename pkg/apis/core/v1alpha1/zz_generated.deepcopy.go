@@ -732,6 +732,11 @@ func (in *ExecutionEventPage) DeepCopyInto(out *ExecutionEventPage) {
 		*out = new(EventGap)
 		**out = **in
 	}
+	if in.Gaps != nil {
+		in, out := &in.Gaps, &out.Gaps
+		*out = make([]EventGap, len(*in))
+		copy(*out, *in)
+	}
 	if in.Events != nil {
 		in, out := &in.Events, &out.Events
 		*out = make([]ExecutionEvent, len(*in))

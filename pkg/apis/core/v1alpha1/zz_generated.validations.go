@@ -2823,6 +2823,34 @@ func Validate_ExecutionEventPage(
 		errs = append(errs, fn(fldPath.Child("gap"), obj.Gap, oldVal, oldObj != nil)...)
 	}
 
+	{ // field ExecutionEventPage.Gaps
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []EventGap,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventPage) []EventGap {
+				return oldObj.Gaps
+			})
+		errs = append(errs, fn(fldPath.Child("gaps"), obj.Gaps, oldVal, oldObj != nil)...)
+	}
+
 	{ // field ExecutionEventPage.Events
 		fn := func(
 			fldPath *field.Path,
