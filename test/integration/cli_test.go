@@ -33,7 +33,7 @@ func TestCommandTellsHowATaskEnded(t *testing.T) {
 	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
 good*) echo fine | sed 's/^/log: /'; exit 0;;
 bad*) exit 7;;
-slow*) trap 'exit 0' TERM; while :; do sleep 1; done;;
+slow*) trap 'exit 9' TERM; while :; do sleep 1; done;;
 esac
 `)
 	for _, name := range []string{"good", "bad", "slow"} {
