@@ -4,6 +4,7 @@
 package facade
 
 import (
+	"bytes"
 	"io"
 )
 
@@ -40,13 +41,33 @@ func newFilter(w io.Writer, members ...string) *filter {
 // Write takes the next part of the document.
 func (f *filter) Write(p []byte) (int, error) {
 	f.out = f.out[:0]
-	for _, b := range p {
-		f.next(b)
+	for rest := p; len(rest) > 0; rest = rest[1:] {
+		if f.inString && !f.wantsKey && !f.escaped { // text goes through in one piece
+			n := plainText(rest)
+			if f.skipping == 0 {
+				f.out = append(f.out, rest[:n]...)
+			}
+			if rest = rest[n:]; len(rest) == 0 {
+				break
+			}
+		}
+		f.next(rest[0])
 	}
 	if _, err := f.w.Write(f.out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// plainText is how much of b comes before a quote or backslash.
+func plainText(b []byte) int {
+	if i := bytes.IndexByte(b, '"'); i >= 0 {
+		b = b[:i]
+	}
+	if i := bytes.IndexByte(b, '\\'); i >= 0 {
+		return i
+	}
+	return len(b)
 }
 
 // Close does nothing: all was written.

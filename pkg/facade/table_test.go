@@ -107,7 +107,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 			if h.Get("Authorization") != "Bearer secret" || h.Get("X-Api-Key") != "" || h.Get("Accept") != "application/json" || h.Get("Accept-Encoding") != "" || h.Get("Audit-Id") == "" {
 				t.Errorf("%s %s: headers %v", r.method, r.pattern, h)
 			}
-			if strings.Contains(c.queries[i], "watch") || strings.Contains(c.queries[i], "pretty") || strings.Contains(c.queries[i], "fieldSelector=a") {
+			if strings.Contains(c.queries[i], "watch") || strings.Contains(c.queries[i], "pretty=1") || strings.Contains(c.queries[i], "fieldSelector=a") {
 				t.Errorf("%s %s: query %s", r.method, r.pattern, c.queries[i])
 			}
 		}
