@@ -15,8 +15,8 @@ import (
 
 // AppendRow appends the JSON of an event as pages, streams and traces show it,
 // the same as that of Row but for the content, which must be JSON and is copied
-// as it is: it was made compact when it was stored. It takes a fifth of the time
-// of the encoder, which is most of what it costs to show many events.
+// as it is: it was made compact when it was stored. To encode is most of what it
+// costs to show many events, and this takes about a tenth of the encoder's time.
 func AppendRow(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	r := row{b: append(b, '{')}
 	r.text("id", e.ID)
