@@ -4,9 +4,14 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,6 +92,69 @@ func told(types []v1alpha1.EventType) string {
 }
 
 const approvedCall = "ApprovalRequested ApprovalApproved ToolCallStarted ApprovalExecutionUpdated ToolCallCompleted ApprovalExecutionUpdated"
+
+// killWorker kills the worker of an attempt.
+func killWorker(t *testing.T, s *harness.Server, task string, attempt int) {
+	t.Helper()
+	var got v1alpha1.Task
+	getJSON(t, s, "task "+task, &got)
+	raw, err := os.ReadFile(filepath.Join(s.DataDir, "runs", string(got.UID), strconv.Itoa(attempt), "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run struct {
+		PID int `json:"pid"`
+	}
+	if err := json.Unmarshal(raw, &run); err != nil || run.PID < 2 {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	if err := syscall.Kill(run.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestApprovalsAndCrashes: an approval goes with the worker that asked for it,
+// and an approved call whose worker died is one of which nothing is known.
+func TestApprovalsAndCrashes(t *testing.T) {
+	s := harness.StartServer(t, t.TempDir())
+	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/approval.yaml"))
+	applyGated(t, s, "gated", "1h", false)
+	s.MustShell(t, `kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"crashes"},"spec":{"type":"ai","agentRef":{"name":"gated"},"prompt":"run-slow","retryPolicy":{"maxRetries":2,"initialDelay":"1s"}}}'`)
+	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
+	seen := map[string]bool{}
+	next := func() v1alpha1.Approval { // of the next attempt
+		t.Helper()
+		for {
+			s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/crashes")
+			if a := awaitParked(t, s, "crashes"); !seen[a.Name] {
+				seen[a.Name] = true
+				return a
+			}
+		}
+	}
+	first := next()
+	killWorker(t, s, "crashes", 1)
+	events.Await(t, "ApprovalCancelled")
+	second := next()
+	decide(t, s, second, "approve", "")
+	events.Await(t, "ToolCallStarted")
+	killWorker(t, s, "crashes", 2)
+	events.Await(t, "approved call of code_exec: unknown")
+	third := next()
+	for _, want := range []struct {
+		v1alpha1.Approval
+		state   v1alpha1.ApprovalState
+		outcome v1alpha1.ApprovalOutcome
+	}{
+		{first, v1alpha1.ApprovalCancelled, ""}, {second, v1alpha1.ApprovalApproved, v1alpha1.ApprovalUnknown}, {third, v1alpha1.ApprovalPending, ""},
+	} {
+		var got v1alpha1.Approval
+		getJSON(t, s, "approval "+want.Name, &got)
+		if got.Status.State != want.state || got.Status.ExecutionOutcome != want.outcome {
+			t.Errorf("attempt %d: %+v", got.Spec.Binding.TaskAttempt, got.Status)
+		}
+	}
+}
 
 // TestApprovals has tasks wait for people, who decide with kubectl.
 func TestApprovals(t *testing.T) {
