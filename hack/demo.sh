@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The quick start: one task from `kubectl apply` to its result, through the real
-# path. Prints each command with its output and leaves nothing running.
+# The quick start: a task from `kubectl apply` to its result, an approval and a
+# fork, through the real path. Prints each command with its output and leaves nothing running.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 work=$(mktemp -d)
@@ -17,6 +17,21 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
+
+# post PATH BODY: creates a subresource with kubectl; of the answer it shows the beginning.
+post() {
+  printf '\033[36m$ kubectl create -f - --raw /apis/core.platform.ai/v1alpha1/namespaces/default/%s <<< %q\033[0m\n' "$1" "$2"
+  local answer
+  answer=$(kubectl create -f - --raw "/apis/core.platform.ai/v1alpha1/namespaces/default/$1" <<<"$2")
+  printf '%.240s…\n' "$answer"
+}
+
+# succeeded TASK: ends the demo if the task came to another end.
+succeeded() {
+  local phase
+  phase=$(kubectl get task "$1" -o jsonpath='{.status.phase}')
+  [[ $phase == Succeeded ]] || { echo "task $1 is $phase" >&2; exit 1; }
+}
 
 model "$work"
 
@@ -48,6 +63,22 @@ say 'What came of it'
 show kubectl get tasks
 show kubectl get --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes/result
 echo
-phase=$(kubectl get task primes -o jsonpath='{.status.phase}')
-[[ $phase == Succeeded ]] || { echo "the task is $phase" >&2; exit 1; }
+succeeded primes
+
+say 'A task that asks before it acts: its agent may run commands only when a person agrees'
+show kubectl apply -f "$root/artifacts/demo/approval.yaml"
+show kubectl wait --for=condition=WaitingForApproval --timeout=300s task/rotate
+show kubectl get approvals
+id=$(kubectl get approvals --field-selector status.state=pending -o jsonpath='{.items[0].metadata.name}')
+say 'Decide with kubectl (or: platform task approve rotate)'
+post "approvals/$id/decision" '{"apiVersion":"core.platform.ai/v1alpha1","kind":"ApprovalDecision","spec":{"decision":"approve","reason":"go on"}}'
+show kubectl wait --for=condition=Complete --timeout=300s task/rotate
+show kubectl get approvals -o wide
+succeeded rotate
+show platform task trace rotate
+
+say 'A fork: a new task that continues the first one from its third event (or: platform task fork primes)'
+post tasks/primes/fork '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskFork","spec":{"afterSeq":3,"newTaskName":"primes-again","prompt":"Find the first ten primes once more."}}'
+show platform task watch primes-again
+show kubectl get tasks
 say "Done in ${SECONDS} s. To keep a server and try more: make run"

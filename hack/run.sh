@@ -31,5 +31,7 @@ cat <<TEXT
   kubectl apply -f artifacts/demo/task.yaml
   kubectl get executionevents --watch
   kubectl get tasks -o wide
+  kubectl apply -f artifacts/demo/approval.yaml && platform task watch rotate
+  platform task approve rotate      # in a third one
 TEXT
 tail -n +1 -f "$work/server.log" --pid="$server_pid"
