@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // site serves the stream of any task or session of the namespace "default" over HTTP, at /task/NAME and /session/NAME.
 type site struct {

@@ -407,3 +407,42 @@ func TestWatchErrors(t *testing.T) {
 	w.Stop()
 	w.Stop()
 }
+
+// A live tail that finds events and the deletion of their stream at once returns the events first.
+func TestTailReturnsWhatWasStoredBeforeTheDeletion(t *testing.T) {
+	l := open(t, nil, eventlog.Options{PurgeInterval: -1})
+	s := eventlog.Stream{Namespace: "default", Task: "a", UID: "u"}
+	add := func(types ...string) {
+		t.Helper()
+		var events []*v1alpha1.ExecutionEvent
+		for _, typ := range types {
+			events = append(events, of(typ))
+		}
+		if _, err := l.Append(t.Context(), s, events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("TaskStarted")
+	all := must[*eventlog.Tail](t)(l.TailTask(s, 0, nil))
+	defer all.Close()
+	some := must[*eventlog.Tail](t)(l.TailTask(s, 0, []v1alpha1.EventType{"TaskStarted"}))
+	defer some.Close()
+	for _, tail := range []*eventlog.Tail{all, some} { // now both are live
+		if p, err := tail.Next(t.Context()); err != nil || len(p.Events) != 1 {
+			t.Fatal(p, err)
+		}
+	}
+	add("WorkerStarted", "TaskCancelled")
+	if err := l.DeleteStream(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for tail, want := range map[*eventlog.Tail]int{all: 2, some: 0} {
+		p, err := tail.Next(t.Context())
+		if err != nil || len(p.Events) != want || p.Head.Terminal != "TaskCancelled" {
+			t.Errorf("%+v, %v, want %d events and the end", p, err, want)
+		}
+		if _, err := tail.Next(t.Context()); !errors.Is(err, eventlog.ErrDeleted) {
+			t.Errorf("behind the deletion: %v", err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type Tail struct {
 	after   int64
 	head    Head
 	latest  int64
+	gone    bool // the stream was deleted, behind what was returned
 }
 
 // tailLimit is how many events one Next returns at most.
@@ -103,6 +104,9 @@ func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 
 // read returns what there is, from the mailbox or, behind, from the store.
 func (t *Tail) read() (*StreamPage, error) {
+	if t.gone {
+		return nil, ErrDeleted
+	}
 	if t.live {
 		entries, overflow, _ := t.sub.take(tailLimit)
 		if !overflow {
@@ -132,7 +136,8 @@ func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 	for _, e := range entries {
 		if e.gone != nil {
 			if !t.session && e.gone.whole {
-				return nil, ErrDeleted
+				t.gone = true
+				break
 			}
 			continue // what left was read before
 		}
@@ -158,6 +163,9 @@ func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 			sessionView(&c, e.cursor)
 		}
 		p.Events = append(p.Events, &c)
+	}
+	if t.gone && len(p.Events) == 0 && p.Head == t.head {
+		return nil, ErrDeleted
 	}
 	p.Latest, p.Next = t.latest, t.after
 	return p, nil
