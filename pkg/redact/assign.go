@@ -64,7 +64,7 @@ func (x *scanner) wide(kind secretKind, ks, ke, i, k int) (end int, done bool) {
 	if list && !strings.HasPrefix(s[k:], Marker) {
 		return x.array(k), true
 	}
-	if s[i] == ':' && (is(s[k], lineEnd) || blockScalar(s, k)) {
+	if s[i] == ':' && (lineEndAt(s, k, true) > 0 || blockScalar(s, k)) {
 		return x.below(ks, k), true
 	}
 	return 0, false
@@ -95,8 +95,11 @@ func (x *scanner) keyBefore(i int) (from, to int) {
 		}
 	}
 	from = x.back(to, keyLimit+1, keyByte)
-	if to-from > keyLimit || from > 0 && s[from-1] == '+' {
+	if to-from > keyLimit || from > 0 && s[from-1] == '+' && !lineStart(s, from-1) {
 		return to, to // too long for a name, or the end of base64
+	}
+	if from > 0 && from < to && s[from-1] == '\\' && strings.IndexByte("nrt", s[from]) >= 0 {
+		from++ // of an escape
 	}
 	return from, to
 }

@@ -5,57 +5,17 @@ package redact
 
 import "strings"
 
-// blockScalar reports whether the rest of the line at k announces a block of
-// YAML: "|", ">-" and their like.
-func blockScalar(s string, k int) bool {
-	if s[k] != '|' && s[k] != '>' {
-		return false
-	}
-	for k++; k < len(s) && (s[k] == '-' || s[k] == '+' || is(s[k], digit)); k++ {
-	}
-	k = run(s, k, blank)
-	return k < len(s) && is(s[k], lineEnd)
+// block is a YAML block: what is indented deeper than a key. In a diff or a
+// quotation each line has a mark in its margin.
+type block struct {
+	indent int // of the key; negative where the key does not begin its line
+	margin byte
+	// escaped is set for lines in a string of a program or of JSON.
+	escaped bool
 }
 
-// below removes the value that stands on the lines below its key, which is at
-// ks; k is the end of the key's line, or the mark of a block.
-func (x *scanner) below(ks, k int) int {
-	s := x.s
-	indent := x.indent(ks)
-	if !is(s[k], lineEnd) {
-		if indent < 0 {
-			return 0
-		}
-		from := nextLine(s, endOfLine(s, k))
-		return x.remove(run(s, from, blank), blockEnd(s, from, indent))
-	}
-	line := nextLine(s, k)
-	if line < len(s) && is(s[line], lineEnd) {
-		line, indent = nextLine(s, line), -1
-	}
-	from := run(s, line, blank)
-	to := endOfLine(s, from)
-	v := strings.TrimRight(s[from:to], " \t,")
-	item := strings.HasPrefix(v, "- ")
-	if item {
-		v = strings.TrimLeft(v[1:], " ")
-	}
-	from += strings.Index(s[from:to], v)
-	if q, n := quoteAt(v, 0); n > 0 && len(v) > 2*n && closing(v, n, q, n) == len(v)-n {
-		from, v = from+n, v[n:len(v)-n]
-	} else if v == "" || strings.ContainsAny(v, " \t#(") || strings.IndexByte("{[&*!<|>%-", v[0]) >= 0 || v[len(v)-1] == ':' {
-		return 0
-	}
-	scalar := indent >= 0 && from-line > indent && !item
-	if x.exempt(secretValue, "", v, true) || !scalar && (len(v) < 8 || !irregular(v)) {
-		return 0
-	}
-	return x.remove(from, from+len(v))
-}
-
-// indent returns the indentation of the line at whose start the key at ks
-// stands, or a negative number if it stands elsewhere.
-func (x *scanner) indent(ks int) int {
+// blockAt returns the block of the key at ks.
+func (x *scanner) blockAt(ks int) block {
 	s := x.s
 	from := ks
 	if from > 0 && isQuote(s[from-1]) {
@@ -67,46 +27,143 @@ func (x *scanner) indent(ks int) int {
 			key = from - 1
 		}
 	}
-	if from > 0 && !is(s[from-1], lineEnd) {
-		return -1
+	if lineStart(s, from) {
+		if from+2 < ks && s[from] == '-' && (!is(s[from+1], blank) || is(s[from+2], blank)) { // a line taken out
+			return block{indent: run(s, from+1, blank) - from - 1, margin: '-'}
+		}
+		return block{indent: key - from}
 	}
-	return key - from
+	if from < ks && key == from && lineStart(s, ks) {
+		return block{} // at the start of a string
+	}
+	if strings.IndexByte("+|>", s[from-1]) >= 0 && lineStart(s, from-1) {
+		return block{indent: key - from, margin: s[from-1]}
+	}
+	return block{indent: -1}
 }
 
-func endOfLine(s string, k int) int {
-	for k < len(s) && !is(s[k], lineEnd) {
+// lineStart reports whether a line starts at i, also in a string that holds lines.
+func lineStart(s string, i int) bool {
+	return i == 0 || is(s[i-1], lineEnd) || i > 1 && s[i-1] == 'n' && s[i-2] == '\\' || isQuote(s[i-1])
+}
+
+// text returns where the text of the line at k starts, and its indentation.
+func (b block) text(s string, k int) (from, indent int) {
+	if b.margin != 0 && k < len(s) && s[k] == b.margin {
 		k++
 	}
-	return k
+	from = run(s, k, blank)
+	return from, from - k
 }
 
-// nextLine returns the start of the line after the one that ends at k.
-func nextLine(s string, k int) int {
-	if strings.HasPrefix(s[k:], "\r\n") {
-		return k + 2
-	}
-	return min(k+1, len(s))
-}
-
-// blockEnd returns the end of the lines from the one at k on that are indented
-// deeper than indent.
-func blockEnd(s string, k, indent int) int {
+// end returns the end of the lines of the block from the one at k on.
+func (b block) end(s string, k int) int {
 	end := k
 	for k < len(s) {
-		text := run(s, k, blank)
-		stop := endOfLine(s, text)
-		if text < stop && text-k <= indent {
-			break
-		}
-		if text < stop {
+		from, indent := b.text(s, k)
+		stop := b.endOfLine(s, from)
+		if from < stop {
+			if indent <= b.indent {
+				break
+			}
 			end = stop
 		}
-		k = nextLine(s, stop)
-		if k == stop {
+		next := b.nextLine(s, stop)
+		if next == stop {
 			break
 		}
+		k = next
 	}
 	return end
+}
+
+// lineEndAt returns the length of the end of a line at k, 0 if there is none.
+func lineEndAt(s string, k int, escaped bool) int {
+	switch rest := s[k:]; {
+	case strings.HasPrefix(rest, "\r\n"):
+		return 2
+	case rest != "" && is(rest[0], lineEnd):
+		return 1
+	case escaped && strings.HasPrefix(rest, `\n`):
+		return 2
+	case escaped && strings.HasPrefix(rest, `\r\n`):
+		return 4
+	}
+	return 0
+}
+
+// endOfLine returns the end of the line at k. Escaped lines end with their
+// string, too.
+func (b block) endOfLine(s string, k int) int {
+	for ; k < len(s) && lineEndAt(s, k, b.escaped) == 0; k++ {
+		if b.escaped && s[k] == '"' {
+			break
+		}
+		if b.escaped && s[k] == '\\' {
+			k++
+		}
+	}
+	return min(k, len(s))
+}
+
+// nextLine returns the start of the line after the one that ends at k, or k if
+// there is none.
+func (b block) nextLine(s string, k int) int { return k + lineEndAt(s, k, b.escaped) }
+
+// blockScalar reports whether the rest of the line at k announces a block of
+// YAML: "|", ">-" and their like.
+func blockScalar(s string, k int) bool {
+	if s[k] != '|' && s[k] != '>' {
+		return false
+	}
+	return lineEndAt(s, afterScalar(s, k), true) > 0
+}
+
+// afterScalar returns the end of the announcement of a block at k.
+func afterScalar(s string, k int) int {
+	for k++; k < len(s) && (s[k] == '-' || s[k] == '+' || is(s[k], digit)); k++ {
+	}
+	return run(s, k, blank)
+}
+
+// below removes the value that stands on the lines below its key, which is at
+// ks; k is the end of the key's line, or the mark of a block.
+func (x *scanner) below(ks, k int) int {
+	s := x.s
+	b := x.blockAt(ks)
+	if lineEndAt(s, k, true) == 0 {
+		if b.indent < 0 {
+			return 0
+		}
+		k = afterScalar(s, k)
+		b.escaped = s[k] == '\\'
+		line := b.nextLine(s, k)
+		from, _ := b.text(s, line)
+		return x.remove(from, b.end(s, line))
+	}
+	b.escaped = s[k] == '\\'
+	line := b.nextLine(s, k)
+	if lineEndAt(s, line, b.escaped) > 0 {
+		line, b.indent = b.nextLine(s, line), -1
+	}
+	from, indent := b.text(s, line)
+	to := b.endOfLine(s, from)
+	v := strings.TrimRight(s[from:to], " \t,")
+	item := strings.HasPrefix(v, "- ")
+	if item {
+		v = strings.TrimLeft(v[1:], " ")
+	}
+	from += strings.Index(s[from:to], v)
+	if q, n := quoteAt(v, 0); n > 0 && len(v) > 2*n && closing(v, n, q, n) == len(v)-n {
+		from, v = from+n, v[n:len(v)-n]
+	} else if v == "" || strings.ContainsAny(v, " \t#(") || strings.IndexByte("{[&*!<|>%-", v[0]) >= 0 || v[len(v)-1] == ':' {
+		return 0
+	}
+	scalar := b.indent >= 0 && indent > b.indent && !item
+	if x.exempt(secretValue, "", v, true) || !scalar && (len(v) < 8 || !irregular(v)) {
+		return 0
+	}
+	return x.remove(from, from+len(v))
 }
 
 // structure notes or uses what a key that is none of a secret says about those
@@ -186,34 +243,38 @@ func (x *scanner) secretData(ks, i int) int {
 		return 0
 	}
 	k := run(s, i+1, blank)
-	if k >= len(s) || !is(s[k], lineEnd) && s[k] != '{' || !x.inSecret(i) {
+	if k >= len(s) || lineEndAt(s, k, true) == 0 && s[k] != '{' || !x.inSecret(i) {
 		return 0
 	}
 	if s[k] == '{' {
 		return x.members(k + 1)
 	}
-	indent := x.indent(ks)
-	if indent < 0 {
+	b := x.blockAt(ks)
+	if b.indent < 0 {
 		return 0
 	}
+	b.escaped = s[k] == '\\'
 	end := 0
-	for k = nextLine(s, k); k < len(s); {
-		key := run(s, k, blank)
-		stop := endOfLine(s, key)
+	for k = b.nextLine(s, k); k < len(s); {
+		key, indent := b.text(s, k)
+		stop := b.endOfLine(s, key)
 		colon := key + strings.IndexByte(s[key:stop], ':')
-		if key-k <= indent || colon < key {
+		if indent <= b.indent || colon < key {
 			break
 		}
 		v := run(s, colon+1, blank)
 		if v < stop && blockScalar(s, v) {
-			first := nextLine(s, stop)
-			v, stop = run(s, first, blank), blockEnd(s, first, key-k)
+			line := b.nextLine(s, stop)
+			v, _ = b.text(s, line)
+			stop = block{indent, b.margin, b.escaped}.end(s, line)
 		}
 		if v < stop {
 			x.remove(v, stop)
 		}
 		end = max(v, stop)
-		k = nextLine(s, end)
+		if k = b.nextLine(s, end); k == end {
+			break
+		}
 	}
 	return end
 }
