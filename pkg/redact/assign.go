@@ -130,13 +130,26 @@ func (x *scanner) keyBeside(ks, ke, i int) (int, secretKind) {
 			}
 		}
 	}
-	if x.named >= 0 && ks-x.named < 80 && strings.EqualFold(s[ks:ke], "value") && !strings.ContainsFunc(s[x.named:ks], isWord) {
+	if x.named >= 0 && ks-x.named < 80 && strings.EqualFold(s[ks:ke], "value") && apart(s, x.named, ks) {
 		return ks, secretValue
 	}
 	return ks, notSecret
 }
 
-func isWord(r rune) bool { return r >= 0x80 || is(byte(r), alnum) }
+// apart reports whether no word stands in s[from:to].
+func apart(s string, from, to int) bool {
+	for from < to {
+		if next := white(s, from); next > from {
+			from = next
+			continue
+		}
+		if s[from] >= 0x80 || is(s[from], alnum) {
+			return false
+		}
+		from++
+	}
+	return true
+}
 
 // separator returns where the value of the separator at i starts, and whether
 // only a quoted value counts because the code compares or declares. It returns
@@ -200,13 +213,13 @@ func (x *scanner) array(k int) int {
 	s := x.s
 	end, object := 0, s[k] == '{'
 	for {
-		k = run(s, k+1, blank|lineEnd)
+		k = white(s, k+1)
 		q, n := quoteAt(s, k)
 		if n == 0 {
 			return end
 		}
 		from, to := k+n, closing(s, k+n, q, n)
-		k = run(s, min(to+n, len(s)), blank|lineEnd)
+		k = white(s, min(to+n, len(s)))
 		if object && end == 0 && (k >= len(s) || s[k] != ',' && s[k] != '}') {
 			return 0 // the key of a member
 		}

@@ -78,7 +78,8 @@ func (x *scanner) netrc(i int) int {
 	if x.command != machine || i-x.commandAt > reach || i < len(word) || s[i-len(word):i] != word {
 		return 0
 	}
-	if name := strings.Fields(s[x.commandAt : i-len(word)]); len(name) < 2 || name[len(name)-2] != "login" {
+	fields := strings.FieldsFunc(s[x.commandAt:i-len(word)], func(r rune) bool { return r <= ' ' || r == '+' || r == '>' })
+	if n := len(fields); n < 2 || fields[n-2] != "login" && !strings.HasSuffix(fields[n-2], `\nlogin`) {
 		return 0
 	}
 	from := run(s, i, blank|lineEnd)

@@ -47,6 +47,24 @@ func lineStart(s string, i int) bool {
 	return i == 0 || is(s[i-1], lineEnd) || i > 1 && s[i-1] == 'n' && s[i-2] == '\\' || isQuote(s[i-1])
 }
 
+// white returns the end of the white space at k, escaped or not, with the marks
+// of a diff at the start of its lines.
+func white(s string, k int) int {
+	for k < len(s) {
+		switch {
+		case is(s[k], blank|lineEnd):
+			k++
+		case s[k] == '\\' && k+1 < len(s) && strings.IndexByte("nrt", s[k+1]) >= 0:
+			k += 2
+		case (s[k] == '+' || s[k] == '-') && k > 0 && is(s[k-1], lineEnd) && k+1 < len(s) && is(s[k+1], blank):
+			k++
+		default:
+			return k
+		}
+	}
+	return k
+}
+
 // text returns where the text of the line at k starts, and its indentation.
 func (b block) text(s string, k int) (from, indent int) {
 	if b.margin != 0 && k < len(s) && s[k] == b.margin {
@@ -143,8 +161,11 @@ func (x *scanner) below(ks, k int) int {
 	}
 	b.escaped = s[k] == '\\'
 	line := b.nextLine(s, k)
-	if lineEndAt(s, line, b.escaped) > 0 {
-		line, b.indent = b.nextLine(s, line), -1
+	if b.indent < 0 && line < len(s) && (s[line] == '+' || s[line] == '>') {
+		b.margin = s[line]
+	}
+	if empty, _ := b.text(s, line); lineEndAt(s, empty, b.escaped) > 0 {
+		line, b.indent = b.nextLine(s, empty), -1
 	}
 	from, indent := b.text(s, line)
 	to := b.endOfLine(s, from)

@@ -111,6 +111,9 @@ func (x *scanner) pemTail(i int) int {
 			}
 		}
 		line := x.back(stop, stop, base64Byte)
+		if line > x.done && line < stop && s[line] == 'n' && s[line-1] == '\\' {
+			line++
+		}
 		if stop == from && from < i || line == stop || stop-line < 16 && from < i {
 			break
 		}

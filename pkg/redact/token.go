@@ -60,7 +60,7 @@ func (x *scanner) started(i int) int {
 // inBlob reports whether the word at i is rather a piece of base64.
 func (x *scanner) inBlob(i int, of class) bool {
 	s := x.s
-	if i == x.done || i == 0 || i < x.urlStop || s[i-1] != '+' && s[i-1] != '/' {
+	if i == x.done || i == 0 || i < x.urlStop || s[i-1] != '+' && s[i-1] != '/' || s[i-1] == '+' && lineStart(s, i-1) {
 		return false
 	}
 	to := run(s, i, of&^base64Byte|alnum)
@@ -136,14 +136,16 @@ func afterBreak(s string, i int) int {
 			k++
 		}
 		k++
-	case n == 0 && strings.HasPrefix(s[k:], `\r\n`):
+	case n != 1 && strings.HasPrefix(s[k:], `\r\n`):
 		k += 4
-	case n == 0 && strings.HasPrefix(s[k:], `\n`):
+	case n != 1 && strings.HasPrefix(s[k:], `\n`):
 		k += 2
 	case !broken:
 		return -1
 	}
-	k = run(s, k, blank)
+	for k = run(s, k, blank); n > 1 && strings.HasPrefix(s[k:], `\t`); k = run(s, k, blank) {
+		k += 2
+	}
 	if k < len(s) && (strings.IndexByte(">|#", s[k]) >= 0 && n == 0 || strings.IndexByte("+.&", s[k]) >= 0 && n > 0) {
 		k = run(s, k+1, blank)
 	}

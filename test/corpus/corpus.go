@@ -47,12 +47,13 @@ func (c Canary) Embeddings() []Embedding {
 		c.json("JSON value", map[string]any{"note": t}),
 		c.json("JSON array", []any{"a", map[string]any{"lines": []string{"first", t, "last"}}}),
 		c.json("tool arguments", map[string]any{"name": "code_exec", "arguments": map[string]any{"language": "bash", "code": "set -e\n" + t + "\necho done"}}),
+		c.text("JSON as text", `got {"level":"info","message":`+quoted(t)+`,"n":1} from it`),
+		c.text("diff", "@@ -1,2 +1,9 @@\n first\n+"+strings.ReplaceAll(t, "\n", "\n+")+"\n last\n"),
 		c.json("tool arguments as a string", map[string]any{"function": map[string]any{"arguments": quoted(map[string]any{"path": "a.txt", "content": t})}}),
 	}
 	if !lines {
 		all = append(all,
-			c.text("log line", "2026-11-21T04:12:07.123Z INFO worker: output "+t),
-			c.text("JSON as text", `got {"level":"info","message":`+quoted(t)+`,"n":1} from it`))
+			c.text("log line", "2026-11-21T04:12:07.123Z INFO worker: output "+t))
 	}
 	if c.Bare {
 		all = append(all, c.bare()...)
