@@ -506,7 +506,9 @@ func TestSessionIsHeldByOneTask(t *testing.T) {
 	p.run("first", in(true))
 	first, _ := p.started("first")
 	p.run("second", in(false))
-	p.await("second", func(t *v1alpha1.Task) bool { return t.Status.Message == "waits for session talk: task first holds it, 0 before" })
+	p.await("second", func(t *v1alpha1.Task) bool {
+		return t.Status.Message == "waits for session talk: task first holds it, 0 before"
+	})
 	if err := os.WriteFile(filepath.Join(p.folder(first), "work", "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
