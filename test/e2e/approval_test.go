@@ -277,3 +277,20 @@ func TestApprovals(t *testing.T) {
 		}
 	})
 }
+
+// TestApprovalDemo decides about the quick start's task.
+func TestApprovalDemo(t *testing.T) {
+	s := harness.StartServer(t, t.TempDir())
+	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/demo.yaml"))
+	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/approval.yaml")
+	a := awaitParked(t, s, "rotate")
+	for line, want := range map[string]string{"kubectl get task rotate": "WaitingForApproval", "kubectl get approvals": "I rotate the log"} {
+		if got := s.MustShell(t, line); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	decide(t, s, a, "approve", "")
+	if task, result, _ := ended(t, s, "rotate"); task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, `service.log\nservice.log.1`) {
+		t.Errorf("%s %q: %s", task.Status.Phase, task.Status.Message, result)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 )
@@ -26,13 +28,16 @@ func columns() []resource.Column[*v1alpha1.Task] {
 	}
 }
 
-// phase is what kubectl shows; a task that no controller has seen is waiting for one.
+// phase is what kubectl shows; a task that no controller has seen is waiting for
+// one, and a parked task tells what for.
 func phase(t *v1alpha1.Task) string {
 	switch {
 	case t.DeletionTimestamp != nil && !t.Status.Phase.Terminal():
 		return "Terminating"
 	case t.Status.Phase == "":
 		return string(v1alpha1.TaskPending)
+	case t.Status.Phase == v1alpha1.TaskRunning && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval):
+		return v1alpha1.ConditionWaitingForApproval
 	}
 	return string(t.Status.Phase)
 }
