@@ -261,14 +261,13 @@ func TestForkNeedsBothPermissions(t *testing.T) {
 		t.Errorf("a refused fork left events: %v", got)
 	}
 	both := grant("both", can("create", "tasks", "tasks/fork"))
-	f, err := both.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
+	if _, err := both.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := eventTypes(t, c, "src"); len(got) != 1 {
 		t.Errorf("a dry run left events: %v", got)
 	}
-	if f, err = both.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); err != nil || !strings.HasPrefix(f.Status.NewTaskName, "src-fork-") {
+	if f, err := both.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); err != nil || !strings.HasPrefix(f.Status.NewTaskName, "src-fork-") {
 		t.Errorf("got %+v, %v", f, err)
 	}
 }
