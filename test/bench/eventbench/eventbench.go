@@ -78,7 +78,7 @@ func groups() []group {
 		{[]string{rowPageEnd, rowApprovals, rowApprovalsPeer}, longStream},
 		{[]string{rowSessionFirst, rowSessionEnd, rowSessionIdle, rowSessionCold}, longSession},
 		{[]string{rowDedup, rowDedupPeer}, dedup},
-		{[]string{rowDiskLog, rowDiskPlain}, disk},
+		{[]string{rowDiskLog, rowDiskContent, rowDiskPlain}, disk},
 		{[]string{rowReaderTask, rowReaderSession}, readers},
 		{[]string{rowTails, rowTailsIdle}, tails},
 		{[]string{rowTrim}, trim},

@@ -27,6 +27,7 @@ import (
 
 const (
 	rowDiskLog       = "disk, event of 1 KiB of build log"
+	rowDiskContent   = "disk, the same beside its content"
 	rowDiskPlain     = "disk, event of 1 KiB of random letters"
 	rowReaderTask    = "appends, a reader of pages of 1,000 loops"
 	rowReaderSession = "appends, a reader of a session loops"
@@ -99,7 +100,14 @@ func disk(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		if err := b.add(row.name, "bytes", report.Lower, float64(after-before)/n, 1592, peer); err != nil {
+		size := float64(after-before) / n
+		if err := b.add(row.name, "bytes", report.Lower, size, 1592, peer); err != nil {
+			return err
+		}
+		if row.name != rowDiskLog {
+			continue
+		}
+		if err := b.add(rowDiskContent, "bytes", report.Lower, size, 1024, aim); err != nil {
 			return err
 		}
 	}
