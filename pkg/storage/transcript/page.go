@@ -34,6 +34,9 @@ type Page struct {
 // truncation still bounds what is returned; an id that never was is ErrNotFound.
 func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int, through string) (p Page, err error) {
 	err = s.read(uid, through, func(r *reader) {
+		if p.Info = r.head.info(); after >= r.upto {
+			return
+		}
 		if h := r.head; h.first > after && h.first < h.oldest && h.first <= r.upto {
 			r.take(r.it.SeekGE(messageKey(uid, h.first)))
 			after = h.first
@@ -41,7 +44,7 @@ func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int, t
 		for ok := r.it.SeekGE(messageKey(uid, max(after+1, r.head.oldest))); ok && r.room(limit); ok = r.it.Next() {
 			r.take(true)
 		}
-		p = Page{Messages: r.out, Info: r.head.info()}
+		p.Messages = r.out
 		p.More = len(r.out) > 0 && r.out[len(r.out)-1].Order < r.upto
 	})
 	return p, err

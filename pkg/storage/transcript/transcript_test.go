@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -111,6 +112,7 @@ func TestAppendAndRead(t *testing.T) {
 		{"up to the first", texts(s.Page(ctx, "u", 0, 9, "u1")), "1:hello"},
 		{"up to what is before", texts(s.Page(ctx, "u", 2, 9, "u1")), ""},
 		{"up to nothing", texts(s.Page(ctx, "u", 0, 9, "ghost")), `error: message "ghost": transcript: no such message`},
+		{"as far as numbers go", texts(s.Page(ctx, "u", math.MaxInt64, 5, "")), ""},
 		{"behind the end", texts(s.Page(ctx, "u", 9, 5, "")), ""},
 		{"newest", texts(s.Newest(ctx, "u", 1, "")), "4:bye"},
 		{"newest two", texts(s.Newest(ctx, "u", 2, "made")), "1:hello 2:"},
