@@ -52,7 +52,7 @@ func (s parked) do(ctx context.Context, t *v1alpha1.Task) error {
 	tellParked(t, pending)
 	err = s.next(ctx, t)
 	if at := firstExpiry(pending); at != nil && t.Status.Phase == v1alpha1.TaskRunning && errors.Is(err, step.ErrDone) {
-		return step.Wait{After: at.Sub(s.now()), Reason: "an approval expires"}
+		return step.Wait{After: max(at.Sub(s.now()), time.Millisecond), Reason: "an approval expires"} // 0 would be never
 	}
 	return err
 }

@@ -137,6 +137,23 @@ func TestParked(t *testing.T) {
 	}
 }
 
+// TestExpiryWhileLooking: an approval that expires during the reconcile is looked at again.
+func TestExpiryWhileLooking(t *testing.T) {
+	looks := 0
+	s := parked{
+		now: func() time.Time {
+			looks++
+			return noon().Add(time.Duration(looks) * time.Second)
+		},
+		park: func(context.Context, executor.Ref, bool) error { return nil },
+		pending: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error) {
+			return []v1alpha1.Approval{asked("a", 1, expiring(2*time.Second))}, nil
+		},
+		next: func(context.Context, *v1alpha1.Task) error { return step.ErrDone },
+	}
+	outcomeIs(t, s.do(t.Context(), task(isStarted)), "wait 1ms")
+}
+
 // settled shows events of approvals, which must be such as the API takes.
 func settled(t *testing.T, events []v1alpha1.ExecutionEvent) []string {
 	t.Helper()
