@@ -53,10 +53,11 @@ func (f *Fold) approvalRequested(e *v1alpha1.ExecutionEvent) {
 		id = "approval-" + strconv.FormatInt(e.Seq, 10)
 	}
 	w := &approval{id: id, call: toolID(e, c)}
-	name := c.text("targetTool", "action")
+	name := c.text("targetTool")
+	fill(&name, e.ToolName)
 	if call := f.waiting(w.call); call != nil {
 		call.row.ApprovalID = id
-		name = call.row.Name
+		fill(&name, call.row.Name)
 		f.path.finish(call.run, e.Seq)
 		call.run = nil
 	}

@@ -44,9 +44,9 @@ func (f *Fold) modelEnded(e *v1alpha1.ExecutionEvent) {
 func (f *Fold) toolStarted(e *v1alpha1.ExecutionEvent) {
 	c := contentOf(e)
 	id, name := toolID(e, c), toolName(e, c)
-	a := f.tools.begin(&v1alpha1.TraceToolCall{
-		Name: name, Iteration: c.count("iteration"), ArgumentBytes: c.number("argumentBytes"), ApprovalID: f.approvals.of(id),
-	}, e, id)
+	row := &v1alpha1.TraceToolCall{Name: name, Iteration: c.count("iteration"), ArgumentBytes: c.number("argumentBytes"), ApprovalID: c.text("approvalID")}
+	fill(&row.ApprovalID, f.approvals.of(id))
+	a := f.tools.begin(row, e, id)
 	kind := v1alpha1.TraceKindTool
 	if makesTask(name) {
 		kind = v1alpha1.TraceKindChild
@@ -74,6 +74,7 @@ func (f *Fold) toolEnded(e *v1alpha1.ExecutionEvent) {
 		return
 	}
 	fill(&a.row.Name, name)
+	fill(&a.row.ApprovalID, c.text("approvalID"))
 	a.row.ResultLength = c.number("resultLength")
 	if child := c.child(); child != "" && a.run != nil && a.run.Kind == v1alpha1.TraceKindChild {
 		a.run.Name = child
