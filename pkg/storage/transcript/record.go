@@ -125,20 +125,25 @@ func digest(m *v1alpha1.SessionMessage) (d [digestLen]byte, err error) {
 	return d, nil
 }
 
+// encode makes the record of a message: what is said of it as JSON, a line end,
+// of which JSON has none, and its content as it is. Most of a message is its
+// content, and decoding JSON is dear.
 func encode(m *v1alpha1.SessionMessage) ([]byte, error) {
 	c := *m
-	c.Order = 0 // the key tells it
+	c.Content, c.Order = "", 0 // the key tells the order
 	b, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
-	return b, nil
+	return append(append(b, '\n'), m.Content...), nil
 }
 
 func decode(key, value []byte) (m v1alpha1.SessionMessage, err error) {
-	if len(key) < 8 || json.Unmarshal(value, &m) != nil {
+	about, content, ok := bytes.Cut(value, []byte{'\n'})
+	if !ok || len(key) < 8 || json.Unmarshal(about, &m) != nil {
 		return m, &CorruptError{bytes.Clone(key)}
 	}
+	m.Content = string(content)
 	m.Order = int64(binary.BigEndian.Uint64(key[len(key)-8:]))
 	m.Timestamp = metav1.Time{Time: m.Timestamp.UTC()}
 	return m, nil

@@ -9,7 +9,7 @@
 //
 //	t uid 0 h            -> last(8) kept(8) bytes(8) first(8) oldest(8)
 //	t uid 0 i id         -> order(8) unix seconds(8) digest(16)
-//	t uid 0 m order(8)   -> the message as JSON; its order is in the key only
+//	t uid 0 m order(8)   -> the message as JSON but for order and content, a line end, the content
 //
 // Orders are dense from 1 and never given again. last is the last one given,
 // kept how many messages are there and bytes their records' length. first is the

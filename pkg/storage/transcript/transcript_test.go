@@ -179,10 +179,13 @@ func (m *model) append(t *testing.T, limit int64, in []message) {
 	t.Helper()
 	for _, n := range in {
 		n.Order = 0
-		b, err := json.Marshal(n)
+		about := n
+		about.Content = ""
+		b, err := json.Marshal(about)
 		if err != nil {
 			t.Fatal(err)
 		}
+		b = append(b, "\n"+n.Content...)
 		m.all = append(m.all, n)
 		m.size = append(m.size, int64(len(b)))
 	}
@@ -400,7 +403,7 @@ func TestCrash(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const limit = 400
+		const limit = 360
 		crashed := disk
 		turn := func(n int) []message {
 			return []message{user(fmt.Sprintf("%d:user", n), fmt.Sprintf("q%d", n)), assistant(fmt.Sprintf("%d:assistant", n), fmt.Sprintf("a%d", n))}
