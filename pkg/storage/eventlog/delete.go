@@ -150,6 +150,7 @@ func (l *Log) remember(d *deletion) {
 	name := taskName{d.ns, d.task}
 	l.deleted[d.no] = append(l.deleted[d.no], d)
 	l.byName[name] = append(l.byName[name], d)
+	l.leaving.Store(int64(len(l.deleted)))
 }
 
 // forget undoes remember; mu is held.
@@ -157,6 +158,7 @@ func (l *Log) forget(d *deletion) {
 	l.forgotten++
 	without(l.deleted, d.no, d)
 	without(l.byName, taskName{d.ns, d.task}, d)
+	l.leaving.Store(int64(len(l.deleted)))
 }
 
 // without takes d out of the list under key.

@@ -184,10 +184,14 @@ func (l *Log) object(s *scan, f *filter, p *posting) (*v1alpha1.ExecutionEvent, 
 	if !f.takesCodes(p) {
 		return nil, nil
 	}
-	id, err := l.identity(p.no)
-	if err != nil {
-		return nil, err
+	if s.id == nil || s.id.no != p.no {
+		id, err := l.identity(p.no)
+		if err != nil {
+			return nil, err
+		}
+		s.id = id
 	}
+	id := s.id
 	if !f.takesStream(id) {
 		return nil, nil
 	}
@@ -266,6 +270,9 @@ func (l *Log) streamsSince(ns, task string, from, to uint64) ([]view, error) {
 
 // goneAt reports whether an event was deleted at or before rev.
 func (l *Log) goneAt(p *posting, rev uint64) bool {
+	if l.leaving.Load() == 0 {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range l.deleted[p.no] {

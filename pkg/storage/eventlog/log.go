@@ -39,6 +39,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -164,6 +165,10 @@ type Log struct {
 	topics    map[topic]map[*subscriber]struct{}
 	watches   map[*watcher]struct{}
 	shutdown  bool
+
+	// leaving is the length of deleted. While it is 0 readers need not ask, and
+	// take no lock for each entry that a writer could wait for.
+	leaving atomic.Int64
 
 	purge    sync.Mutex // one purge at a time; taken before mu
 	stopping chan struct{}

@@ -24,6 +24,7 @@ type source struct {
 type scan struct {
 	sources []*source
 	data    *engine.Iter // over all events, for those that come without their record
+	id      *identity    // of the last event's stream
 	err     error
 }
 

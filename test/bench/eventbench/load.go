@@ -5,7 +5,6 @@ package eventbench
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,7 +135,8 @@ func (b *bench) bytes(ctx context.Context) (total int64, err error) {
 }
 
 // readers measures what one looping reader costs one writer, beside a loop that
-// only computes: the share of the processor that any reader takes.
+// decodes JSON and never touches the log: that is the share of the processor, and
+// of the garbage collector, which anything takes that makes objects.
 func readers(ctx context.Context, b *bench) error {
 	r := rand.New(rand.NewPCG(3, 4))
 	event, err := kib(r, logText)
@@ -148,12 +148,17 @@ func readers(ctx context.Context, b *bench) error {
 	if err := b.fill(ctx, read, 100_000, short); err != nil {
 		return err
 	}
+	page, err := b.log.TaskPage(ctx, read, 0, 100, nil)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(page.Events)
+	if err != nil {
+		return err
+	}
 	busy := func() error {
-		sum := [32]byte{}
-		for range 5000 { // about a millisecond
-			sum = sha256.Sum256(sum[:])
-		}
-		return nil
+		var events []*v1alpha1.ExecutionEvent
+		return json.Unmarshal(encoded, &events)
 	}
 	for _, row := range []struct {
 		name   string
@@ -177,7 +182,7 @@ func readers(ctx context.Context, b *bench) error {
 		}
 		slices.Sort(beside[0])
 		slices.Sort(beside[1])
-		if err := b.add(row.name, "events/s", report.Higher, beside[0][2], beside[1][2], "beside a loop"); err != nil {
+		if err := b.add(row.name, "events/s", report.Higher, beside[0][2], beside[1][2], "JSON loop"); err != nil {
 			return err
 		}
 	}
