@@ -4,15 +4,13 @@
 package agentloop
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -26,18 +24,6 @@ type Recorder interface {
 // content is the structured payload of an event: sizes, counts and names,
 // never arguments or results.
 type content map[string]any
-
-// NewEvent makes an event with structured content.
-func NewEvent(t v1alpha1.EventType, s v1alpha1.EventSeverity, summary string, c map[string]any) *v1alpha1.ExecutionEvent {
-	e := &v1alpha1.ExecutionEvent{Type: t, Severity: s, Summary: summary}
-	if len(c) > 0 {
-		// Names, numbers and booleans are always encodable.
-		if raw, err := json.Marshal(c); err == nil {
-			e.Content = &apiextensionsv1.JSON{Raw: raw}
-		}
-	}
-	return e
-}
 
 func (l *loop) record(e *v1alpha1.ExecutionEvent) {
 	if l.c.Recorder == nil {
@@ -54,7 +40,7 @@ func (l *loop) modelContent(a llm.Attempt) content {
 func (l *loop) requestStarted(a llm.Attempt, tools int) {
 	c := l.modelContent(a)
 	c["messageCount"], c["toolCount"] = len(l.messages), tools
-	l.record(NewEvent(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c))
+	l.record(event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c))
 }
 
 // requestEnded records an attempt with whatever usage was reported: a failed
@@ -83,11 +69,11 @@ func (l *loop) requestEnded(a llm.Attempt) {
 			severity = v1alpha1.SeverityWarning
 			c["retryInMs"] = a.RetryIn.Milliseconds()
 		}
-		l.record(NewEvent(v1alpha1.EventModelRequestFailed, severity, a.Err.Error(), c))
+		l.record(event.New(v1alpha1.EventModelRequestFailed, severity, "", a.Err.Error(), c))
 		return
 	}
 	c["stopReason"], c["toolCalls"] = a.Response.StopReason, len(a.Response.ToolCalls)
-	l.record(NewEvent(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, usageText(a), c))
+	l.record(event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c))
 }
 
 func usageText(a llm.Attempt) string {
@@ -99,7 +85,7 @@ func usageText(a llm.Attempt) string {
 }
 
 func (l *loop) message(r llm.Response) {
-	e := NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, headline(r), content{
+	e := event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", headline(r), content{
 		"iteration": l.asked, "contentChars": utf8.RuneCountInString(r.Text), "toolCalls": len(r.ToolCalls), "stopReason": r.StopReason,
 	})
 	e.ContentText = r.Text
@@ -126,8 +112,7 @@ func headline(r llm.Response) string {
 }
 
 func (l *loop) contextTruncated(before int) {
-	l.record(NewEvent(v1alpha1.EventContextTruncated, v1alpha1.SeverityWarning,
-		fmt.Sprintf("the conversation was too long: %d messages became %d", before, len(l.messages)),
+	l.record(event.New(v1alpha1.EventContextTruncated, v1alpha1.SeverityWarning, "", fmt.Sprintf("the conversation was too long: %d messages became %d", before, len(l.messages)),
 		content{"iteration": l.asked, "messageCountBefore": before, "messageCountAfter": len(l.messages)}))
 }
 
@@ -155,7 +140,7 @@ func (l *loop) toolEvent(t v1alpha1.EventType, s v1alpha1.EventSeverity, call ll
 	if approvalID != "" {
 		c["approvalID"] = approvalID
 	}
-	e := NewEvent(t, s, summary, c)
+	e := event.New(t, s, "", summary, c)
 	e.ToolName, e.ToolCallID = call.Name, call.ID
 	return e
 }

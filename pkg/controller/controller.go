@@ -33,7 +33,6 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/executor"
 )
 
 // shutdownTimeout is how long reconciles may take to end.
@@ -41,23 +40,8 @@ const shutdownTimeout = 10 * time.Second
 
 // Options configure the controllers.
 type Options struct {
-	// Executor runs the workers of tasks. Required.
-	Executor executor.Executor
-	// ContainerRefusal, when not empty, fails container tasks with this message.
-	ContainerRefusal string
-	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
-	MountRefusal string
-	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
-	CrossNamespaceRefs bool
-	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
-	MaxRunning int
-	// MaxRunningPerNamespace limits running tasks of one namespace. 0 is no limit.
-	MaxRunningPerNamespace int
-	// WebhookAllow lists destinations, as host:port, that completion callbacks
-	// may reach although they are not public.
-	WebhookAllow []string
-	// SearchKey is the key of the search service behind the tool web_search.
-	SearchKey string
+	// Tasks are those of the controller of tasks. Their clock is that of all.
+	Tasks task.Options
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// LeaderElection lets one of several processes act, through a Lease.
@@ -66,8 +50,6 @@ type Options struct {
 	LeaderElectionNamespace string
 	// MetricsBindAddress serves metrics when it is not empty.
 	MetricsBindAddress string
-	// Clock defaults to the real clock.
-	Clock clock.PassiveClock
 	// OnReady, when set, is called when the controllers are at work.
 	OnReady func()
 }
@@ -80,12 +62,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	for _, add := range []func(manager.Manager) error{
-		func(m manager.Manager) error { return task.Add(ctx, m, o.tasks()) },
-		func(m manager.Manager) error { return agent.Add(ctx, m, o.Clock) },
-		func(m manager.Manager) error { return provider.Add(m, o.Clock) },
+		func(m manager.Manager) error { return task.Add(ctx, m, o.Tasks) },
+		func(m manager.Manager) error { return agent.Add(ctx, m, o.Tasks.Clock) },
+		func(m manager.Manager) error { return provider.Add(m, o.Tasks.Clock) },
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.
-			return tool.Add(m, tool.Options{Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Clock: o.Clock})
+			return tool.Add(m, tool.Options{Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Clock: o.Tasks.Clock})
 		},
 		skill.Add,
 	} {
@@ -110,17 +92,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	return nil
 }
 
-func (o *Options) tasks() task.Options {
-	return task.Options{
-		Executor: o.Executor, ContainerRefusal: o.ContainerRefusal, MountRefusal: o.MountRefusal, CrossNamespaceRefs: o.CrossNamespaceRefs,
-		MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
-	}
-}
-
 func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Manager, error) {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
+	if o.Tasks.Clock == nil {
+		o.Tasks.Clock = clock.RealClock{}
 	}
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = "platform-system"

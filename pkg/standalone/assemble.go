@@ -144,8 +144,11 @@ func (a *assembly) build(ctx context.Context, o *Options, scheme *runtime.Scheme
 		return err
 	}
 	ours := core.All(core.Options{
-		Log: st.events, Timelines: timelines, Blobs: st.blobs, Transcripts: st.transcripts, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig,
-		Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+		Options: task.Options{
+			Log: st.events, Timelines: timelines, Blobs: st.blobs, Authorizer: a.host.Authorizer(), Clock: o.Clock, Loopback: g.LoopbackClientConfig,
+			Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+		},
+		Transcripts: st.transcripts,
 	})
 	config := apiserver.Config{
 		Generic: g, Scheme: scheme,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/executor/process"
 )
 
@@ -41,7 +42,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		return fmt.Errorf("executor: %w", err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	options := controller.Options{
+	options := task.Options{
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock,
 	}
@@ -49,7 +50,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		options.ContainerRefusal = hostCommandsRefused
 	}
 	o.keepRunning(ctx, a.loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, options)
+		return controller.Run(ctx, c, controller.Options{Tasks: options})
 	})
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -82,13 +83,28 @@ func (d *desk) refusal(what string) int {
 	return d.answer(what)
 }
 
+// append takes an event, or a list of those that were recorded at once.
 func (d *desk) append(w http.ResponseWriter, r *http.Request) {
-	var e v1alpha1.ExecutionEvent
-	if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+	var body struct {
+		v1alpha1.ExecutionEvent
+		Items []*v1alpha1.ExecutionEvent `json:"items"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		d.t.Error(err)
 	}
-	d.add(&e)
-	reply(d.t, w, http.StatusCreated, &e)
+	if body.Items == nil {
+		d.add(&body.ExecutionEvent)
+		reply(d.t, w, http.StatusCreated, &body.ExecutionEvent)
+		return
+	}
+	for _, e := range body.Items {
+		d.add(e)
+	}
+	list := &v1alpha1.ExecutionEventList{}
+	for _, e := range body.Items {
+		list.Items = append(list.Items, *e)
+	}
+	reply(d.t, w, http.StatusCreated, list)
 }
 
 func (d *desk) add(e *v1alpha1.ExecutionEvent) {
@@ -214,7 +230,7 @@ func (a *approvals) asks(ctx context.Context, r agentloop.ApprovalRequest) <-cha
 func TestAsk(t *testing.T) {
 	d := newDesk(t)
 	a, _ := asker(t, d, false, time.Hour)
-	a.events.Record(agentloop.NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "before", nil))
+	a.events.Record(event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", "before", nil))
 	answer := a.asks(t.Context(), aCall())
 	id := d.pending(1)
 	got, _ := d.approval(id)
@@ -234,7 +250,7 @@ func TestAsk(t *testing.T) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.events[0].Summary != "before" || d.events[1].Type != v1alpha1.EventApprovalRequested || d.asked[0] != "append" || d.asked[1] != "append" {
+	if d.events[0].Summary != "before" || d.events[1].Type != v1alpha1.EventApprovalRequested || d.asked[0] != "append" {
 		t.Errorf("the server was asked to %v", d.asked)
 	}
 }

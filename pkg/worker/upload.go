@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
@@ -66,7 +66,7 @@ func (w *worker) submitResult(ctx context.Context, text string) error {
 	if err := w.upload(ctx, octets, []byte(text), "result"); err != nil {
 		return fmt.Errorf("upload result: %w", err)
 	}
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventResultSubmitted, v1alpha1.SeverityInfo, "result submitted", map[string]any{"resultLength": len(text)}))
+	w.events.Record(event.New(v1alpha1.EventResultSubmitted, v1alpha1.SeverityInfo, "", "result submitted", map[string]any{"resultLength": len(text)}))
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (w *worker) submitArtifact(ctx context.Context, name string) error {
 	if err := w.upload(ctx, octets, body, "artifacts", filename); err != nil {
 		return err
 	}
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventArtifactUploadCompleted, v1alpha1.SeverityInfo, "artifact "+filename+" uploaded",
+	w.events.Record(event.New(v1alpha1.EventArtifactUploadCompleted, v1alpha1.SeverityInfo, "", "artifact "+filename+" uploaded",
 		map[string]any{"artifact": filename, "size": len(body)}))
 	return nil
 }
@@ -147,6 +147,6 @@ func readArtifact(dir, name string) ([]byte, error) {
 }
 
 func (w *worker) artifactFailed(name string, err error) {
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, fmt.Sprintf("artifact %s was not uploaded: %v", name, err),
+	w.events.Record(event.New(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, "", fmt.Sprintf("artifact %s was not uploaded: %v", name, err),
 		map[string]any{"artifact": name, "error": err.Error()}))
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -140,7 +140,7 @@ func (w *worker) work(ctx context.Context) (done, error) {
 	case string(task.UID) != w.config.TaskUID:
 		return done{}, fail(ReasonTaskReplaced, "the task was deleted, and another one has its name")
 	}
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo,
+	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
 		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type}))
 	switch task.Spec.Type {
 	case v1alpha1.TaskTypeAI:
@@ -178,7 +178,7 @@ func (w *worker) conclude(d done, err error) (reason, message string, code int) 
 	content := map[string]any{"attempt": w.config.Attempt}
 	maps.Copy(content, d.content)
 	if err == nil {
-		w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerCompleted, v1alpha1.SeverityInfo, "the work is done", content))
+		w.events.Record(event.New(v1alpha1.EventWorkerCompleted, v1alpha1.SeverityInfo, "", "the work is done", content))
 		return ReasonCompleted, "", runspec.ExitSucceeded
 	}
 	f := classify(err)
@@ -187,6 +187,6 @@ func (w *worker) conclude(d done, err error) (reason, message string, code int) 
 		return f.reason, f.Error(), f.exit
 	}
 	content["reason"], content["exitCode"] = f.reason, f.exit
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerFailed, v1alpha1.SeverityError, f.Error(), content))
+	w.events.Record(event.New(v1alpha1.EventWorkerFailed, v1alpha1.SeverityError, "", f.Error(), content))
 	return f.reason, f.Error(), f.exit
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -127,8 +128,8 @@ func TestMisconfiguredWorkerSaysWhy(t *testing.T) {
 // TestRecorder: keys in order, no credential, and a line in the log for each event.
 func TestRecorder(t *testing.T) {
 	w := newTestWorker(t, nil)
-	w.events.Record(agentloop.NewEvent(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "begun with "+token, map[string]any{"n": providerKey}))
-	e := agentloop.NewEvent(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", map[string]any{"iteration": 1})
+	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "", "begun with "+token, map[string]any{"n": providerKey}))
+	e := event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", "", map[string]any{"iteration": 1})
 	e.ContentText = "my key is " + providerKey + "\nand password=hunter2222"
 	w.events.Record(e)
 	var keys []string

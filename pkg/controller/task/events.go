@@ -4,12 +4,10 @@
 package task
 
 import (
-	"encoding/json"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	law "github.com/platform-ai/platform/pkg/event"
 )
 
 // De-duplication keys: each fact of a task is one event, however often its
@@ -19,18 +17,11 @@ const (
 	keyTerminal = "controller/terminal"
 )
 
-// event is an event of the controller. Content is a struct or map of plain values.
+// event is an event of the controller, with content of plain values.
 func event(t *v1alpha1.Task, typ v1alpha1.EventType, key, summary string, content map[string]any) v1alpha1.ExecutionEvent {
-	e := v1alpha1.ExecutionEvent{
-		StreamType: v1alpha1.StreamTask, StreamID: t.Name, TaskName: t.Name, AgentName: t.Status.AgentName,
-		Type: typ, Severity: v1alpha1.SeverityInfo, DedupKey: key, Summary: summary,
-	}
-	if len(content) > 0 {
-		if b, err := json.Marshal(content); err == nil {
-			e.Content = &apiextensionsv1.JSON{Raw: b}
-		}
-	}
-	return e
+	e := law.New(typ, v1alpha1.SeverityInfo, key, summary, content)
+	e.StreamType, e.StreamID, e.TaskName, e.AgentName = v1alpha1.StreamTask, t.Name, t.Name, t.Status.AgentName
+	return *e
 }
 
 // phaseChanged tells of the step from the task's phase to another, in the current attempt.

@@ -32,6 +32,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/install"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/core"
+	"github.com/platform-ai/platform/pkg/registry/core/task"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 	"github.com/platform-ai/platform/pkg/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
@@ -90,7 +91,8 @@ func startIn(t *testing.T, dir string) *server {
 	timelines, err := timeline.New(timeline.Options{Log: s.log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
-		Log: s.log, Timelines: timelines, Blobs: s.blobs, Transcripts: s.said, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{},
+		Options:     task.Options{Log: s.log, Timelines: timelines, Blobs: s.blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: clock.RealClock{}},
+		Transcripts: s.said,
 	}) {
 		check(r.Register(s.scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.scheme, RESTOptions: getter, Clock: clock.RealClock{}})

@@ -30,7 +30,7 @@ import (
 )
 
 // Options are what tasks need beside the object store. All are required, but
-// ExecutionWorkspaces and Retention.
+// Loopback, ExecutionWorkspaces and Retention.
 type Options struct {
 	// Log keeps the events of tasks.
 	Log *eventlog.Log
