@@ -82,6 +82,7 @@ func groups() []group {
 		{[]string{rowReaderTask, rowReaderSession}, readers},
 		{[]string{rowTails, rowTailsIdle}, tails},
 		{[]string{rowTrim}, trim},
+		{[]string{rowRedact, rowRedactPeer}, redaction},
 	}
 }
 
