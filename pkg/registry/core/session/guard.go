@@ -43,7 +43,7 @@ func (r *Resource) mayRead(ctx context.Context, s *v1alpha1.Session) error {
 		return nil
 	}
 	refuse := func(why string) error {
-		return apierrors.NewForbidden(v1alpha1.Resource("sessions/transcript"), s.Name, errors.New(why))
+		return apierrors.NewForbidden(v1alpha1.Resource("sessions"), s.Name, errors.New(why))
 	}
 	if of[v1alpha1.ExtraTaskNamespace] != s.Namespace {
 		return refuse("the caller's credential is for a task of another namespace")

@@ -18,9 +18,12 @@ type parent = resource.Parent[*v1alpha1.Session]
 
 // events serves GET of events: a page of what the tasks of the session did, in
 // the order in which it was stored.
-func (r timelines) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *Resource) events(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if err := r.mayRead(ctx, p.Object); err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		page, err := r.server.Page(req, timelineOf(p))
+		page, err := r.timelines.Page(req, timelineOf(p))
 		if err != nil {
 			respond.Error(err)
 			return

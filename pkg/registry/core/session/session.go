@@ -41,6 +41,7 @@ type Options struct {
 // is built, once.
 type Resource struct {
 	resource.Resource
+	timelines    *timeline.Server
 	transcripts  *transcript.Store
 	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
 	clock        clock.PassiveClock
@@ -55,8 +56,7 @@ func New(o Options) *Resource {
 	if o.MaxChatBytes == 0 {
 		o.MaxChatBytes = DefaultChatBytes
 	}
-	r := &Resource{transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
-	events := timelines{o.Timelines}
+	r := &Resource{timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
 	r.Resource = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
@@ -71,14 +71,14 @@ func New(o Options) *Resource {
 		Shape: resource.Kept[*v1alpha1.Session]{
 			ValidateDelete: r.validateDelete,
 			AfterDelete: func(ctx context.Context, s *v1alpha1.Session) {
-				defer events.ended(ctx, s)
+				defer r.timelines.Deleted(s.UID)
 				r.forget(ctx, s)
 			},
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Session]{
 			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }},
-			{Name: "events", Methods: []string{http.MethodGet}, Connect: events.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }},
-			{Name: "stream", Methods: []string{http.MethodGet}, Connect: events.stream},
+			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }},
+			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream},
 		},
 	}
 	return r

@@ -8,21 +8,13 @@ import (
 	"net/http"
 
 	"k8s.io/apiserver/pkg/registry/rest"
-
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/registry/timeline"
 )
-
-// timelines are the subresources about the events of a session.
-type timelines struct {
-	server *timeline.Server
-}
 
 // stream serves GET of stream: the events of all tasks of the session as
 // server-sent events, until the session is deleted.
-func (r timelines) stream(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
-	return r.server.Stream(timelineOf(p), respond), nil
+func (r *Resource) stream(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if err := r.mayRead(ctx, p.Object); err != nil {
+		return nil, err
+	}
+	return r.timelines.Stream(timelineOf(p), respond), nil
 }
-
-// ended ends the streams of a deleted session.
-func (r timelines) ended(_ context.Context, s *v1alpha1.Session) { r.server.Deleted(s.UID) }

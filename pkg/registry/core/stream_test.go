@@ -1,0 +1,36 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// A worker reads the events of its own task and session only.
+func TestWorkersReadTheirOwnEvents(t *testing.T) {
+	s := start(t)
+	s.mustSession("s", "task")
+	a, b := s.mustTask("a", `{type: container, sessionRef: {name: s}}`), s.mustTask("b", `{type: container}`)
+	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
+		t.Fatal(err)
+	}
+	for path, tc := range map[string]struct{ of, refusal string }{
+		"tasks/events": {"a", "for another task"}, "tasks/stream": {"a", "for another task"},
+		"sessions/events": {"s", "has not this session"}, "sessions/stream": {"s", "has not this session"},
+	} {
+		if w := s.call(s.worker(b), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tc.refusal) {
+			t.Errorf("%s of another task: %d %s", path, w.Code, w.Body)
+		}
+		if strings.HasSuffix(path, "stream") {
+			continue // it needs a connection, which a recorder is not
+		}
+		if w := s.call(s.worker(a), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "WorkerStarted") {
+			t.Errorf("%s of the own task: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
