@@ -128,6 +128,7 @@ type Server struct {
 func StartServer(t testing.TB, dir string, args ...string) *Server {
 	t.Helper()
 	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: freePort(t), home: t.TempDir()}
+	t.Cleanup(func() { EndRuns(dir) }) // after the server's own end
 	s.start(t)
 	return s
 }
