@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 )
 
 // Exit codes. They tell how a task ended apart from whether the command worked.
@@ -54,14 +55,11 @@ func ended(task string, last v1alpha1.EventType, why string) error {
 		return &outcome{codeFailed, fmt.Sprintf("task %s failed%s", task, why)}
 	case v1alpha1.EventTaskCancelled:
 		return &outcome{codeCancelled, fmt.Sprintf("task %s was cancelled%s", task, why)}
-	case streamTaskDeleted:
+	case event.TaskDeleted:
 		return &outcome{codeCancelled, fmt.Sprintf("task %s was deleted", task)}
 	}
 	return &outcome{codeUnknown, fmt.Sprintf("the end of task %s is not known", task)}
 }
-
-// streamTaskDeleted ends the stream of a task that is gone (D1 §6.3).
-const streamTaskDeleted v1alpha1.EventType = "TaskDeleted"
 
 func exitCode(ctx context.Context, err error) int {
 	var o *outcome

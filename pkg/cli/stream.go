@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -40,12 +41,6 @@ type stream struct {
 	event func(e *v1alpha1.ExecutionEvent) error
 	// gap is told of events that are no longer kept.
 	gap func(g v1alpha1.EventGap)
-}
-
-// complete is the last frame of a stream (D1 §4.2).
-type complete struct {
-	LastSeq int64              `json:"lastSeq"`
-	Type    v1alpha1.EventType `json:"type"`
 }
 
 // errCut ends a stream that can be opened again.
@@ -127,7 +122,7 @@ func (s *stream) once(ctx context.Context) (v1alpha1.EventType, error) {
 // take handles one frame. It returns the type that the stream ended with.
 func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 	switch e.Type {
-	case "execution_event":
+	case event.FrameEvent:
 		var ev v1alpha1.ExecutionEvent
 		if err := json.Unmarshal([]byte(e.Data), &ev); err != nil {
 			return "", &outcome{codeError, fmt.Sprintf("the server sent an event that cannot be read: %v", err)}
@@ -139,13 +134,13 @@ func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 		if err := s.event(&ev); err != nil {
 			return "", &outcome{codeError, err.Error()}
 		}
-	case "stream_complete":
-		var c complete
+	case event.FrameComplete:
+		var c event.Complete
 		if err := json.Unmarshal([]byte(e.Data), &c); err != nil {
 			return "", fmt.Errorf("end of the stream: %w", err)
 		}
 		return c.Type, nil
-	case "gap":
+	case event.FrameGap:
 		var g v1alpha1.EventGap
 		if err := json.Unmarshal([]byte(e.Data), &g); err != nil {
 			return "", fmt.Errorf("gap of the stream: %w", err)
@@ -154,7 +149,7 @@ func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 		if s.gap != nil {
 			s.gap(g)
 		}
-	case "error":
+	case event.FrameError:
 		return "", fmt.Errorf("%w by the server: %s", errCut, e.Data)
 	}
 	return "", nil

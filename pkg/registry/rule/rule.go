@@ -1,9 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rule holds the field rules that several resources share and that
-// declarative validation tags cannot say. Every error names the path and the
-// rule; none repeats a value that could be a secret.
+// Package rule holds what several resources decide alike: the field rules that
+// declarative validation tags cannot say, and whose credential a caller has.
+// Every error names the path and the rule; none repeats a value that could be a
+// secret.
 package rule
 
 import (

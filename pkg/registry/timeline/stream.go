@@ -22,28 +22,6 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Names of the frames of a stream.
-const (
-	FrameEvent    = "execution_event"
-	FrameComplete = "stream_complete"
-	FrameGap      = "gap"
-	FrameError    = "error"
-)
-
-// Complete is the data of the last frame of a stream.
-type Complete struct {
-	LastSeq int64 `json:"lastSeq"`
-	// Type is the type of the terminal event, TaskDeleted or SessionDeleted.
-	Type v1alpha1.EventType `json:"type"`
-}
-
-// Failure is the data of an error frame.
-type Failure struct {
-	// Code is an HTTP status code.
-	Code    int32  `json:"code"`
-	Message string `json:"message"`
-}
-
 var (
 	errGone      = errors.New("timeline: the object is gone")
 	errHeartbeat = errors.New("timeline: a heartbeat is due")
@@ -166,16 +144,16 @@ func (r *run) deliver(p *eventlog.StreamPage) error {
 	gaps := p.Gaps
 	for _, e := range p.Events {
 		for ; len(gaps) > 0 && gaps[0].To < e.Seq; gaps = gaps[1:] {
-			if err := add(FrameGap, gaps[0].To, gap(gaps[0])); err != nil {
+			if err := add(event.FrameGap, gaps[0].To, gap(gaps[0])); err != nil {
 				return err
 			}
 		}
-		if err := add(FrameEvent, e.Seq, event.Row(e)); err != nil {
+		if err := add(event.FrameEvent, e.Seq, event.Row(e)); err != nil {
 			return err
 		}
 	}
 	for _, g := range gaps {
-		if err := add(FrameGap, g.To, gap(g)); err != nil {
+		if err := add(event.FrameGap, g.To, gap(g)); err != nil {
 			return err
 		}
 	}
@@ -207,7 +185,7 @@ func (r *run) delivered(p *eventlog.StreamPage) error {
 
 // complete sends the last frame of a stream.
 func (r *run) complete(t v1alpha1.EventType) error {
-	if err := r.send(FrameComplete, r.last, Complete{r.last, t}); err != nil {
+	if err := r.send(event.FrameComplete, r.last, event.Complete{LastSeq: r.last, Type: t}); err != nil {
 		return err
 	}
 	return errComplete
@@ -250,11 +228,11 @@ func (r *run) finish(ctx context.Context, err error) {
 		r.server.metrics.failed(r.timeline, reasonList)
 		klog.FromContext(ctx).Error(err, "Event stream ends early", "streamType", r.timeline.Type, "object", klog.KRef(r.timeline.Namespace, r.timeline.Name), "after", r.last)
 		err = resource.StatusError(v1alpha1.Resource(string(r.timeline.Type)+"s"), r.timeline.Name, err)
-		f := Failure{Code: http.StatusInternalServerError, Message: err.Error()}
+		f := event.Failure{Code: http.StatusInternalServerError, Message: err.Error()}
 		if status, ok := err.(apierrors.APIStatus); ok {
 			f.Code = status.Status().Code
 		}
-		if err := r.send(FrameError, 0, f); err != nil {
+		if err := r.send(event.FrameError, 0, f); err != nil {
 			r.server.metrics.failed(r.timeline, reasonWrite)
 		}
 	}

@@ -42,6 +42,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -118,9 +119,9 @@ func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }
 // deleted is the type of the last frame when the object is gone.
 func (t *Timeline) deleted() v1alpha1.EventType {
 	if t.session() {
-		return "SessionDeleted"
+		return event.SessionDeleted
 	}
-	return "TaskDeleted"
+	return event.TaskDeleted
 }
 
 func (t *Timeline) stream() eventlog.Stream {

@@ -28,6 +28,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -194,14 +195,14 @@ func (c *client) next() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if f.Type == FrameEvent {
+	if f.Type == event.FrameEvent {
 		var e v1alpha1.ExecutionEvent
 		if err := json.Unmarshal([]byte(f.Data), &e); err != nil {
 			return "", err
 		}
 		return f.ID + " " + string(e.Type), nil
 	}
-	if f.Type == FrameError { // it has no id of its own
+	if f.Type == event.FrameError { // it has no id of its own
 		return f.Type + " " + f.Data, nil
 	}
 	return strings.TrimSpace(f.ID + " " + f.Type + " " + f.Data), nil

@@ -15,13 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/registry/rule"
 )
 
 type parent = resource.Parent[*v1alpha1.Approval]
@@ -96,19 +96,10 @@ func decider(ctx context.Context, name string) (string, error) {
 	if !ok || u.GetName() == "" {
 		return "", forbidden("the caller is not known")
 	}
-	if isWorker(u) {
+	if len(rule.TaskOf(u)) > 0 {
 		return "", forbidden("a worker may not decide")
 	}
 	return u.GetName(), nil
-}
-
-func isWorker(u user.Info) bool {
-	for _, key := range []string{v1alpha1.ExtraTaskName, v1alpha1.ExtraTaskUID, v1alpha1.ExtraTaskNamespace} {
-		if _, is := u.GetExtra()[key]; is {
-			return true
-		}
-	}
-	return false
 }
 
 // checkDecision checks the body and returns the type of the event that it asks for.

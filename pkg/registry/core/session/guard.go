@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/registry/rule"
 )
 
 // isWorker reports whether the caller's credential is that of a task.
@@ -23,16 +24,7 @@ func taskOf(ctx context.Context) map[string]string {
 	if !ok {
 		return nil
 	}
-	out := map[string]string{}
-	for _, key := range []string{v1alpha1.ExtraTaskNamespace, v1alpha1.ExtraTaskName, v1alpha1.ExtraTaskUID} {
-		if v, is := user.GetExtra()[key]; is {
-			out[key] = ""
-			if len(v) == 1 {
-				out[key] = v[0]
-			}
-		}
-	}
-	return out
+	return rule.TaskOf(user)
 }
 
 // mayRead holds a worker to the session of its own task, while that runs. RBAC

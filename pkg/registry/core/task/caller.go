@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/registry/rule"
 )
 
 // onlyOwnTask holds a worker to its own task. RBAC cannot say that: a worker's
@@ -22,13 +23,11 @@ func onlyOwnTask(ctx context.Context, t *v1alpha1.Task) error {
 	if !ok {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the caller is not known"))
 	}
-	extra := user.GetExtra()
-	for _, f := range []struct{ key, want string }{
-		{v1alpha1.ExtraTaskNamespace, t.Namespace},
-		{v1alpha1.ExtraTaskName, t.Name},
-		{v1alpha1.ExtraTaskUID, string(t.UID)},
-	} {
-		if have, is := extra[f.key]; is && (len(have) != 1 || have[0] != f.want) {
+	own := map[string]string{
+		v1alpha1.ExtraTaskNamespace: t.Namespace, v1alpha1.ExtraTaskName: t.Name, v1alpha1.ExtraTaskUID: string(t.UID),
+	}
+	for key, have := range rule.TaskOf(user) {
+		if have != own[key] {
 			return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the caller's credential is for another task"))
 		}
 	}

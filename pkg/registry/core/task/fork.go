@@ -172,8 +172,7 @@ func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 	// The random part is 32 bits of a UUID: a name that is taken is a conflict, never another task.
 	suffix := strings.ReplaceAll(string(uuid.NewUUID()), "-", "")
 	if f.IdempotencyKey != "" {
-		sum := sha256.Sum256([]byte(f.IdempotencyKey))
-		suffix = hex.EncodeToString(sum[:])
+		suffix = digestOf(f.IdempotencyKey)
 	}
 	return source + "-fork-" + suffix[:forkDigits]
 }
