@@ -373,7 +373,8 @@ func TestStartIsOnce(t *testing.T) {
 	if err := f.Remove(t.Context(), run.UID); !errors.Is(err, executor.ErrRunning) {
 		t.Errorf("remove of a living run: %v", err)
 	}
-	await(t, "start", func() bool { _, err := os.Stat(f.path(run, "work", "started")); return err == nil })
+	started := f.path(run, "work", "started")
+	await(t, "start", func() bool { b, _ := os.ReadFile(started); return len(b) > 0 }) // it is there a moment before it is written
 	if err := f.Stop(t.Context(), run.Ref); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +382,7 @@ func TestStartIsOnce(t *testing.T) {
 	if s := f.start(run); s.Phase != executor.Exited {
 		t.Errorf("start after the end gave %+v", s)
 	}
-	b, _ := os.ReadFile(f.path(run, "work", "started"))
+	b, _ := os.ReadFile(started)
 	if n := len(strings.Fields(string(b))); n != 1 {
 		t.Errorf("worker ran %d times", n)
 	}
