@@ -66,6 +66,12 @@ type Config struct {
 	Clock clock.PassiveClock
 	// REST, where set, serves the documented REST paths beside the Kubernetes API.
 	REST *facade.Options
+	// Handlers serve paths outside the API groups, each exactly its path, for callers whose role names it under
+	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
+	Handlers map[string]http.Handler
+	// Identify, where set, is the innermost filter: what it wraps sees the caller as it leaves the caller, who is
+	// authenticated, impersonated and authorized by then.
+	Identify func(http.Handler) http.Handler
 }
 
 type completedConfig struct{ Config }
@@ -99,6 +105,13 @@ func (c *Config) Complete() (CompletedConfig, error) {
 		c.Generic.AddHealthChecks(healthz.NamedCheck("store", func(*http.Request) error { return c.Healthy() }))
 	}
 	addOpenAPI(c.Generic, c.Scheme, c.Definitions)
+	c.addLongRunning()
+	if c.Identify != nil {
+		chain := c.Generic.BuildHandlerChainFunc
+		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+			return chain(c.Identify(api), g)
+		}
+	}
 	return CompletedConfig{&completedConfig{*c}}, nil
 }
 
@@ -127,6 +140,9 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 		return nil, fmt.Errorf("generic server: %w", err)
 	}
 	generic.ShutdownTimeout = shutdownTimeout
+	for path, h := range c.Handlers {
+		generic.Handler.NonGoRestfulMux.Handle(path, h)
+	}
 	groups, err := c.groups(ctx)
 	if err != nil {
 		return nil, err

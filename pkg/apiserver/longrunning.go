@@ -30,16 +30,27 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	return false
 }
 
+// addLongRunning makes requests of Handlers long-running ones.
+func (c *Config) addLongRunning() {
+	inner := c.Generic.LongRunningFunc
+	c.Generic.LongRunningFunc = func(r *http.Request, info *request.RequestInfo) bool {
+		if info != nil && !info.IsResourceRequest && c.Handlers[info.Path] != nil {
+			return true
+		}
+		return inner(r, info)
+	}
+}
+
 // handlerChain is the default chain, with one addition: streams end when the server begins to shut down. Watches are
 // told so by the generic server; raw streams would otherwise hold it up until they are cut.
 func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
-	return genericapiserver.DefaultBuildHandlerChain(endStreams(api, c.ShutdownInitiatedNotify()), c)
+	return genericapiserver.DefaultBuildHandlerChain(endStreams(api, c.LongRunningFunc, c.ShutdownInitiatedNotify()), c)
 }
 
-func endStreams(next http.Handler, stopping <-chan struct{}) http.Handler {
+func endStreams(next http.Handler, longRunning request.LongRunningRequestCheck, stopping <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || info.Verb == "watch" || !LongRunning(r, info) {
+		if !ok || info.Verb == "watch" || !longRunning(r, info) {
 			next.ServeHTTP(w, r)
 			return
 		}

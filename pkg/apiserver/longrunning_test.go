@@ -54,7 +54,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 	handler := endStreams(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(started)
 		<-r.Context().Done()
-	}), stopping)
+	}), LongRunning, stopping)
 	info := &request.RequestInfo{IsResourceRequest: true, Verb: "get", Resource: "tasks", Subresource: "stream"}
 	r := httptest.NewRequestWithContext(request.WithRequestInfo(t.Context(), info), "GET", "/", nil)
 	ended := make(chan struct{})
