@@ -70,6 +70,10 @@ const (
 	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
 )
 
+// AnnotationRunID is, on a Job, the identity that the controller gave the run before the Job existed: status.jobUID
+// of its Task, until the controller knows the Job's own UID.
+const AnnotationRunID = LabelPrefix + "run-id"
+
 // Condition types.
 const (
 	// ConditionComplete is True on a task in a terminal phase.

@@ -1,0 +1,182 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+const (
+	defaultRemember = 30 * time.Second
+	// maxChains bounds the memory of what was looked up, at about 0.5 KiB each.
+	maxChains = 8192
+	// lookupTimeout bounds one lookup of Pod and Job. It is not bound to one request, since others wait for it too.
+	lookupTimeout = 10 * time.Second
+)
+
+// podRef names the Pod of a token.
+type podRef struct {
+	namespace, name string
+	uid             types.UID
+}
+
+// ref names an object in the Pod's namespace.
+type ref struct {
+	name string
+	uid  types.UID
+}
+
+// chain is what leads from a Pod to its Task. It is not changed once made.
+type chain struct {
+	pod podRef
+	// account is the ServiceAccount that the Pod runs as.
+	account string
+	job     ref
+	// run is the identity that the controller gave the run before the Job existed.
+	run  string
+	task ref
+	// until is when the Pod must be looked at again: what it is cannot change, but whether it is active can.
+	until time.Time
+}
+
+// refusal is why a caller is not taken for the worker of a task.
+type refusal struct {
+	// later tells that it may be true a moment later.
+	later bool
+	why   string
+}
+
+// Error says why.
+func (r *refusal) Error() string { return "worker: " + r.why }
+
+func never(format string, args ...any) error { return &refusal{why: fmt.Sprintf(format, args...)} }
+
+func later(format string, args ...any) error {
+	return &refusal{later: true, why: fmt.Sprintf(format, args...)}
+}
+
+// chain is the remembered chain of a Pod, or the one that is found now.
+func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
+	old := f.remembered(pod)
+	if old != nil && f.o.Clock.Now().Before(old.until) {
+		return old, nil
+	}
+	found := f.flights.DoChan(pod.namespace+"/"+pod.name+"/"+string(pod.uid), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+		defer cancel()
+		c, err := f.lookUp(ctx, pod, old)
+		if err != nil {
+			return nil, err
+		}
+		f.chains.Add(pod.uid, c)
+		return c, nil
+	})
+	select {
+	case r := <-found:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*chain), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("worker: look up Pod %s: %w", pod.name, ctx.Err())
+	}
+}
+
+func (f *Filter) remembered(pod podRef) *chain {
+	v, ok := f.chains.Get(pod.uid)
+	if !ok || v.(*chain).pod != pod {
+		return nil
+	}
+	return v.(*chain)
+}
+
+// lookUp reads the Pod, and its Job unless old has it.
+func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, error) {
+	now := f.o.Clock.Now()
+	pod, err := f.o.Pods.Pods(want.namespace).Get(ctx, want.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, missing("Pod", want.name, err)
+	}
+	c := &chain{pod: want, account: pod.Spec.ServiceAccountName, until: now.Add(f.o.Remember)}
+	if c.job, err = jobOf(pod, want.uid); err != nil {
+		return nil, err
+	}
+	if old != nil && old.job == c.job {
+		c.run, c.task = old.run, old.task
+	} else {
+		job, err := f.o.Jobs.Jobs(want.namespace).Get(ctx, c.job.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, missing("Job", c.job.name, err)
+		}
+		c.run = job.Annotations[v1alpha1.AnnotationRunID]
+		if c.task, err = taskOf(job, c.job.uid); err != nil {
+			return nil, err
+		}
+	}
+	// A name that is too long for a label is shortened there; the UIDs tell in any case.
+	if label := pod.Labels[v1alpha1.LabelTask]; label != c.task.name && (label == "" || len(c.task.name) <= validation.LabelValueMaxLength) {
+		return nil, never("the label %s of Pod %s is %q, its Job is controlled by Task %s", v1alpha1.LabelTask, want.name, label, c.task.name)
+	}
+	return c, nil
+}
+
+// jobOf is the Job that controls an active Pod of that UID.
+func jobOf(pod *corev1.Pod, uid types.UID) (ref, error) {
+	switch {
+	case pod.UID != uid:
+		return ref{}, never("the token is for an earlier Pod %s", pod.Name)
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return ref{}, never("Pod %s has ended", pod.Name)
+	}
+	r, ok := controller(pod, schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"})
+	if !ok {
+		return ref{}, never("Pod %s is not controlled by a Job", pod.Name)
+	}
+	return r, nil
+}
+
+// taskOf is the Task that controls a Job of that UID.
+func taskOf(job *batchv1.Job, uid types.UID) (ref, error) {
+	if job.UID != uid {
+		return ref{}, never("the Pod is controlled by an earlier Job %s", job.Name)
+	}
+	r, ok := controller(job, schema.GroupKind{Group: v1alpha1.GroupName, Kind: "Task"})
+	if !ok {
+		return ref{}, never("Job %s is not controlled by a Task", job.Name)
+	}
+	return r, nil
+}
+
+// controller is the object's controlling owner, if that is of the kind.
+func controller(obj metav1.Object, kind schema.GroupKind) (ref, bool) {
+	o := metav1.GetControllerOfNoCopy(obj)
+	if o == nil || o.Kind != kind.Kind {
+		return ref{}, false
+	}
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil || gv.Group != kind.Group {
+		return ref{}, false
+	}
+	return ref{name: o.Name, uid: o.UID}, true
+}
+
+// missing is the error for an object that the host did not give.
+func missing(kind, name string, err error) error {
+	if apierrors.IsNotFound(err) {
+		return later("%s %s is not found", kind, name)
+	}
+	return fmt.Errorf("worker: look up %s %s: %w", kind, name, err)
+}

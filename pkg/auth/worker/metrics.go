@@ -1,0 +1,58 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics tell how often workers were identified, with what outcome, and how long it took.
+type metrics struct {
+	proofs   *prometheus.CounterVec
+	duration prometheus.Histogram
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+func newMetrics() *metrics {
+	return &metrics{
+		proofs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform", Name: "worker_identity_proofs_total",
+			Help: "Requests of workers by the outcome of their identity's proof: proved, refused, later (to be repeated), failed.",
+		}, []string{"outcome"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "platform", Name: "worker_identity_proof_duration_seconds",
+			Help:    "Time that the proof of a worker's identity added to a request.",
+			Buckets: prometheus.ExponentialBuckets(0.00001, 4, 10), // 10 µs to 2.6 s
+		}),
+	}
+}
+
+func (m *metrics) proved(err error, took time.Duration) {
+	outcome := "proved"
+	if r, ok := errors.AsType[*refusal](err); ok && r.later {
+		outcome = "later"
+	} else if ok {
+		outcome = "refused"
+	} else if err != nil {
+		outcome = "failed"
+	}
+	m.proofs.WithLabelValues(outcome).Inc()
+	m.duration.Observe(took.Seconds())
+}
+
+// Describe sends what Collect may send.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.proofs.Describe(ch)
+	m.duration.Describe(ch)
+}
+
+// Collect sends the current values.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.proofs.Collect(ch)
+	m.duration.Collect(ch)
+}
