@@ -210,19 +210,34 @@ func (e *Engine) publish(group []*pending) {
 }
 
 // Bump moves the revision by n without any other change and returns the new
-// revision. A store restored from a back-up is bumped past every revision that
-// its clients may have seen.
+// revision.
 func (e *Engine) Bump(n uint64) (uint64, error) {
 	t := &bump{n: n}
 	err := e.Commit(t)
 	return t.rev, err
 }
 
-type bump struct{ n, rev uint64 }
+// Rebase moves the revision by n, which must exceed what was given since the
+// store's files were copied, and makes the new one its Base from the next Open on.
+// It is for a store that is restored from a backup: a client may have seen changes
+// that are not in it, under revisions that are given again otherwise, so it must
+// neither go on from them nor take what comes for what it has.
+func (e *Engine) Rebase(n uint64) (uint64, error) {
+	t := &bump{n: n, base: true}
+	err := e.Commit(t)
+	return t.rev, err
+}
+
+type bump struct {
+	n, rev uint64
+	base   bool
+}
 
 func (t *bump) Sequence(b *Batch) error {
-	for range t.n {
-		t.rev = b.Next()
+	b.engine.sequenced += t.n
+	t.rev = b.engine.sequenced
+	if t.base {
+		return b.Set(baseKey, binary.BigEndian.AppendUint64(nil, t.rev))
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func TestDiskErrorIsNeverAcknowledged(t *testing.T) {
 			if b, err := e.NewBatch(); err != nil || !errors.Is(e.Apply(b, engine.Sync), engine.ErrFailed) {
 				t.Errorf("background batch: %v", err)
 			}
-			if err := e.Checkpoint("copy"); !errors.Is(err, engine.ErrFailed) {
+			if _, err := e.Checkpoint(t.Context()); !errors.Is(err, engine.ErrFailed) {
 				t.Errorf("checkpoint: %v", err)
 			}
 			published, _ := l.copies()

@@ -23,11 +23,9 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -119,6 +117,8 @@ type Engine struct {
 	previous  chan struct{} // closed when the group before the current one is published
 
 	published atomic.Uint64
+	base      uint64      // set by Open
+	copying   atomic.Bool // a checkpoint is open
 	failure   atomic.Pointer[failure]
 	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
 }
@@ -133,7 +133,10 @@ var (
 	ErrFailed = errors.New("engine: store failed")
 )
 
-var revisionKey = []byte("mrevision")
+var (
+	revisionKey = []byte("mrevision")
+	baseKey     = []byte("mbase")
+)
 
 // Open opens the store in o.Dir, creating it if there is none. It returns
 // ErrLocked while another process has it open, and a *LayoutError, having
@@ -154,6 +157,9 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), lock.Close())
 		}
 	}()
+	if err := removeCheckpoint(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("remove what is left of a checkpoint: %w", err)
+	}
 	cache := pebble.NewCache(o.BlockCacheBytes)
 	defer cache.Unref()
 	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
@@ -191,26 +197,18 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 
 // recover finds the revision of the last write. Batches are atomic and carry it,
 // so nothing else needs repair.
-func (e *Engine) recover() error {
-	v, closer, err := e.db.Get(revisionKey)
-	switch {
-	case errors.Is(err, pebble.ErrNotFound):
-		e.sequenced = firstRevision
-	case err != nil:
-		return fmt.Errorf("read the revision: %w", err)
-	case len(v) != 8:
-		return fmt.Errorf("read the revision: %w", errors.Join(errCorruptRevision, closer.Close()))
-	default:
-		e.sequenced = binary.BigEndian.Uint64(v)
-		if err := closer.Close(); err != nil {
-			return err
-		}
+func (e *Engine) recover() (err error) {
+	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
+		return err
+	}
+	if e.base, err = readNumber(e.db, baseKey, 0); err != nil {
+		return err
 	}
 	e.published.Store(e.sequenced)
 	return nil
 }
 
-var errCorruptRevision = errors.New("engine: record mrevision is not 8 bytes")
+var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
 
 // Close waits for operations in flight, iterators included, and closes the store.
 // Later calls of any method that can fail return ErrClosed.
@@ -260,6 +258,10 @@ func (e *Engine) release() {
 // store is at 1.
 func (e *Engine) Revision() uint64 { return e.published.Load() }
 
+// Base returns the revision that the last Rebase moved to, and 0 if there was none:
+// nobody may resume from a revision below it.
+func (e *Engine) Base() uint64 { return e.base }
+
 // Advance makes rev the published revision. A Txn calls it from Publish, under
 // the lock that guards its state, with a revision of its own: a reader under that
 // lock then never sees state newer than Revision, nor Revision newer than state.
@@ -279,28 +281,4 @@ func (e *Engine) Healthy() error {
 		return ErrClosed
 	}
 	return nil
-}
-
-// Checkpoint writes a consistent copy of the store, openable by Open, to dir,
-// which must not exist. Files are hard links where the file system can. The copy
-// holds every write acknowledged before the call.
-func (e *Engine) Checkpoint(dir string) error {
-	if err := e.acquire(); err != nil {
-		return err
-	}
-	defer e.release()
-	if f := e.failure.Load(); f != nil {
-		return f.err()
-	}
-	if _, err := e.opts.FS.Stat(dir); err == nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, os.ErrExist)
-	}
-	if err := guard(func() error { return e.db.Checkpoint(dir, pebble.WithFlushedWAL()) }); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, err)
-	}
-	// Last, because a directory without it is refused: a half-written copy is never opened.
-	if err := writeLayout(e.opts.FS, dir); err != nil {
-		return fmt.Errorf("checkpoint to %s: %w", dir, err)
-	}
-	return syncDir(e.opts.FS, e.opts.FS.PathDir(dir))
 }

@@ -201,7 +201,7 @@ func TestBackgroundBatch(t *testing.T) {
 		"Get":        func() error { _, _, err := e.Get([]byte("t")); return err },
 		"NewIter":    func() error { _, err := e.NewIter(nil, nil); return err },
 		"NewBatch":   func() error { _, err := e.NewBatch(); return err },
-		"Checkpoint": func() error { return e.Checkpoint(filepath.Join(t.TempDir(), "copy")) },
+		"Checkpoint": func() error { _, err := e.Checkpoint(t.Context()); return err },
 		"Healthy":    e.Healthy,
 	} {
 		if err := call(); !errors.Is(err, ErrClosed) {
@@ -289,32 +289,6 @@ func TestUnknownLayoutIsRefusedUnmodified(t *testing.T) {
 			t.Errorf("the directory was modified: %s", diff)
 		}
 	})
-}
-
-func TestCheckpoint(t *testing.T) {
-	e := open(t, Options{})
-	defer shut(t, e)
-	if err := e.Commit(&put{key: "a", value: "1"}); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "copy")
-	if err := e.Checkpoint(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Checkpoint(dir); !errors.Is(err, os.ErrExist) {
-		t.Errorf("checkpoint over a checkpoint: %v", err)
-	}
-	if err := e.Commit(&put{key: "b", value: "2"}); err != nil {
-		t.Fatal(err)
-	}
-	c := open(t, Options{Dir: dir})
-	defer shut(t, c)
-	if got := c.Revision(); got != 2 {
-		t.Errorf("copy at revision %d, want 2", got)
-	}
-	if _, ok, err := c.Get([]byte("tb")); ok || err != nil {
-		t.Errorf("the copy has a later write (%v)", err)
-	}
 }
 
 func TestMetrics(t *testing.T) {

@@ -22,6 +22,7 @@ const Layout = "platform-store/1"
 
 const (
 	layoutFile = "LAYOUT"
+	lockFile   = "LOCK" // Pebble's name
 	// pebbleFormat is pinned so that a newer Pebble does not move the format of an
 	// existing store by itself; moving it is a new Layout.
 	pebbleFormat = pebble.FormatValueSeparation
@@ -101,7 +102,7 @@ func checkLayout(fs vfs.FS, dir string) (fresh bool, err error) {
 	}
 	// lost+found is what an empty volume holds; LOCK and the temporary file are
 	// what an Open that was interrupted leaves.
-	harmless := []string{"lost+found", "LOCK", layoutFile + ".tmp"}
+	harmless := []string{"lost+found", lockFile, layoutFile + ".tmp"}
 	if i := slices.IndexFunc(names, func(n string) bool { return !slices.Contains(harmless, n) }); i >= 0 {
 		return false, &LayoutError{Want: Layout}
 	}

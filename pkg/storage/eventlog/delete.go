@@ -230,13 +230,13 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 	return d, nil
 }
 
-// load reads the floor and the deletions that are not purged.
+// load reads the floor, which a restored store raises, and the deletions that are not purged.
 func (l *Log) load() error {
 	floor, _, err := l.number([]byte(spaceFloor))
 	if err != nil {
 		return err
 	}
-	l.floor = floor
+	l.floor = max(floor, l.engine.Base())
 	it, err := l.engine.NewIter([]byte(spaceDeleted), after([]byte(spaceDeleted)))
 	if err != nil {
 		return err

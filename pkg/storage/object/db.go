@@ -141,8 +141,9 @@ func Open(ctx context.Context, e *engine.Engine, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the compacted revision: %w", err)
 	}
+	db.compacted.Store(e.Base())
 	if ok {
-		db.compacted.Store(binary.BigEndian.Uint64(floor))
+		db.compacted.Store(max(e.Base(), binary.BigEndian.Uint64(floor)))
 	}
 	if err := db.readNextExpiry(0); err != nil {
 		return nil, err
