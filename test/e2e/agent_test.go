@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,15 +30,15 @@ const (
 const scripts = "../scriptedmodel/scripts/"
 
 // startModel runs the scripted model with a script and returns its base URL.
-func startModel(t *testing.T, script string) string {
+func startModel(t *testing.T, s place, script string) string {
 	t.Helper()
-	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", script)
+	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", script, "--listen", net.JoinHostPort(s.Address(), "0"))
 	line := model.Await(t, "listening on")
 	return line[strings.LastIndex(line, " ")+1:]
 }
 
 // apply applies the demo's manifest for a model endpoint, with its own secret beside it.
-func applyTeam(t *testing.T, s *harness.Server, url string) {
+func applyTeam(t *testing.T, s place, url string) {
 	t.Helper()
 	data, err := os.ReadFile("../../artifacts/demo/team.yaml")
 	if err != nil {
@@ -53,12 +54,12 @@ func applyTeam(t *testing.T, s *harness.Server, url string) {
 	s.MustShell(t, "kubectl wait --for=condition=Ready --timeout=60s agent/coder")
 }
 
-func applyTask(t *testing.T, s *harness.Server, name, prompt string) {
+func applyTask(t *testing.T, s place, name, prompt string) {
 	t.Helper()
 	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"ai","agentRef":{"name":"coder"},"prompt":%q,"timeout":"5m"}}'`, name, prompt))
 }
 
-func getJSON(t *testing.T, s *harness.Server, what string, into any) {
+func getJSON(t *testing.T, s place, what string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(s.MustShell(t, "kubectl get -o json "+what)), into); err != nil {
 		t.Fatal(err)
@@ -67,9 +68,10 @@ func getJSON(t *testing.T, s *harness.Server, what string, into any) {
 
 // TestAgentTask runs a whole agent task and then looks for its secrets in all
 // that the server keeps, logs and answers.
-func TestAgentTask(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, scripts+"demo.yaml"))
+func TestAgentTask(t *testing.T) { everywhere(t, agentTask) }
+
+func agentTask(t *testing.T, s place) {
+	applyTeam(t, s, startModel(t, s, scripts+"demo.yaml"))
 	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/task.yaml")
 	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s task/primes")
 
@@ -78,11 +80,11 @@ func TestAgentTask(t *testing.T) {
 	if u := task.Status.Usage; u == nil || u.InputTokens == nil || *u.InputTokens == 0 {
 		t.Errorf("usage is %+v", u)
 	}
-	const taskPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes"
+	taskPath := native(s, "tasks/primes")
 	if got := s.MustShell(t, "kubectl get --raw "+taskPath+"/result"); !strings.Contains(got, `2\n3\n5\n7\n11\n13\n17\n19\n23\n29`) {
 		t.Errorf("result: %s", got)
 	}
-	answers := map[string]string{"log of the server": s.Output()}
+	answers := s.Records(t)
 	for _, line := range []string{
 		"kubectl get tasks,agents,providers,tools,skills,sessions,executionevents,events,configmaps,serviceaccounts -A -o yaml",
 		"kubectl get --raw " + taskPath + "/log", "kubectl get --raw " + taskPath + "/result", "kubectl get --raw " + taskPath + "/artifacts",
@@ -96,13 +98,11 @@ func TestAgentTask(t *testing.T) {
 				t.Errorf("%s is in the output of %s", secret, from)
 			}
 		}
-		searchFolder(t, s.DataDir, secret)
+		searchFolder(t, s.Data(), secret)
 	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	s.RestartServer(t)
 	for _, secret := range []string{providerKey, storedSecret} {
-		searchFolder(t, s.DataDir, secret) // also what was flushed at the end
+		searchFolder(t, s.Data(), secret) // also what was flushed at the end
 	}
 }
 
@@ -138,7 +138,9 @@ func searchFolder(t *testing.T, dir, secret string) {
 }
 
 // TestModelFaults asks for each fault of the model and checks what becomes of the task.
-func TestModelFaults(t *testing.T) {
+func TestModelFaults(t *testing.T) { everywhere(t, modelFaults) }
+
+func modelFaults(t *testing.T, s place) {
 	cases := []struct {
 		prompt  string
 		phase   v1alpha1.TaskPhase
@@ -154,8 +156,7 @@ func TestModelFaults(t *testing.T) {
 		{"no-usage", v1alpha1.TaskSucceeded, "", []v1alpha1.EventType{v1alpha1.EventModelRequestCompleted}},
 		{"loop-for-ever", v1alpha1.TaskFailed, "iterations", []v1alpha1.EventType{v1alpha1.EventToolCallFailed}},
 	}
-	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, scripts+"faults.yaml"))
+	applyTeam(t, s, startModel(t, s, scripts+"faults.yaml"))
 	for _, tc := range cases {
 		applyTask(t, s, tc.prompt, tc.prompt)
 	}

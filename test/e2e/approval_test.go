@@ -4,7 +4,7 @@
 package e2e
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,27 +17,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/test/harness"
 )
 
-const approvalsPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/approvals/"
-
 // applyGated makes an agent that may run programs only when a person agrees in time.
-func applyGated(t *testing.T, s *harness.Server, name, timeout string, autonomous bool) {
+func applyGated(t *testing.T, s place, name, timeout string, autonomous bool) {
 	t.Helper()
 	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Agent","metadata":{"name":%q},"spec":{"providerRef":{"name":"model"},`+
 		`"tools":[{"name":"code_exec"}],"coordination":{"enabled":%t,"autonomous":%t,"approvalRequiredTools":["code_exec"],"approvalTimeout":%q}}}'`,
 		name, autonomous, autonomous, timeout))
 }
 
-func applyGatedTask(t *testing.T, s *harness.Server, name, agent, prompt, timeout string) {
+func applyGatedTask(t *testing.T, s place, name, agent, prompt, timeout string) {
 	t.Helper()
 	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"ai","agentRef":{"name":%q},"prompt":%q,"timeout":%q}}'`,
 		name, agent, prompt, timeout))
 }
 
 // awaitParked waits until the task is parked and returns the approval that it waits for.
-func awaitParked(t *testing.T, s *harness.Server, task string) v1alpha1.Approval {
+func awaitParked(t *testing.T, s place, task string) v1alpha1.Approval {
 	t.Helper()
 	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/"+task)
 	var list v1alpha1.ApprovalList
@@ -55,14 +54,14 @@ func awaitParked(t *testing.T, s *harness.Server, task string) v1alpha1.Approval
 	return list.Items[0]
 }
 
-func decide(t *testing.T, s *harness.Server, a v1alpha1.Approval, decision, reason string) {
+func decide(t *testing.T, s place, a v1alpha1.Approval, decision, reason string) {
 	t.Helper()
-	s.MustShell(t, fmt.Sprintf(`kubectl create --raw %s%s/decision -f - <<< '{"kind":"ApprovalDecision","apiVersion":"core.platform.ai/v1alpha1","spec":{"decision":%q,"reason":%q}}'`,
-		approvalsPath, a.Name, decision, reason))
+	s.MustShell(t, fmt.Sprintf(`kubectl create --raw %s/decision -f - <<< '{"kind":"ApprovalDecision","apiVersion":"core.platform.ai/v1alpha1","spec":{"decision":%q,"reason":%q}}'`,
+		native(s, "approvals/"+a.Name), decision, reason))
 }
 
 // ended waits for the end of a task and returns it with its result and the types of its events.
-func ended(t *testing.T, s *harness.Server, name string) (task v1alpha1.Task, result string, types []v1alpha1.EventType) {
+func ended(t *testing.T, s place, name string) (task v1alpha1.Task, result string, types []v1alpha1.EventType) {
 	t.Helper()
 	s.MustShell(t, "kubectl wait --for=condition=Complete --timeout=120s task/"+name)
 	getJSON(t, s, "task "+name, &task)
@@ -70,7 +69,7 @@ func ended(t *testing.T, s *harness.Server, name string) (task v1alpha1.Task, re
 		t.Errorf("task %s has ended and still says %+v", name, c)
 	}
 	if task.Status.Phase == v1alpha1.TaskSucceeded {
-		result = s.MustShell(t, "kubectl get --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/"+name+"/result")
+		result = s.MustShell(t, "kubectl get --raw "+native(s, "tasks/"+name+"/result"))
 	}
 	var events v1alpha1.ExecutionEventList
 	getJSON(t, s, "executionevents --field-selector taskName="+name, &events)
@@ -93,31 +92,43 @@ func told(types []v1alpha1.EventType) string {
 
 const approvedCall = "ApprovalRequested ApprovalApproved ToolCallStarted ApprovalExecutionUpdated ToolCallCompleted ApprovalExecutionUpdated"
 
-// killWorker kills the worker of an attempt.
-func killWorker(t *testing.T, s *harness.Server, task string, attempt int) {
+// killWorker kills the worker of an attempt without notice, wherever it runs on this machine.
+func killWorker(t *testing.T, s place, task string, attempt int) {
 	t.Helper()
 	var got v1alpha1.Task
 	getJSON(t, s, "task "+task, &got)
-	raw, err := os.ReadFile(filepath.Join(s.DataDir, "runs", string(got.UID), strconv.Itoa(attempt), "run.json"))
+	marks := [][]byte{
+		[]byte(runspec.EnvTaskUID + "=" + string(got.UID) + "\x00"), []byte(runspec.EnvAttempt + "=" + strconv.Itoa(attempt) + "\x00"),
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var run struct {
-		PID int `json:"pid"`
+	killed := 0
+	for _, file := range processes {
+		env, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(env, marks[0]) || !bytes.Contains(env, marks[1]) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+			killed++
+		}
 	}
-	if err := json.Unmarshal(raw, &run); err != nil || run.PID < 2 {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	if err := syscall.Kill(run.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	if killed == 0 {
+		t.Fatalf("attempt %d of %s has no process", attempt, task)
 	}
 }
 
 // TestApprovalsAndCrashes: an approval goes with the worker that asked for it,
 // and an approved call whose worker died is one of which nothing is known.
-func TestApprovalsAndCrashes(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/approval.yaml"))
+func TestApprovalsAndCrashes(t *testing.T) { everywhere(t, approvalsAndCrashes) }
+
+func approvalsAndCrashes(t *testing.T, s place) {
+	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
 	applyGated(t, s, "gated", "1h", false)
 	s.MustShell(t, `kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"crashes"},"spec":{"type":"ai","agentRef":{"name":"gated"},"prompt":"run-slow","retryPolicy":{"maxRetries":2,"initialDelay":"1s"}}}'`)
 	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
@@ -157,9 +168,10 @@ func TestApprovalsAndCrashes(t *testing.T) {
 }
 
 // TestApprovals has tasks wait for people, who decide with kubectl.
-func TestApprovals(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/approval.yaml"))
+func TestApprovals(t *testing.T) { everywhere(t, approvals) }
+
+func approvals(t *testing.T, s place) {
+	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
 	applyGated(t, s, "gated", "1h", false)
 	applyGated(t, s, "hasty", "25s", false)
 	applyGated(t, s, "asking", "1h", true)
@@ -200,7 +212,7 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		awaitParked(t, s, "cancelled")
-		s.MustShell(t, `kubectl create --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/cancelled/cancel -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskCancellation"}'`)
+		s.MustShell(t, "kubectl create --raw "+native(s, "tasks/cancelled/cancel")+` -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskCancellation"}'`)
 		task, _, types := ended(t, s, "cancelled")
 		end := slices.Index(types, v1alpha1.EventTaskCancelled)
 		if task.Status.Phase != v1alpha1.TaskCancelled || end < 0 || slices.Index(types[:end], v1alpha1.EventApprovalCancelled) < 0 {
@@ -263,10 +275,7 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("goes on after a restart", func(t *testing.T) {
 		a := awaitParked(t, s, "restarted")
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
-		s.Restart(t)
+		s.RestartServer(t)
 		if again := awaitParked(t, s, "restarted"); again.Name != a.Name {
 			t.Errorf("it waits for %s and not %s", again.Name, a.Name)
 		}
@@ -279,9 +288,10 @@ func TestApprovals(t *testing.T) {
 }
 
 // TestApprovalDemo decides about the quick start's task.
-func TestApprovalDemo(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
-	applyTeam(t, s, startModel(t, "../scriptedmodel/scripts/demo.yaml"))
+func TestApprovalDemo(t *testing.T) { everywhere(t, approvalDemo) }
+
+func approvalDemo(t *testing.T, s place) {
+	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/demo.yaml"))
 	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/approval.yaml")
 	a := awaitParked(t, s, "rotate")
 	for line, want := range map[string]string{"kubectl get task rotate": "WaitingForApproval", "kubectl get approvals": "I rotate the log"} {

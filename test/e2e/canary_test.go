@@ -31,8 +31,8 @@ const control = "a-word-that-stays"
 func TestCanaries(t *testing.T) {
 	canaries := corpus.Canaries()
 	groups := grouped(canaries, 12_000)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
-	applyTeam(t, s, startModelWith(t, canaryScript(t, groups)))
+	s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+	applyTeam(t, s, startModelWith(t, s, canaryScript(t, groups)))
 	s.MustShell(t, `kubectl patch agent coder --type=merge -p '{"spec":{"coordination":{"approvalRequiredTools":["file_write"]}}}'`)
 
 	apply(t, s, map[string]any{
@@ -102,7 +102,7 @@ func canaryScript(t *testing.T, groups []string) *script.Script {
 	return sc
 }
 
-func startModelWith(t *testing.T, sc *script.Script) string {
+func startModelWith(t *testing.T, s place, sc *script.Script) string {
 	t.Helper()
 	raw, err := json.Marshal(sc)
 	if err != nil {
@@ -112,10 +112,10 @@ func startModelWith(t *testing.T, sc *script.Script) string {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startModel(t, file)
+	return startModel(t, s, file)
 }
 
-func apply(t *testing.T, s *harness.Server, object any) {
+func apply(t *testing.T, s place, object any) {
 	t.Helper()
 	s.MustShell(t, "kubectl create -f "+jsonFile(t, object))
 }
@@ -135,7 +135,7 @@ func jsonFile(t *testing.T, v any) string {
 
 // printAndWait starts a command that prints the groups and ends when the file
 // exists whose name is returned.
-func printAndWait(t *testing.T, s *harness.Server, name string, groups []string) (gate string) {
+func printAndWait(t *testing.T, s place, name string, groups []string) (gate string) {
 	t.Helper()
 	dir := t.TempDir()
 	gate = filepath.Join(dir, "go")
@@ -151,7 +151,7 @@ func printAndWait(t *testing.T, s *harness.Server, name string, groups []string)
 }
 
 // approveNext waits for a call that needs approval and approves it.
-func approveNext(t *testing.T, s *harness.Server, reason string) {
+func approveNext(t *testing.T, s place, reason string) {
 	t.Helper()
 	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", "status.state=pending", "--watch", "--output", "name")
 	_, name, _ := strings.Cut(asked.Await(t, "/"), "/")
@@ -164,7 +164,7 @@ func approveNext(t *testing.T, s *harness.Server, reason string) {
 
 // postEvents appends an event for each canary, with its surroundings in every
 // field: the first ones alone, the others in batches.
-func postEvents(t *testing.T, s *harness.Server, task string, canaries []corpus.Canary) {
+func postEvents(t *testing.T, s place, task string, canaries []corpus.Canary) {
 	t.Helper()
 	path := "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/" + task + "/events"
 	kind := func(k string) map[string]any {
@@ -199,7 +199,7 @@ func postEvents(t *testing.T, s *harness.Server, task string, canaries []corpus.
 }
 
 // canaryAnswers asks for everything that tells of the two tasks.
-func canaryAnswers(t *testing.T, s *harness.Server) map[string]string {
+func canaryAnswers(t *testing.T, s local) map[string]string {
 	t.Helper()
 	answers := map[string]string{"log of the server": s.Output()}
 	const base = "/apis/core.platform.ai/v1alpha1/namespaces/default/"

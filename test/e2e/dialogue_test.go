@@ -33,13 +33,13 @@ func TestDialogue(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".dialogue"), func(t *testing.T) {
-			s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+			s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
 			runDialogue(t, s, file)
 		})
 	}
 }
 
-func runDialogue(t *testing.T, s *harness.Server, file string) {
+func runDialogue(t *testing.T, s place, file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

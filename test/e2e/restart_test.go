@@ -16,7 +16,7 @@ import (
 
 const agents = "/apis/core.platform.ai/v1alpha1/namespaces/default/agents"
 
-func applyAgent(t *testing.T, s *harness.Server, name string) {
+func applyAgent(t *testing.T, s place, name string) {
 	t.Helper()
 	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Agent","metadata":{"name":%q},"spec":{"systemPrompt":{"inline":"x"}}}'`, name))
 }
@@ -25,7 +25,7 @@ func applyAgent(t *testing.T, s *harness.Server, name string) {
 // stopped and started again: the first watch ends by itself, and one that is
 // resumed at the last revision seen gets what came after, once.
 func TestWatchAcrossRestart(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := local{harness.StartServer(t, t.TempDir())}
 	applyAgent(t, s, "one")
 	watch := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "agents", "--watch", "--output", "name")
 	watch.Await(t, "agent.core.platform.ai/one")
