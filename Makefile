@@ -9,11 +9,18 @@ KUBE       := v1.37.2
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
 KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
+# The cluster of the tests. Root gets a node, in a network namespace.
+CLUSTER_DIR ?= /tmp/platform-test
+ROOT        := $(filter 0,$(shell id -u))
+NETNS       ?= $(if $(ROOT),platform-test)
+CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
+
 # Without cgo the programs are static and smaller in memory; the race detector needs it.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
+.PHONY: cluster cluster-up cluster-down
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,6 +66,16 @@ robustness: build kubectl ## kill -9 under load; ROUNDS=n
 
 e2e: build kubectl scriptedmodel ## the kubectl dialogue and whole runs against real processes
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v ./test/e2e
+
+cluster: ## build the real Kubernetes of the tests: minutes the first time on a machine
+	test/cluster/build.sh $(if $(NETNS),all,control)
+
+cluster-up: cluster ## start it, with a node for root; see test/cluster/cluster.sh
+	NETNS=$(NETNS) $(CLUSTER) up
+	$(if $(NETNS),$(CLUSTER) node)
+
+cluster-down: ## end it and put the machine back as it was
+	$(CLUSTER) delete
 
 demo: build kubectl scriptedmodel ## one task from kubectl apply to its result; nothing is left running
 	hack/demo.sh

@@ -1,0 +1,307 @@
+#!/usr/bin/env bash
+# Copyright The Platform Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# A real Kubernetes for tests, of the programs that build.sh built.
+#
+#   cluster.sh up                 control plane: etcd, kube-apiserver, controllers, scheduler
+#   cluster.sh node               a node, ready to run pods (needs root, and NETNS from "up" on)
+#   cluster.sh node-down          the node's end, with all that runs on it, as when a machine dies
+#   cluster.sh load IMAGE.tar...  images for the node, from tarballs
+#   cluster.sh kubectl ARGS...    kubectl as the administrator
+#   cluster.sh exec COMMAND...    a command where the cluster's addresses can be reached
+#   cluster.sh status             which programs run, and their memory
+#   cluster.sh down               ends everything and puts the machine back as it was
+#   cluster.sh delete             "down", and the folder with all data and logs goes, too
+#   cluster.sh follow PID         waits for the end of process PID, then "delete"
+#
+# CLUSTER_DIR is the folder of the cluster; what it was started with is kept
+# there, so that the other commands need nothing else. For "up":
+#   NETNS   without it everything listens on 127.0.0.1 and needs no root. With it
+#           everything is in a network namespace of that name, out of which
+#           nothing leads, and there can be a node.
+#   CGROUP  cgroup of the node's pods; NETNS when not set
+#   PORT, ETCD_PORT, KCM_PORT, SCHED_PORT  on 127.0.0.1; ETCD_PORT + 1 is used, too
+# Clusters with other folders, ports and names can run at the same time.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+dir=$(realpath -m "${CLUSTER_DIR:?set CLUSTER_DIR to the folder of the cluster}")
+bin=$(realpath -m "$here/../../_output/cluster/bin")
+img=$(realpath -m "$here/../../_output/cluster/img")
+run=$dir/run log=$dir/log pki=$dir/pki
+
+# shellcheck source=/dev/null
+[[ ! -s $dir/settings ]] || source "$dir/settings"
+NETNS=${NETNS:-} NODE=${NODE:-node-1}
+ETCD_PORT=${ETCD_PORT:-2379} KCM_PORT=${KCM_PORT:-10257} SCHED_PORT=${SCHED_PORT:-10259}
+service_cidr=10.96.0.0/16 service_ip=10.96.0.1 pod_cidr=10.244.0.0/24
+if [[ -n $NETNS ]]; then
+  address=10.99.0.1 PORT=${PORT:-443} # the port of the Service "kubernetes", whose address kube-apiserver has itself
+else
+  address=127.0.0.1 PORT=${PORT:-6443}
+fi
+CGROUP=${CGROUP:-$NETNS} cgroup=/$CGROUP
+[[ ! -e /sys/fs/cgroup/cgroup.controllers ]] || cgroup=/ # only with version 1 is there a cgroup of our own to make
+
+# "ip netns exec" would mount a new /sys and hide /sys/fs/cgroup; nsenter does not.
+inside() {
+  if [[ -n $NETNS && $(stat -Lc %i /proc/self/ns/net) != $(stat -c %i "/run/netns/$NETNS") ]]; then
+    exec nsenter --net="/run/netns/$NETNS" "$@"
+  fi
+  exec "$@"
+}
+
+kubectl() (inside "$bin/kubectl" --kubeconfig "$pki/admin.kubeconfig" --cache-dir "$dir/kubectl" "$@")
+
+# start NAME COMMAND...: runs in the background, in a session of its own, with its output in a file.
+start() {
+  local name=$1
+  shift
+  ! alive "$name" || return 0
+  (
+    inside setsid "$@" >"$log/$name.log" 2>&1 </dev/null &
+    echo $! >"$run/$name.pid"
+    born $! >"$run/$name.born"
+  )
+}
+
+# born PID: when a process was started, so that another one with its id is not taken for it.
+born() { cut -d' ' -f22 "/proc/$1/stat" 2>/dev/null || true; }
+
+alive() { [[ -s $run/$1.pid && -s $run/$1.born && $(born "$(<"$run/$1.pid")") == $(<"$run/$1.born") ]]; }
+
+# await SECONDS NAME COMMAND...: tries COMMAND until it succeeds, as long as the program NAME runs.
+await() {
+  local end=$((SECONDS + $1)) name=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    if ((SECONDS >= end)) || ! alive "$name"; then
+      echo "gave up waiting for $name: $*" >&2
+      tail -n 20 "$log/$name.log" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+# settle: keeps what the cluster was started with.
+settle() {
+  mkdir -p "$run" "$log"
+  local s
+  for s in NETNS CGROUP NODE PORT ETCD_PORT KCM_PORT SCHED_PORT; do printf '%s=%q\n' "$s" "${!s}"; done >"$dir/settings"
+}
+
+namespace() {
+  [[ -n $NETNS && ! -e /run/netns/$NETNS ]] || return 0
+  ip netns add "$NETNS"
+  ip -n "$NETNS" link set lo up
+  ip -n "$NETNS" addr add "$address/32" dev lo
+  ip -n "$NETNS" addr add "$service_ip/32" dev lo                # pods reach kube-apiserver without any rule
+  ip -n "$NETNS" route add "$service_cidr" dev lo src "$address" # kube-proxy can rewrite what starts here, too
+}
+
+up() {
+  [[ -x $bin/kube-apiserver ]] || { echo "the cluster is not built: make cluster" >&2; return 1; }
+  settle
+  namespace
+  [[ -s $pki/sa.pub ]] || "$bin/pki" -dir "$pki" -server "https://$address:$PORT" \
+    -addresses "127.0.0.1,$service_ip,$address" -node "$NODE" -node-address "$address"
+  etcd
+  apiserver
+  controllers
+  await 60 kube-controller-manager kubectl -n default get serviceaccount default # no pod can be made before
+}
+
+etcd() {
+  local peer=http://127.0.0.1:$((ETCD_PORT + 1)) client=http://127.0.0.1:$ETCD_PORT
+  start etcd "$bin/etcd" --data-dir "$dir/etcd" --unsafe-no-fsync \
+    --listen-client-urls "$client" --advertise-client-urls "$client" \
+    --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer"
+}
+
+apiserver() {
+  # on loopback there is no address that could be published in the Service "kubernetes"
+  local net=(--bind-address=127.0.0.1 --advertise-address=127.0.0.1 --endpoint-reconciler-type=none)
+  # with routing, aggregated servers are dialled at their pods; without it a Service of type ExternalName will do
+  [[ -z $NETNS ]] || net=(--bind-address=0.0.0.0 --advertise-address="$address" --enable-aggregator-routing=true)
+  start kube-apiserver "$bin/kube-apiserver" "${net[@]}" --secure-port="$PORT" \
+    --etcd-servers="http://127.0.0.1:$ETCD_PORT" --service-cluster-ip-range="$service_cidr" \
+    --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" --client-ca-file="$pki/ca.crt" \
+    --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
+    --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/sa.pub" \
+    --service-account-signing-key-file="$pki/sa.key" \
+    --requestheader-client-ca-file="$pki/front-proxy-ca.crt" --requestheader-allowed-names=front-proxy-client \
+    --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
+    --requestheader-uid-headers=X-Remote-Uid --requestheader-extra-headers-prefix=X-Remote-Extra- \
+    --proxy-client-cert-file="$pki/front-proxy-client.crt" --proxy-client-key-file="$pki/front-proxy-client.key" \
+    --kubelet-certificate-authority="$pki/ca.crt" --kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
+    --kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP
+  await 90 kube-apiserver kubectl get --raw /readyz
+}
+
+controllers() {
+  local config=$pki/controller-manager.kubeconfig
+  # a dead node is noticed after seconds, not most of a minute
+  start kube-controller-manager "$bin/kube-controller-manager" \
+    --kubeconfig="$config" --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" \
+    --bind-address=127.0.0.1 --secure-port="$KCM_PORT" --cert-dir="$dir/controller-manager" --leader-elect=false \
+    --root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key" --use-service-account-credentials \
+    --node-monitor-grace-period=8s --node-monitor-period=2s
+  config=$pki/scheduler.kubeconfig
+  start kube-scheduler "$bin/kube-scheduler" \
+    --kubeconfig="$config" --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" \
+    --bind-address=127.0.0.1 --secure-port="$SCHED_PORT" --cert-dir="$dir/scheduler" --leader-elect=false
+}
+
+# what kubelet changes on the whole machine
+sysctls=(vm.overcommit_memory kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
+
+node() {
+  [[ -n $NETNS ]] || { echo "a node needs root and NETNS, from \"up\" on" >&2; return 1; }
+  local s
+  [[ -s $dir/sysctls ]] || for s in "${sysctls[@]}"; do echo "$s=$(<"/proc/sys/${s//.//}")"; done >"$dir/sysctls"
+  (inside sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward')
+  cgroups
+  start node env CLUSTER_DIR="$dir" BIN="$bin" IMG="$img" NODE="$NODE" ADDRESS="$address" POD_CIDR="$pod_cidr" CGROUP="$cgroup" \
+    unshare --mount --pid --fork --kill-child=KILL --mount-proc "$here/node.sh"
+  # the limits of connection tracking are the machine's; kube-proxy leaves them alone
+  start kube-proxy env PATH="$bin:$PATH" "$bin/kube-proxy" --kubeconfig="$pki/kube-proxy.kubeconfig" --proxy-mode=nftables \
+    --hostname-override="$NODE" --cluster-cidr="$pod_cidr" \
+    --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0
+  await 90 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
+  volumes
+}
+
+# cgroups: in version 1 kubelet wants its root cgroup in every hierarchy.
+cgroups() {
+  [[ $cgroup != / ]] || return 0
+  local d f
+  for d in /sys/fs/cgroup/*; do
+    [[ -e $d/tasks ]] || continue
+    mkdir -p "$d$cgroup"
+    for f in cpuset.cpus cpuset.mems; do
+      [[ ! -e $d/$f ]] || cat "$d/$f" >"$d$cgroup/$f"
+    done
+  done
+}
+
+# volumes: folders of this machine as persistent volumes of the default class, any of which serves one claim.
+volumes() {
+  local n
+  for n in 1 2 3 4 5 6 7 8; do
+    mkdir -p "$dir/volumes/$n"
+    chmod 0777 "$dir/volumes/$n" # such volumes do not get the owner that a pod asks for
+    cat <<YAML
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: volume-$n}
+spec:
+  storageClassName: standard
+  capacity: {storage: 20Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  hostPath: {path: "$dir/volumes/$n", type: Directory}
+---
+YAML
+  done >"$dir/volumes.yaml"
+  cat >>"$dir/volumes.yaml" <<YAML
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+YAML
+  kubectl apply --server-side -f "$dir/volumes.yaml" >/dev/null
+}
+
+# finish NAME...: SIGTERM, and SIGKILL for what is still there two seconds later: nothing here is worth more.
+finish() {
+  local n left
+  for n in "$@"; do ! alive "$n" || kill "$(<"$run/$n.pid")" 2>/dev/null || true; done
+  for _ in {1..20}; do
+    left=
+    for n in "$@"; do ! alive "$n" || left=1; done
+    [[ -n $left ]] || break
+    sleep 0.1
+  done
+  for n in "$@"; do
+    ! alive "$n" || kill -KILL "$(<"$run/$n.pid")" 2>/dev/null || true
+    rm -f "$run/$n.pid" "$run/$n.born"
+  done
+}
+
+# node-down: SIGKILL for the node's first process, and so for all of its processes.
+node_down() {
+  ! alive node || kill -KILL "$(<"$run/node.pid")"
+  finish node kube-proxy
+}
+
+down() {
+  local names=() s v
+  [[ ! -d $run ]] || mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
+  finish "${names[@]}" # the latest first
+  [[ -n $NETNS ]] || return 0
+  remove_cgroups
+  if [[ -s $dir/sysctls ]]; then
+    while IFS='=' read -r s v; do echo "$v" >"/proc/sys/${s//.//}"; done <"$dir/sysctls"
+    rm "$dir/sysctls"
+  fi
+  [[ ! -e /run/netns/$NETNS ]] || ip netns del "$NETNS"
+}
+
+# remove_cgroups: a cgroup can go once the last process in it is gone, which takes a moment.
+remove_cgroups() {
+  [[ $cgroup != / ]] || return 0
+  local d left
+  for _ in {1..100}; do
+    left=
+    for d in /sys/fs/cgroup/*"$cgroup"; do
+      [[ ! -d $d ]] || find "$d" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
+    done
+    [[ -n $left ]] || break
+    sleep 0.1
+  done
+  # containerd's own, which other clusters may still use
+  for d in /sys/fs/cgroup/*/k8s.io; do [[ ! -d $d ]] || find "$d" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
+}
+
+delete() {
+  down
+  rm -rf "$dir"
+}
+
+follow() {
+  tail --pid="$1" -f /dev/null
+  delete
+}
+
+status() {
+  local f n
+  for f in "$run"/*.pid; do
+    [[ -e $f ]] || continue
+    n=$(basename "$f" .pid)
+    if alive "$n"; then
+      awk -v n="$n" '/VmRSS/ {printf "%-24s up %5d MiB\n", n, $2 / 1024}' "/proc/$(<"$f")/status"
+    else
+      printf '%-24s down\n' "$n"
+    fi
+  done
+}
+
+load() {
+  local tarball
+  for tarball in "$@"; do
+    "$bin/ctr" -a "$dir/node/containerd.sock" -n k8s.io images import --local --snapshotter overlayfs "$tarball"
+  done
+}
+
+command=${1:-}
+shift || true
+case $command in
+  up | node | down | delete | status) "$command" ;;
+  node-down) node_down ;;
+  load | kubectl | follow) "$command" "$@" ;;
+  exec) inside "$@" ;;
+  *) echo "usage: $0 up|node|node-down|load|kubectl|exec|status|down|delete|follow" >&2; exit 2 ;;
+esac
