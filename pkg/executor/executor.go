@@ -11,10 +11,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -27,6 +31,18 @@ var (
 	// ErrRunning: the folder of a live run cannot be removed.
 	ErrRunning = errors.New("executor: run is still alive")
 )
+
+// Missing is an ErrNotFound that says what is not there.
+type Missing struct {
+	// What is a clause for people, for example "there is no Job t-1".
+	What string
+}
+
+// Error gives the clause after that of ErrNotFound.
+func (m *Missing) Error() string { return ErrNotFound.Error() + ": " + m.What }
+
+// Is makes it an ErrNotFound.
+func (m *Missing) Is(target error) bool { return target == ErrNotFound }
 
 // Ref names one attempt of one task. The UID and the attempt are the identity;
 // namespace and name say whom to tell.
@@ -41,9 +57,49 @@ type Ref struct {
 // String gives namespace/name#attempt, for messages.
 func (r Ref) String() string { return fmt.Sprintf("%s/%s#%d", r.Namespace, r.Name, r.Attempt) }
 
+// JobName names the run of an attempt. As the name of a Job it is also the value
+// of a label, and that is how long it may be.
+func (r Ref) JobName() string {
+	return v1alpha1.ShortName(r.Name, "-"+strconv.Itoa(int(r.Attempt)), validation.LabelValueMaxLength)
+}
+
+// ServiceAccount is the account of the workers of a type of tasks: one per level of trust.
+func ServiceAccount(t v1alpha1.TaskType) string {
+	switch t {
+	case v1alpha1.TaskTypeContainer:
+		return v1alpha1.ServiceAccountContainerWorker
+	case v1alpha1.TaskTypeAgent:
+		return v1alpha1.ServiceAccountAgentWorker
+	default:
+		return v1alpha1.ServiceAccountAIWorker
+	}
+}
+
+// SecretUse is what a run needs a secret for.
+type SecretUse string
+
+// Uses of secrets.
+const (
+	// ForProvider: the API key of the Provider that For names.
+	ForProvider SecretUse = "Provider"
+	// ForTool: the credential of the Tool that For names.
+	ForTool SecretUse = "Tool"
+)
+
+// Secret is a secret of a run by reference.
+type Secret struct {
+	Use SecretUse
+	// For is the name of the Provider or Tool.
+	For string
+	// Ref is the key of a Secret in the run's namespace.
+	Ref v1alpha1.KeyReference
+}
+
 // Run is everything a worker is started with.
 type Run struct {
 	Ref
+	// Task is the task as it was resolved. It is not changed, and not kept.
+	Task *v1alpha1.Task
 	// ID is chosen by the caller before the start and recorded with the task, so
 	// that a start which was repeated after a crash is recognised as the same one.
 	ID string
@@ -51,7 +107,16 @@ type Run struct {
 	// executor's own variables win.
 	Env map[string]string
 	// Credentials reach the worker without touching disk, environment or arguments.
+	// They are empty where the executor works ByReference.
 	Credentials runspec.Credentials
+	// Secrets are the same by reference, and only there.
+	Secrets []Secret
+	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
+	AgentSecret string
+	// Resources are those of the task, or of its Agent; nil for the executor's defaults.
+	Resources *corev1.ResourceRequirements
+	// Placement says where the run may be placed, as Agent and task have it together.
+	Placement v1alpha1.ExecutionPlacement
 	// Timeout ends the run after this time, without what it was parked. Zero is no limit.
 	Timeout time.Duration
 	// MemoryBytes limits the memory of each process of the run. Zero is the executor's default.
@@ -82,11 +147,33 @@ const (
 	CauseStopped Cause = "Stopped"
 )
 
+// Reasons of a State: what the executor's host did to a run, one word each for a
+// condition. Container runtimes and Kubernetes use the same words where they have one.
+const (
+	ReasonOOMKilled       = "OOMKilled"
+	ReasonEvicted         = "Evicted"
+	ReasonPreempted       = "Preempted"
+	ReasonNodeLost        = "NodeLost"
+	ReasonImagePullFailed = "ImagePullFailed"
+	ReasonUnschedulable   = "Unschedulable"
+	ReasonMountFailed     = "MountFailed"
+	ReasonPodNotCreated   = "PodNotCreated"
+	ReasonConfigInvalid   = "ContainerConfigInvalid"
+	ReasonStartFailed     = "StartFailed"
+	ReasonStartTimedOut   = "StartTimedOut"
+)
+
 // State is the state of a run.
 type State struct {
-	ID    string
+	ID string
+	// UID is the identity that the executor gave the run, such as a Job's UID;
+	// empty where it gives none.
+	UID   types.UID
 	Phase Phase
 	Cause Cause
+	// Reason is one of the reasons where the host ended the run or kept it from
+	// starting, and Message says more. Empty for a run that ended by itself.
+	Reason string
 	// StartedAt and FinishedAt are by the executor's clock. FinishedAt of a run
 	// that ended unobserved is when that was found out.
 	StartedAt  time.Time
@@ -97,7 +184,8 @@ type State struct {
 	Signal string
 	// Termination is what the worker left behind, nil when nothing.
 	Termination *runspec.Termination
-	// Message says what happened to a Lost run.
+	// Message is redacted text for people: what happened to a Lost run or to one
+	// with a Reason, or what a run said last that left no Termination.
 	Message string
 }
 
@@ -117,6 +205,9 @@ func (s State) Succeeded() bool {
 
 // Executor starts workers and watches them.
 type Executor interface {
+	// ByReference tells that token and secrets come to the worker from the
+	// executor's host, which knows them: Run has references only.
+	ByReference() bool
 	// Start starts the run, or returns the state of the same run (by ID) when it
 	// was started before. ErrConflict when the attempt ran under another ID. Any
 	// other error means that no work was done and that Start may be called again.

@@ -19,7 +19,9 @@ const (
 	EnvControllerURL = "PLATFORM_CONTROLLER_URL"
 	// EnvCAFile is the CA bundle that the API server's certificate is checked with.
 	EnvCAFile = "PLATFORM_CA_FILE"
-	// EnvCredentials says where Credentials come from: CredentialsStdin, or a file.
+	// EnvCredentials says where Credentials come from: CredentialsStdin, a file with
+	// the same document, or a folder with one file for each secret: see
+	// CredentialProviders. Empty is none.
 	EnvCredentials = "PLATFORM_CREDENTIALS" //nolint:gosec // the name of a variable
 	// EnvTokenPath is a file with the worker's token, for projected tokens that
 	// rotate. It wins over Credentials.Token.
@@ -33,6 +35,30 @@ const (
 	// EnvHostCommands is "true" when the operator allowed container tasks to
 	// run as commands of the host.
 	EnvHostCommands = "PLATFORM_ALLOW_HOST_COMMANDS"
+	// EnvContained is "true" when the worker runs in the container that the task
+	// asked for. A command is then one of that container's image, needs no
+	// EnvHostCommands, and gets the container's environment.
+	EnvContained = "PLATFORM_CONTAINED"
+	// EnvSecretEnv lists, separated by commas, the variables of the worker's own
+	// environment whose values are secrets.
+	EnvSecretEnv = "PLATFORM_SECRET_ENV" //nolint:gosec // the name of a variable
+	// EnvSecretDirs lists, separated by colons, folders whose files are secrets.
+	EnvSecretDirs = "PLATFORM_SECRET_DIRS" //nolint:gosec // the name of a variable
+	// EnvAgentName, EnvParentTask and EnvSessionName tell programs of the run what
+	// its task names. They are empty for none.
+	EnvAgentName   = "PLATFORM_AGENT_NAME"
+	EnvParentTask  = "PLATFORM_PARENT_TASK"
+	EnvSessionName = "PLATFORM_SESSION_NAME"
+)
+
+// Names in a folder of credentials. Each file holds one value and nothing else.
+const (
+	// CredentialProviders and CredentialTools are folders with a file for each
+	// Provider and each Tool, by its name.
+	CredentialProviders = "providers"
+	CredentialTools     = "tools"
+	// CredentialSearch is the file with the key of the search service.
+	CredentialSearch = "search"
 )
 
 // Environment variables that are the operator's: an executor always sets them,

@@ -92,7 +92,7 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	st.Phase = v1alpha1.TaskRunning
 	st.Message = ""
 	st.Attempts++
-	st.JobName = jobName(t.Name, st.Attempts)
+	st.JobName = runRef(t).JobName()
 	st.JobUID = s.newID()
 	st.NextAttemptTime = nil
 	if st.StartTime == nil {

@@ -144,8 +144,24 @@ func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.
 	}[o.phase]
 	setCondition(s, generation, v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, o.message)
 	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionJobCreated) != nil {
-		setCondition(s, generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, jobEnded, "the run is over")
+		reason, message := jobEnded, "the run is over"
+		if o.phase == v1alpha1.TaskFailed && isReason(o.reason) {
+			reason, message = o.reason, o.message
+		}
+		setCondition(s, generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, reason, message)
 	}
+}
+
+// isReason tells whether a word can be the reason of a condition. Some come from
+// what a run left behind, which may be anything.
+func isReason(word string) bool {
+	for i, c := range word {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return word != "" && len(word) <= 256
 }
 
 // conditionMessageLimit is what the API takes, in bytes.

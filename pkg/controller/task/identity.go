@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/executor"
 )
 
 // Life of a worker's token. The token is bound to the task and worthless when
@@ -32,23 +33,15 @@ type identity struct {
 	client client.Client
 }
 
-// accountOf is the ServiceAccount of a type of tasks: one per level of trust.
-func accountOf(t v1alpha1.TaskType) string {
-	switch t {
-	case v1alpha1.TaskTypeContainer:
-		return v1alpha1.ServiceAccountContainerWorker
-	case v1alpha1.TaskTypeAgent:
-		return v1alpha1.ServiceAccountAgentWorker
-	default:
-		return v1alpha1.ServiceAccountAIWorker
-	}
+func accountOf(t *v1alpha1.Task) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: executor.ServiceAccount(t.Spec.Type)}}
 }
 
-// token makes sure that the account exists and is bound to the worker's role, and asks for a token.
-func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: accountOf(t.Spec.Type)}}
+// account makes sure that the account exists and is bound to the worker's role.
+func (i *identity) account(ctx context.Context, t *v1alpha1.Task) error {
+	account := accountOf(t)
 	if err := i.ensure(ctx, account); err != nil {
-		return "", fmt.Errorf("worker's account: %w", err)
+		return fmt.Errorf("worker's account: %w", err)
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: account.Name},
@@ -56,8 +49,13 @@ func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Dur
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: t.Namespace, Name: account.Name}},
 	}
 	if err := i.ensure(ctx, binding); err != nil {
-		return "", fmt.Errorf("worker's role: %w", err)
+		return fmt.Errorf("worker's role: %w", err)
 	}
+	return nil
+}
+
+// token asks for a token of the account, for a run of at most this time; 0 is no limit.
+func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error) {
 	life := unlimitedTokenLife
 	if timeout > 0 {
 		life = timeout + tokenSlack
@@ -68,7 +66,7 @@ func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Dur
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: t.Name, UID: t.UID,
 		},
 	}}
-	if err := i.client.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := i.client.SubResource("token").Create(ctx, accountOf(t), request); err != nil {
 		return "", fmt.Errorf("worker's token: %w", err)
 	}
 	return request.Status.Token, nil

@@ -242,6 +242,7 @@ func TestTokenOfRunThatMayPark(t *testing.T) {
 		s := run{
 			now: noon, append: l.append, executor: &runs{err: executor.ErrNotFound},
 			resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{mayPark: mayPark}, nil },
+			account: func(context.Context, *v1alpha1.Task) error { return nil },
 			token: func(_ context.Context, _ *v1alpha1.Task, life time.Duration) (string, error) {
 				asked = life
 				return "token", nil

@@ -5,16 +5,15 @@ package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -42,7 +41,12 @@ type resolved struct {
 	providerName string
 	model        string
 	resources    *corev1.ResourceRequirements
-	credentials  runspec.Credentials
+	// placement and agentSecret are the Agent's.
+	placement   *v1alpha1.ExecutionPlacement
+	agentSecret string
+	// credentials are the values that the run needs, or secrets are the references.
+	credentials runspec.Credentials
+	secrets     []executor.Secret
 	// mayPark tells that the run may have to wait for a person.
 	mayPark bool
 }
@@ -66,6 +70,8 @@ type resolver struct {
 	containerRefusal string
 	mountRefusal     string
 	searchKey        string
+	// byReference leaves the values of secrets where they are.
+	byReference bool
 }
 
 // resolve gives a refusal when the task cannot run, and another error when that is not known.
@@ -75,7 +81,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		if err != nil {
 			return nil, err
 		}
-		if err := r.mounted(ctx, key); err != nil {
+		if err := r.mounted(ctx, t.Namespace, key); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +91,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
-		return res, r.container()
+		return res, r.container(t)
 	case v1alpha1.TaskTypeAI:
 		return res, r.ai(ctx, t, res)
 	case v1alpha1.TaskTypeAgent:
@@ -95,61 +101,20 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 }
 
-// mounted checks a Secret that is to be mounted into the run.
-func (r *resolver) mounted(ctx context.Context, key types.NamespacedName) error {
-	if err := r.get(ctx, key, &corev1.Secret{}, "Secret"); err != nil {
-		return err
-	}
-	if r.mountRefusal != "" {
-		return refuse(reasonRefused, "Secret %s: %s", key.Name, r.mountRefusal)
-	}
-	return nil
-}
-
-// env collects the variables that come from Secrets, which a worker may not
-// read, and checks those that come from ConfigMaps, which it reads itself.
-func (r *resolver) env(ctx context.Context, t *v1alpha1.Task, res *resolved) error {
-	for _, e := range t.Spec.Env {
-		from := e.ValueFrom
-		if from == nil {
-			continue
-		}
-		var err error
-		var optional *bool
-		switch {
-		case from.SecretKeyRef != nil:
-			optional = from.SecretKeyRef.Optional
-			var v string
-			v, err = r.secret(ctx, t.Namespace, v1alpha1.KeyReference{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key})
-			if err == nil {
-				if res.credentials.Env == nil {
-					res.credentials.Env = map[string]string{}
-				}
-				res.credentials.Env[e.Name] = v
-			}
-		case from.ConfigMapKeyRef != nil:
-			optional = from.ConfigMapKeyRef.Optional
-			err = r.configMap(ctx, t.Namespace, &v1alpha1.KeyReference{Name: from.ConfigMapKeyRef.Name, Key: from.ConfigMapKeyRef.Key})
-		}
-		if _, ok := errors.AsType[*refusal](err); ok && ptr.Deref(optional, false) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *resolver) container() error {
-	if r.containerRefusal != "" {
+func (r *resolver) container(t *v1alpha1.Task) error {
+	switch {
+	case r.containerRefusal != "":
 		return refuse(reasonRefused, "%s", r.containerRefusal)
+	case len(t.Spec.Command) == 0:
+		return refuse("CommandRequired", "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
 	return nil
 }
 
 func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) error {
-	res.credentials.SearchKey = r.searchKey
+	if !r.byReference {
+		res.credentials.SearchKey = r.searchKey
+	}
 	agent, err := r.agent(ctx, t)
 	if err != nil {
 		return err
@@ -162,7 +127,10 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) erro
 	agentNamespace := t.Namespace
 	if agent != nil {
 		spec, agentNamespace = agent.Spec, agent.Namespace
-		res.agentName, res.resources = agent.Name, spec.Resources
+		res.agentName, res.resources, res.placement = agent.Name, spec.Resources, spec.Execution
+		if spec.SecretRef != nil {
+			res.agentSecret = spec.SecretRef.Name
+		}
 		res.mayPark = spec.Coordination != nil && len(spec.Coordination.ApprovalRequiredTools) > 0
 		if spec.Runtime != nil {
 			return refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
@@ -177,7 +145,7 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) erro
 	if err := r.texts(ctx, t.Namespace, ai, agentNamespace, spec); err != nil {
 		return err
 	}
-	return r.tools(ctx, t.Namespace, ai, agentNamespace, spec, res)
+	return r.tools(ctx, t, ai, agentNamespace, spec, res)
 }
 
 func (r *resolver) agent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
@@ -193,7 +161,7 @@ func (r *resolver) agent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent
 		return nil, err
 	}
 	if a.Spec.SecretRef != nil {
-		if err := r.mounted(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.SecretRef.Name}); err != nil {
+		if err := r.mounted(ctx, t.Namespace, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.SecretRef.Name}); err != nil {
 			return nil, err
 		}
 	}
@@ -230,7 +198,7 @@ func (r *resolver) provider(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.
 	if res.model == "" {
 		return refuse("NoModel", "no model is named: not by the task, its agent or provider %q", p.Name)
 	}
-	if err := r.providerKey(ctx, p, res); err != nil {
+	if err := r.providerKey(ctx, t, p, res); err != nil {
 		return err
 	}
 	for _, f := range model.Fallbacks {
@@ -241,7 +209,7 @@ func (r *resolver) provider(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.
 		if err != nil {
 			return err
 		}
-		if err := r.providerKey(ctx, fp, res); err != nil {
+		if err := r.providerKey(ctx, t, fp, res); err != nil {
 			return err
 		}
 	}
@@ -288,17 +256,9 @@ func (r *resolver) onlyProvider(ctx context.Context, namespace string, typ v1alp
 	return found, nil
 }
 
-func (r *resolver) providerKey(ctx context.Context, p *v1alpha1.Provider, res *resolved) error {
-	name := firstOf(p.Spec.SecretRef.Key, "api-key")
-	key, err := r.secret(ctx, p.Namespace, v1alpha1.KeyReference{Name: p.Spec.SecretRef.Name, Key: name})
-	if err != nil {
-		return err
-	}
-	if res.credentials.ProviderKeys == nil {
-		res.credentials.ProviderKeys = map[string]string{}
-	}
-	res.credentials.ProviderKeys[p.Name] = key
-	return nil
+func (r *resolver) providerKey(ctx context.Context, t *v1alpha1.Task, p *v1alpha1.Provider, res *resolved) error {
+	ref := v1alpha1.KeyReference{Name: p.Spec.SecretRef.Name, Key: firstOf(p.Spec.SecretRef.Key, "api-key")}
+	return r.keep(ctx, t, res, p.Namespace, executor.Secret{Use: executor.ForProvider, For: p.Name, Ref: ref})
 }
 
 // texts checks that skills and prompts are there. The worker reads them itself.
@@ -329,9 +289,9 @@ func (r *resolver) texts(ctx context.Context, namespace string, ai *v1alpha1.Tas
 
 // tools collects the credentials of custom tools. Names that are no Tool are
 // built in, or unknown to everybody, which is tolerated.
-func (r *resolver) tools(ctx context.Context, namespace string, ai *v1alpha1.TaskAI, agentNamespace string, agent v1alpha1.AgentSpec, res *resolved) error {
+func (r *resolver) tools(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.TaskAI, agentNamespace string, agent v1alpha1.AgentSpec, res *resolved) error {
 	for _, name := range ai.Tools {
-		if err := r.toolKey(ctx, namespace, name, res); err != nil {
+		if err := r.toolKey(ctx, t, t.Namespace, name, res); err != nil {
 			return err
 		}
 	}
@@ -339,14 +299,14 @@ func (r *resolver) tools(ctx context.Context, namespace string, ai *v1alpha1.Tas
 		if tool.Enabled != nil && !*tool.Enabled {
 			continue
 		}
-		if err := r.toolKey(ctx, agentNamespace, tool.Name, res); err != nil {
+		if err := r.toolKey(ctx, t, agentNamespace, tool.Name, res); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *resolver) toolKey(ctx context.Context, namespace, name string, res *resolved) error {
+func (r *resolver) toolKey(ctx context.Context, t *v1alpha1.Task, namespace, name string, res *resolved) error {
 	tool := &v1alpha1.Tool{}
 	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, tool)
 	if apierrors.IsNotFound(err) {
@@ -358,59 +318,5 @@ func (r *resolver) toolKey(ctx context.Context, namespace, name string, res *res
 	if tool.Spec.HTTP == nil || tool.Spec.HTTP.AuthSecretRef == nil {
 		return nil
 	}
-	key, err := r.secret(ctx, namespace, *tool.Spec.HTTP.AuthSecretRef)
-	if err != nil {
-		return err
-	}
-	if res.credentials.ToolKeys == nil {
-		res.credentials.ToolKeys = map[string]string{}
-	}
-	res.credentials.ToolKeys[name] = key
-	return nil
-}
-
-func (r *resolver) secret(ctx context.Context, namespace string, ref v1alpha1.KeyReference) (string, error) {
-	s := &corev1.Secret{}
-	if err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, s, "Secret"); err != nil {
-		return "", err
-	}
-	if len(s.Data[ref.Key]) == 0 {
-		return "", missing("SecretKeyNotFound", "Secret %q has no key %q", ref.Name, ref.Key)
-	}
-	return string(s.Data[ref.Key]), nil
-}
-
-func (r *resolver) configMap(ctx context.Context, namespace string, ref *v1alpha1.KeyReference) error {
-	m := &corev1.ConfigMap{}
-	if err := r.get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, m, "ConfigMap"); err != nil {
-		return err
-	}
-	if _, ok := m.Data[ref.Key]; !ok {
-		return missing("ConfigMapKeyNotFound", "ConfigMap %q has no key %q", ref.Name, ref.Key)
-	}
-	return nil
-}
-
-// key is the object that a reference names; a refusal where it may not name it.
-func (r *resolver) key(namespace string, ref *v1alpha1.NamespacedReference, kind string) (types.NamespacedName, error) {
-	key := refKey(namespace, ref)
-	if key.Namespace != namespace && !r.crossNamespace {
-		return key, refuse("NamespaceIsolationViolation", "%s %q of namespace %q may not be used from namespace %q", kind, key.Name, key.Namespace, namespace)
-	}
-	return key, nil
-}
-
-// get reads an object. What a cache does not know, the server may.
-func (r *resolver) get(ctx context.Context, key types.NamespacedName, o client.Object, kind string) error {
-	err := r.reader.Get(ctx, key, o)
-	if apierrors.IsNotFound(err) {
-		err = r.reader.GetLive(ctx, key, o)
-	}
-	if apierrors.IsNotFound(err) {
-		return missing(kind+"NotFound", "%s %q does not exist in namespace %q", kind, key.Name, key.Namespace)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", kind, err)
-	}
-	return nil
+	return r.keep(ctx, t, res, namespace, executor.Secret{Use: executor.ForTool, For: name, Ref: *tool.Spec.HTTP.AuthSecretRef})
 }

@@ -26,6 +26,8 @@ type run struct {
 	now      func() time.Time
 	executor executor.Executor
 	resolve  func(context.Context, *v1alpha1.Task) (*resolved, error)
+	// account makes sure that the worker's account exists.
+	account func(ctx context.Context, t *v1alpha1.Task) error
 	// token makes the worker's token, for a run of at most this time; 0 is no limit.
 	token  func(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error)
 	append appendFunc
@@ -44,25 +46,38 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	case errors.Is(err, executor.ErrNotFound) && !created:
 		return s.start(ctx, t)
 	case errors.Is(err, executor.ErrNotFound):
-		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run is gone, and nothing is known of its end"})
+		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
 	case err != nil:
 		return fmt.Errorf("run: %w", err)
-	case state.ID != string(t.Status.JobUID):
+	case !isRunOf(t, state):
 		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run that was found is not the one that was started"})
 	case state.Phase != executor.Running:
 		return s.settle(ctx, t, state)
 	case !created: // started by a reconcile that got no further
-		return s.started(ctx, t)
+		return s.started(ctx, t, state)
 	}
 	return step.ErrDone // its end will wake the task
+}
+
+// isRunOf tells whether the run that was found is the one that was written
+// down: by the id it was to have, and by the executor's own when that is known.
+func isRunOf(t *v1alpha1.Task, state executor.State) bool {
+	return string(t.Status.JobUID) == state.ID || state.UID != "" && t.Status.JobUID == state.UID
+}
+
+func whatIsMissing(err error) string {
+	if m, ok := errors.AsType[*executor.Missing](err); ok {
+		return ": " + m.What
+	}
+	return ""
 }
 
 // start starts the attempt. It is repeated until it succeeds or patience ends;
 // the executor starts it once.
 func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
-	err := s.tryStart(ctx, t)
+	state, err := s.tryStart(ctx, t)
 	if err == nil {
-		return s.started(ctx, t)
+		return s.started(ctx, t, state)
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
@@ -78,31 +93,65 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	return s.fail(ctx, t, outcome{reason: reasonStartFailed, message: messagef("the worker could not be started: %v", err)})
 }
 
-func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) error {
+func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, error) {
 	res, err := s.resolve(ctx, t)
 	if err != nil {
-		return err
+		return executor.State{}, err
+	}
+	if err := s.account(ctx, t); err != nil {
+		return executor.State{}, err
 	}
 	var timeout time.Duration
 	if t.Spec.Timeout != nil {
 		timeout = t.Spec.Timeout.Duration
 	}
 	creds := res.credentials
-	life := timeout
-	if res.mayPark {
-		life = 0 // nobody knows how long people take
-	}
-	if creds.Token, err = s.token(ctx, t, life); err != nil {
-		return err
+	if !s.executor.ByReference() {
+		life := timeout
+		if res.mayPark {
+			life = 0 // nobody knows how long people take
+		}
+		if creds.Token, err = s.token(ctx, t, life); err != nil {
+			return executor.State{}, err
+		}
 	}
 	if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, "")); err != nil {
-		return err
+		return executor.State{}, err
 	}
-	_, err = s.executor.Start(ctx, executor.Run{
-		Ref: runRef(t), ID: string(t.Status.JobUID), Credentials: creds,
+	r := executor.Run{
+		Ref: runRef(t), Task: t, ID: string(t.Status.JobUID), Credentials: creds, Secrets: res.secrets, AgentSecret: res.agentSecret,
+		Resources: t.Spec.Resources, Placement: placement(t.Spec.Execution, res.placement),
 		Timeout: timeout, MemoryBytes: memoryLimit(t, res),
-	})
-	return err
+	}
+	if r.Resources == nil {
+		r.Resources = res.resources
+	}
+	return s.executor.Start(ctx, r)
+}
+
+// placement is the Agent's, where the task does not have its own: scalars
+// override, maps and lists replace.
+func placement(own *v1alpha1.TaskExecutionSpec, agent *v1alpha1.ExecutionPlacement) v1alpha1.ExecutionPlacement {
+	var p v1alpha1.ExecutionPlacement
+	if agent != nil {
+		p = *agent
+	}
+	if own == nil {
+		return p
+	}
+	if own.RuntimeClassName != nil {
+		p.RuntimeClassName = own.RuntimeClassName
+	}
+	if own.NodeSelector != nil {
+		p.NodeSelector = own.NodeSelector
+	}
+	if own.Tolerations != nil {
+		p.Tolerations = own.Tolerations
+	}
+	if own.Affinity != nil {
+		p.Affinity = own.Affinity
+	}
+	return p
 }
 
 // memoryLimit is that of the task, or of its Agent; 0 without one.
@@ -118,9 +167,13 @@ func memoryLimit(t *v1alpha1.Task, res *resolved) int64 {
 	return 0
 }
 
-// started tells of an attempt that runs.
-func (s run) started(ctx context.Context, t *v1alpha1.Task) error {
+// started tells of an attempt that runs. From here on the task names it by the
+// executor's own identity, where that has one.
+func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
 	n := t.Status.Attempts
+	if state.UID != "" {
+		t.Status.JobUID = state.UID
+	}
 	content := map[string]any{"attempt": n, "jobName": t.Status.JobName, "jobUID": string(t.Status.JobUID)}
 	err := s.append(ctx, t,
 		event(t, v1alpha1.EventTaskJobCreated, fmt.Sprintf("controller/job/%d", n), messagef("run %s was created", t.Status.JobName), content),
@@ -199,9 +252,6 @@ func succeeded(state executor.State) outcome {
 
 // diagnose says what is known about a run that did not succeed.
 func diagnose(state executor.State) outcome {
-	if state.Phase == executor.Lost {
-		return outcome{reason: reasonWorkerLost, message: state.Message}
-	}
 	o := outcome{reason: reasonWorkerFailed}
 	said := ""
 	if t := state.Termination; t != nil {
@@ -211,6 +261,13 @@ func diagnose(state executor.State) outcome {
 		said = t.Message
 	}
 	switch {
+	case state.Reason != "":
+		o = outcome{reason: state.Reason, message: state.Message}
+		if said != "" {
+			o.message += "; the worker said: " + said
+		}
+	case state.Phase == executor.Lost:
+		o = outcome{reason: reasonWorkerLost, message: state.Message}
 	case said != "":
 		o.message = said
 	case state.Cause == executor.CauseStopped:
@@ -220,6 +277,9 @@ func diagnose(state executor.State) outcome {
 		o.message = messagef("the worker was ended by a signal (%s) and left no report", state.Signal)
 	default:
 		o.message = messagef("the worker ended with exit code %d and left no report", state.ExitCode)
+	}
+	if state.Reason == "" && state.Phase == executor.Exited && said == "" && state.Message != "" {
+		o.message += ": " + state.Message
 	}
 	return o
 }

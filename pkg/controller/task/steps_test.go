@@ -39,7 +39,11 @@ type runs struct {
 	startErr error
 	asked    []string
 	started  executor.Run
+	// byReference makes it an executor that needs no token.
+	byReference bool
 }
+
+func (r *runs) ByReference() bool { return r.byReference }
 
 func (r *runs) State(context.Context, executor.Ref) (executor.State, error) { return r.state, r.err }
 
@@ -185,6 +189,32 @@ func TestRun(t *testing.T) {
 			end: "TimedOut: task timed out",
 		},
 		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
+		{
+			name: "gone, and what of it", task: task(isStarted), runs: runs{err: &executor.Missing{What: "there is no Job t-1"}}, want: "done", phase: fail,
+			end: "WorkerLost: the run is gone, and nothing is known of its end: there is no Job t-1",
+		},
+		{
+			name: "the executor's own identity", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
+			runs: runs{state: executor.State{ID: "job", UID: "uid", Phase: executor.Running}}, want: "done", phase: v1alpha1.TaskRunning,
+		},
+		{
+			name: "another Job", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
+			runs: runs{state: executor.State{ID: "job", UID: "other", Phase: executor.Running}}, want: "done", phase: fail,
+			end: "WorkerLost: the run that was found is not the one that was started",
+		},
+		{
+			name: "ended by the host", task: task(isStarted), want: "done", phase: fail, end: "OOMKilled: it needed more memory; the worker said: no",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 1, Reason: executor.ReasonOOMKilled, Message: "it needed more memory", Termination: &runspec.Termination{Reason: "CommandFailed", Message: "no"}}},
+		},
+		{
+			name: "node lost", task: task(isStarted), want: "done", phase: fail, end: "NodeLost: node n1 does not answer",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Reason: executor.ReasonNodeLost, Message: "node n1 does not answer"}},
+		},
+		{
+			name: "last words without a report", task: task(isStarted), want: "done", phase: fail,
+			end:  "WorkerFailed: the worker ended with exit code 2 and left no report: panic: no",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 2, Message: "panic: no"}},
+		},
 		{name: "lost is retried by policy", task: task(isStarted, retries(1)), runs: runs{state: executor.State{ID: "job", Phase: executor.Lost}}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
 		{
 			name: "retries used up", task: task(isStarted, retries(1), func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), runs: runs{state: exited(1, &runspec.Termination{Message: "again"})},
@@ -207,6 +237,7 @@ func TestRun(t *testing.T) {
 			s := run{
 				now: func() time.Time { return noon().Add(tc.now) }, executor: &tc.runs, append: l.append, end: l.finish, unsettled: nothingUnsettled,
 				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
+				account: func(context.Context, *v1alpha1.Task) error { return nil },
 				token:   func(context.Context, *v1alpha1.Task, time.Duration) (string, error) { return "token", nil },
 			}
 			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
@@ -596,11 +627,12 @@ func TestUsageSum(t *testing.T) {
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 250)
 	other := strings.Repeat("a", 249) + "b"
+	jobName := func(name string, attempt int32) string { return executor.Ref{Name: name, Attempt: attempt}.JobName() }
 	if got := jobName("t", 2); got != "t-2" {
 		t.Error(got)
 	}
 	a, b := jobName(long, 12), jobName(other, 12)
-	if a == b || len(a) > 253 || !strings.HasSuffix(a, "-12") {
+	if a == b || len(a) > 63 || !strings.HasSuffix(a, "-12") {
 		t.Errorf("%s and %s", a, b)
 	}
 	if l := v1alpha1.LabelValue(long); len(l) > 63 || l == v1alpha1.LabelValue(other) {

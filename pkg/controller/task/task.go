@@ -159,7 +159,10 @@ func wakeWaiting(room *slots) handler.EventHandler {
 
 // steps are the concerns of a reconcile in calling order, joined with what they need.
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
-	refs := &resolver{reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal, searchKey: o.SearchKey}
+	refs := &resolver{
+		reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal,
+		searchKey: o.SearchKey, byReference: o.Executor.ByReference(),
+	}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, result: w.result, append: w.appendMessages}
@@ -170,7 +173,7 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(w.append)
 	attempt := run{
-		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, token: ids.token,
+		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
 		append: appendEvents, unsettled: w.unsettled, end: end.end,
 	}
 	list := []step.Step[*v1alpha1.Task]{

@@ -231,6 +231,9 @@ func (e *Executor) SetServer(controllerURL, caFile string) {
 	e.controllerURL, e.caFile = controllerURL, caFile
 }
 
+// ByReference is false: a process gets token and secrets themselves, through its standard input.
+func (e *Executor) ByReference() bool { return false }
+
 // OnExit has f told about every run that ends, until the context does.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
 	e.mu.Lock()
