@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/standalone"
 	"github.com/platform-ai/platform/pkg/version"
 )
@@ -25,14 +26,14 @@ func main() {
 		Use: "platform-standalone", Short: "Run the platform on this machine", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("v") {
-				if err := standalone.QuietLogs(); err != nil {
+				if err := server.QuietLogs(); err != nil {
 					return err
 				}
 			}
 			return standalone.Run(genericapiserver.SetupSignalContext(), *o)
 		},
 	}
-	o.CORSOrigins = standalone.CORSOrigins(os.Getenv)
+	o.CORSOrigins = server.CORSOrigins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

@@ -31,11 +31,11 @@ const hostCommandsRefused = "container tasks are commands of the host here, whic
 // control runs the controllers until ctx ends. Runs go on when it returns, and are found again by the next process.
 func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if o.Controllers != nil {
-		o.keepRunning(ctx, a.loopback, o.Controllers)
+		o.keepRunning(ctx, a.Loopback, o.Controllers)
 		return nil
 	}
 	e, err := process.Open(ctx, process.Options{
-		Dir: o.path("runs"), Command: []string{o.WorkerBinary}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if !o.AllowHostCommands {
 		options.ContainerRefusal = hostCommandsRefused
 	}
-	o.keepRunning(ctx, a.loopback, func(ctx context.Context, c *rest.Config) error {
+	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
 		return controller.Run(ctx, c, controller.Options{Tasks: options})
 	})
 	return nil

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/standalone"
 )
@@ -56,12 +57,12 @@ func TestRESTListener(t *testing.T) {
 func TestCORSOrigins(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"":                            {},
-		"https://a.example":           {standalone.EnvCORSOrigins: "https://a.example"},
-		"https://a.example b":         {standalone.EnvCORSOrigins: " https://a.example,, b "},
-		"https://b.example":           {standalone.EnvCORSOriginsAlias: "https://b.example"},
-		"https://c.example https://d": {standalone.EnvCORSOrigins: "https://c.example,https://d", standalone.EnvCORSOriginsAlias: "https://e"},
+		"https://a.example":           {server.EnvCORSOrigins: "https://a.example"},
+		"https://a.example b":         {server.EnvCORSOrigins: " https://a.example,, b "},
+		"https://b.example":           {server.EnvCORSOriginsAlias: "https://b.example"},
+		"https://c.example https://d": {server.EnvCORSOrigins: "https://c.example,https://d", server.EnvCORSOriginsAlias: "https://e"},
 	} {
-		got := strings.Join(standalone.CORSOrigins(func(name string) string { return env[name] }), " ")
+		got := strings.Join(server.CORSOrigins(func(name string) string { return env[name] }), " ")
 		if got != want {
 			t.Errorf("%v: %q, want %q", env, got, want)
 		}

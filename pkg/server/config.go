@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/facade"
+	"github.com/platform-ai/platform/pkg/generated/openapi"
+	"github.com/platform-ai/platform/pkg/registry/core"
+	"github.com/platform-ai/platform/pkg/registry/core/task"
+	"github.com/platform-ai/platform/pkg/registry/timeline"
+	"github.com/platform-ai/platform/pkg/storage/object"
+)
+
+// SetStorage makes the stores those of the generic server. Transformers, if any, encrypt resources at rest.
+func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, transformers map[schema.GroupResource]value.Transformer) {
+	g.RESTOptionsGetter = object.NewRESTOptionsGetter(object.RESTOptions{
+		DB: s.Objects, Scheme: scheme, Codecs: apiserver.Codecs(scheme),
+		Transformers: transformers, ObjectCounts: g.StorageObjectCountTracker,
+	})
+}
+
+// Config makes the configuration of an API server that serves the platform's own resources from the stores. Storage,
+// authentication and authorization of g are set before; what else a program serves it adds to the result.
+func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st *Stores) (*apiserver.Config, error) {
+	timelines, err := timeline.New(timeline.Options{
+		Log: st.Events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &apiserver.Config{
+		Generic: g, Scheme: scheme,
+		Resources: core.All(core.Options{
+			Options: task.Options{
+				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+				Loopback:  g.LoopbackClientConfig,
+				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+			},
+			Transcripts: st.Transcripts,
+		}),
+		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
+		Healthy:     st.Engine.Healthy,
+		Clock:       o.Clock,
+		REST:        &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
+	}, nil
+}

@@ -1,0 +1,108 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/apiserver/pkg/audit/policy"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	auditlog "k8s.io/apiserver/plugin/pkg/audit/log"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/platform-ai/platform/pkg/apiserver"
+)
+
+const (
+	// streamsPerConnection bounds the HTTP/2 streams of one client connection; Go's own default is 250, of which a
+	// client with many watches runs out.
+	streamsPerConnection = 1000
+	// loopbackLife is longer than any process lives.
+	loopbackLife = 10 * 365 * 24 * time.Hour
+)
+
+// Generic makes the configuration of the generic server: the listener with its certificate files, which are read again
+// when they change; a loopback client whose token and certificate only this process has; and the audit log.
+func (o *Options) Generic(scheme *runtime.Scheme, l *Listeners, certFile, keyFile string) (*genericapiserver.Config, error) {
+	g := apiserver.NewGeneric(scheme)
+	serving, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	g.SecureServing = &genericapiserver.SecureServingInfo{
+		Listener: l.Secure, Cert: serving, HTTP2MaxStreamsPerConnection: streamsPerConnection,
+	}
+	g.ExternalAddress = l.Secure.Addr().String()
+	if err := o.addLoopback(g); err != nil {
+		return nil, fmt.Errorf("loopback client: %w", err)
+	}
+	return g, o.audit(g)
+}
+
+// addLoopback makes the client with which the server calls itself. It has a certificate of its own, chosen by a server
+// name that nobody else asks for, because the serving certificate may be anybody's and may change.
+func (o *Options) addLoopback(g *genericapiserver.Config) error {
+	const name = genericapiserver.LoopbackClientServerNameOverride
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	now := o.Clock.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(loopbackLife),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
+	content, err := dynamiccertificates.NewStaticSNICertKeyContent("loopback", certPEM, keyPEM, name)
+	if err != nil {
+		return err
+	}
+	g.SecureServing.SNICerts = append(g.SecureServing.SNICerts, content)
+	g.LoopbackClientConfig, err = g.SecureServing.NewLoopbackClientConfig(string(uuid.NewUUID()), certPEM)
+	return err
+}
+
+// audit sets up the audit log. Its file is appended to; it stays open until the process ends.
+func (o *Options) audit(g *genericapiserver.Config) error {
+	if o.AuditLog == "" {
+		return nil
+	}
+	rules, err := policy.LoadPolicyFromFile(o.AuditPolicy)
+	if err != nil {
+		return fmt.Errorf("--audit-policy: %w", err)
+	}
+	out := o.Out
+	if o.AuditLog != "-" {
+		if out, err = os.OpenFile(o.AuditLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return fmt.Errorf("--audit-log: %w", err)
+		}
+	}
+	g.AuditBackend = auditlog.NewBackend(out, auditlog.FormatJson, auditv1.SchemeGroupVersion)
+	g.AuditPolicyRuleEvaluator = policy.NewPolicyRuleEvaluator(rules)
+	return nil
+}

@@ -1,0 +1,99 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// EnvCORSOrigins and its alias list the origins whose pages may use the REST API, separated by commas; unset is any.
+const (
+	EnvCORSOrigins      = "PLATFORM_CORS_ALLOWED_ORIGINS"
+	EnvCORSOriginsAlias = "ORKA_CORS_ALLOWED_ORIGINS"
+)
+
+// CORSOrigins reads the allowed origins from the environment.
+func CORSOrigins(getenv func(string) string) []string {
+	value := getenv(EnvCORSOrigins)
+	if value == "" {
+		value = getenv(EnvCORSOriginsAlias)
+	}
+	var origins []string
+	for o := range strings.SplitSeq(value, ",") {
+		if o = strings.TrimSpace(o); o != "" {
+			origins = append(origins, o)
+		}
+	}
+	return origins
+}
+
+// Listeners are the open ports of a server.
+type Listeners struct {
+	// Secure is the port with TLS.
+	Secure net.Listener
+	// Plain serves the REST paths without TLS; nil where there is none.
+	Plain net.Listener
+	// URL and RESTURL are where this machine reaches them; RESTURL is empty where Plain is nil.
+	URL, RESTURL string
+}
+
+// Listen opens the ports.
+func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
+	var lc net.ListenConfig
+	secure, err := lc.Listen(ctx, "tcp", net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen (another --secure-port?): %w", err)
+	}
+	l := &Listeners{Secure: secure, URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
+	if o.RESTBindAddress == "" {
+		return l, nil
+	}
+	plain, err := lc.Listen(ctx, "tcp", o.RESTBindAddress)
+	if err != nil {
+		return nil, errors.Join(
+			fmt.Errorf("cannot listen for REST (another --rest-bind-address, or an empty one for none?): %w", err), secure.Close())
+	}
+	l.Plain, l.RESTURL = plain, "http://"+reachable(plain.Addr().(*net.TCPAddr))
+	return l, nil
+}
+
+// Close closes the ports of a server that was not started.
+func (l *Listeners) Close() error {
+	err := l.Secure.Close()
+	if l.Plain != nil {
+		err = errors.Join(err, l.Plain.Close())
+	}
+	return err
+}
+
+// reachable is the host and port under which this machine reaches a listener.
+func reachable(addr *net.TCPAddr) string {
+	host := addr.IP
+	if host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	return net.JoinHostPort(host.String(), strconv.Itoa(addr.Port))
+}
+
+// checkREST refuses an address from which tokens would cross a network in the clear, unless the operator wants that.
+func (o *Options) checkREST() error {
+	if o.RESTBindAddress == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(o.RESTBindAddress)
+	if err != nil {
+		return fmt.Errorf("--rest-bind-address: %w", err)
+	}
+	ip, err := netip.ParseAddr(host)
+	if loopback := host == "localhost" || err == nil && ip.IsLoopback(); loopback || o.RESTAllowRemote {
+		return nil
+	}
+	return fmt.Errorf("--rest-bind-address: %q is not on loopback, and tokens would cross the network unencrypted; use the secure port, which serves the same paths, or say --rest-allow-remote behind a proxy that does TLS", o.RESTBindAddress)
+}

@@ -1,0 +1,68 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/facade"
+)
+
+const (
+	// restHeaderTimeout is how long a client may take to send the head of a request, and restIdleTimeout how long a
+	// connection may lie idle. Bodies and answers have no limit: streams stay open.
+	restHeaderTimeout, restIdleTimeout = 30 * time.Second, 90 * time.Second
+	// restShutdown is how long requests may take to end when the server stops.
+	restShutdown = 5 * time.Second
+)
+
+// serveREST serves the REST paths, and whether the server is healthy, until ctx ends.
+func (p *Process) serveREST(ctx context.Context) error {
+	mux := http.NewServeMux()
+	health := facade.NewHealth(p.Clock, map[string]facade.Check{
+		"store": func(context.Context) error { return p.Healthy() }, "kubernetes": p.apiReady,
+	})
+	mux.HandleFunc("/healthz", health.Alive)
+	mux.HandleFunc("/readyz", health.Ready)
+	mux.Handle("/", p.API.REST)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{
+		Handler: mux, Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		// Streams end by themselves: the API server tells them.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), restShutdown)
+		defer cancel()
+		err := s.Shutdown(bounded)
+		if err != nil {
+			err = s.Close()
+		}
+		stopped <- err
+	})
+	err := s.Serve(p.Listeners.Plain)
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("REST listener: %w", err)
+	}
+	return <-stopped
+}
+
+// apiReady asks the API server whether it is ready.
+func (p *Process) apiReady(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(p.Loopback)
+	if err != nil {
+		return fmt.Errorf("loopback client: %w", err)
+	}
+	return p.readyOnce(ctx, client)
+}
