@@ -60,7 +60,7 @@ start() {
   shift
   ! alive "$name" || return 0
   (
-    inside setsid "$@" >"$log/$name.log" 2>&1 </dev/null &
+    inside setsid "$@" >"$log/$name.log" 2>&1 </dev/null 9>&- &
     echo $! >"$run/$name.pid"
     born $! >"$run/$name.born"
   )
@@ -85,9 +85,14 @@ await() {
   done
 }
 
+# alone: one command at a time changes the cluster; the programs that it starts do not hold the lock.
+alone() {
+  exec 9>"$dir/lock"
+  flock 9
+}
+
 # settle: keeps what the cluster was started with.
 settle() {
-  mkdir -p "$run" "$log"
   local s
   for s in NETNS CGROUP NODE PORT ETCD_PORT KCM_PORT SCHED_PORT; do printf '%s=%q\n' "$s" "${!s}"; done >"$dir/settings"
 }
@@ -103,6 +108,8 @@ namespace() {
 
 up() {
   [[ -x $bin/kube-apiserver ]] || { echo "the cluster is not built: make cluster" >&2; return 1; }
+  mkdir -p "$run" "$log"
+  alone
   settle
   namespace
   [[ -s $pki/sa.pub ]] || "$bin/pki" -dir "$pki" -server "https://$address:$PORT" \
@@ -160,6 +167,7 @@ sysctls=(vm.overcommit_memory kernel.panic kernel.panic_on_oops kernel.keys.root
 node() {
   [[ -n $NETNS ]] || { echo "a node needs root and NETNS, from \"up\" on" >&2; return 1; }
   local s
+  alone
   [[ -s $dir/sysctls ]] || for s in "${sysctls[@]}"; do echo "$s=$(<"/proc/sys/${s//.//}")"; done >"$dir/sysctls"
   (inside sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward')
   cgroups
@@ -233,13 +241,16 @@ finish() {
 
 # node-down: SIGKILL for the node's first process, and so for all of its processes.
 node_down() {
+  alone
   ! alive node || kill -KILL "$(<"$run/node.pid")"
   finish node kube-proxy
 }
 
 down() {
   local names=() s v
-  [[ ! -d $run ]] || mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
+  [[ -d $run ]] || return 0
+  alone
+  mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
   finish "${names[@]}" # the latest first
   [[ -n $NETNS ]] || return 0
   remove_cgroups

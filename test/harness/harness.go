@@ -172,20 +172,26 @@ type Result struct {
 	Code   int
 }
 
-// Shell runs a line of shell with the built programs first on the PATH and the
-// server's kubeconfig.
-func (s *Server) Shell(t testing.TB, line string) Result {
+// Run runs a program to its end in the given environment.
+func Run(t testing.TB, env []string, name string, args ...string) Result {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-c", line) // also in clean-ups
-	cmd.Env = s.Env(t)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), name, args...) // also in clean-ups
+	cmd.Env = env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("%s %q: %v", name, args, err)
 	}
 	return Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// Shell runs a line of shell with the built programs first on the PATH and the
+// server's kubeconfig.
+func (s *Server) Shell(t testing.TB, line string) Result {
+	t.Helper()
+	return Run(t, s.Env(t), "bash", "-c", line)
 }
 
 // MustShell is Shell for a line that must succeed; it returns the output.

@@ -1,0 +1,251 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster gives tests a real Kubernetes: its own programs, built by
+// build.sh and started by cluster.sh. Most tests need the control plane alone
+// (Control: kube-apiserver on loopback, without root). Tests that run pods need
+// a node (Node), which is started for them from outside.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// EnvNode names the folder of a running cluster with a node (CLUSTER_DIR of
+// cluster.sh) to tests that run in that cluster's network namespace.
+const EnvNode = "PLATFORM_TEST_CLUSTER"
+
+// nodeAddress is where pods and kube-apiserver reach the test in the cluster's
+// network namespace; cluster.sh gives it to the namespace.
+const nodeAddress = "10.99.0.1"
+
+// Cluster is a running Kubernetes cluster.
+type Cluster struct {
+	Dir        string // its folder; logs are in Dir/log
+	Kubeconfig string // of an administrator, in system:masters
+	CAFile     string // the authority of kube-apiserver's certificate
+	Address    string // where the cluster reaches servers that the test runs
+	node       bool
+	config     *rest.Config
+	home       string // of kubectl: its discovery cache
+}
+
+// shared is the control plane of this test binary.
+var shared struct {
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Main runs the tests of a package that uses Control, and takes the control plane down after them.
+func Main(m *testing.M) {
+	code := m.Run()
+	if shared.cluster != nil {
+		if err := script(shared.cluster.Dir, nil, "delete").Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "cluster.sh delete:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Control returns a control plane on loopback, one for all tests of the binary;
+// TestMain has to call Main. Pods can be made but do not run: there is no node.
+// Outside CI, tests are skipped where "make cluster" was not run.
+func Control(t testing.TB) *Cluster {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(binaries(), "kube-apiserver")); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("the cluster is not built: %v", err)
+		}
+		t.Skip("the cluster is not built: make cluster")
+	}
+	shared.once.Do(func() { shared.cluster, shared.err = startControl() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+func startControl() (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "cluster")
+	if err != nil {
+		return nil, err
+	}
+	// The cluster ends with this process, however that ends.
+	follow := script(dir, nil, "follow", strconv.Itoa(os.Getpid()))
+	follow.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	follow.Stdout, follow.Stderr = nil, nil
+	if err := follow.Start(); err != nil {
+		return nil, err
+	}
+	port, err := freePorts(5)
+	if err != nil {
+		return nil, err
+	}
+	env := []string{
+		"NETNS=", fmt.Sprint("PORT=", port), fmt.Sprint("KCM_PORT=", port+1), fmt.Sprint("SCHED_PORT=", port+2),
+		fmt.Sprint("ETCD_PORT=", port+3), // and port+4
+	}
+	if err := script(dir, env, "up").Run(); err != nil {
+		return nil, fmt.Errorf("cluster.sh up: %w", err)
+	}
+	return open(dir, "127.0.0.1")
+}
+
+// Node returns the running cluster with a node that EnvNode names. Tests are
+// skipped where it is not set: it takes root to start one (make e2e).
+func Node(t testing.TB) *Cluster {
+	t.Helper()
+	dir := os.Getenv(EnvNode)
+	if dir == "" {
+		t.Skip(EnvNode + " is not set: run through make e2e, as root")
+	}
+	c, err := open(dir, nodeAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.node = true
+	return c
+}
+
+// open reads what is needed to use a cluster that is up.
+func open(dir, address string) (*Cluster, error) {
+	c := &Cluster{
+		Dir: dir, Kubeconfig: filepath.Join(dir, "pki", "admin.kubeconfig"), CAFile: filepath.Join(dir, "pki", "ca.crt"),
+		Address: address, home: filepath.Join(dir, "home"),
+	}
+	var err error
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return nil, err
+	}
+	c.config.QPS = -1 // tests are not slowed down by their own client
+	return c, os.MkdirAll(c.home, 0o700)
+}
+
+// Config is the administrator's client configuration; the caller may change it.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Env is the environment of a client program: the cluster's own kubectl comes
+// first on the PATH, then the built programs.
+func (c *Cluster) Env() []string {
+	return append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+c.home,
+		"PATH="+binaries()+":"+os.Getenv("PLATFORM_BIN")+":"+os.Getenv("PATH"))
+}
+
+// Shell runs a line of shell as the administrator, in the environment Env.
+func (c *Cluster) Shell(t testing.TB, line string) harness.Result {
+	t.Helper()
+	return harness.Run(t, c.Env(), "bash", "-c", line)
+}
+
+// MustShell is Shell for a line that must succeed; it returns the output.
+func (c *Cluster) MustShell(t testing.TB, line string) string {
+	t.Helper()
+	r := c.Shell(t, line)
+	if r.Code != 0 {
+		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
+	}
+	return r.Output
+}
+
+// Kubectl runs kubectl as the administrator; it must succeed. It returns the output.
+func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	r := harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), args...)
+	if r.Code != 0 {
+		t.Fatalf("kubectl %q: exit %d: %s", args, r.Code, r.Output)
+	}
+	return r.Output
+}
+
+// LoadImages makes images of tarballs known to the node, as there is no registry.
+func (c *Cluster) LoadImages(t testing.TB, tarballs ...string) {
+	t.Helper()
+	c.run(t, append([]string{"load"}, tarballs...)...)
+}
+
+// StopNode ends the node as when its machine dies: no process of it, and no
+// container, is left, and nothing tells the control plane.
+func (c *Cluster) StopNode(t testing.TB) {
+	t.Helper()
+	c.run(t, "node-down")
+}
+
+// StartNode starts the node again and waits until it is ready.
+func (c *Cluster) StartNode(t testing.TB) {
+	t.Helper()
+	c.run(t, "node")
+}
+
+func (c *Cluster) run(t testing.TB, args ...string) {
+	t.Helper()
+	cmd := script(c.Dir, nil, args...)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("cluster.sh %v: %v", args, err)
+	}
+}
+
+// script is a command of cluster.sh.
+func script(dir string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(root(), "test", "cluster", "cluster.sh"), args...)
+	cmd.Env = append(append(os.Environ(), "CLUSTER_DIR="+dir), env...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd
+}
+
+// binaries is the folder of the cluster's programs.
+func binaries() string { return filepath.Join(root(), "_output", "cluster", "bin") }
+
+// root is the folder of the repository: tests run in the folder of their package.
+func root() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err) // without a working directory no test runs
+	}
+	for d := dir; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "test", "cluster", "cluster.sh")); err == nil {
+			return d
+		}
+	}
+	return dir
+}
+
+// freePorts finds n free ports in a row, below those that the system gives to clients.
+func freePorts(n int) (int, error) {
+	for range 100 {
+		if first := 12000 + rand.IntN(8000); allFree(first, n) {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("no %d free ports in a row", n)
+}
+
+func allFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return false
+		}
+		if l.Close() != nil {
+			return false
+		}
+	}
+	return true
+}
