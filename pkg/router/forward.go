@@ -1,0 +1,193 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxBody is the size of the largest request, in bytes: an installation accepts no more (document 1 §8).
+const maxBody = 15 << 20
+
+// copyBuffer is how much of an answer is taken at once, in bytes.
+const copyBuffer = 32 << 10
+
+var (
+	// errClient is that nobody takes the answer: the client left, or does not read.
+	errClient = errors.New("router: the client left or does not read")
+	// errBroken is that the answer of the installation broke off.
+	errBroken = errors.New("router: the answer of the installation broke off")
+)
+
+// forward sends a request to an installation and its answer to the client, as it arrives.
+func (rt *Router) forward(x *exchange, to *url.URL, token string) error {
+	out := (&http.Request{
+		Method: x.endpoint.method, URL: to, Host: to.Host, Header: outgoing(x.r.Header, token, x.id),
+	}).WithContext(x.r.Context())
+	up, err := newUpload(x)
+	if err != nil {
+		return err
+	}
+	if up != nil {
+		out.Body, out.ContentLength = up, x.r.ContentLength
+		defer up.Close() //nolint:errcheck // it tells nothing new; the transport may still be reading; the server needs the body back
+	}
+	in, err := rt.transport.RoundTrip(out)
+	if err != nil {
+		return unanswered(x, up, err)
+	}
+	defer in.Body.Close() //nolint:errcheck // it was read, or is of no use any more
+	if in.StatusCode < http.StatusOK || in.StatusCode >= 300 && in.StatusCode < 400 {
+		return problem{code: http.StatusServiceUnavailable, message: "the installation of this namespace tries to redirect"}
+	}
+	answer(x.w.Header(), in.Header)
+	x.w.WriteHeader(in.StatusCode)
+	return relay(x.w, in.Body)
+}
+
+// unanswered is why there is no answer of the installation: what the client sent, or the installation.
+func unanswered(x *exchange, up *upload, err error) error {
+	if up != nil {
+		if p, failed := up.failure(); failed {
+			return p
+		}
+	}
+	if x.r.Context().Err() != nil {
+		return fmt.Errorf("%w: %w", errClient, err)
+	}
+	p := problem{code: http.StatusServiceUnavailable, message: "the installation of this namespace cannot be reached", err: err}
+	if _, bad := errors.AsType[*tls.CertificateVerificationError](err); bad {
+		p.message = "the certificate of this namespace's installation cannot be verified"
+	}
+	return p
+}
+
+// relay copies an answer and sends each part at once. An answer that breaks off is an error.
+func relay(w *writer, body io.Reader) error {
+	if err := w.flush(); err != nil { // a stream's client learns at once that it is accepted
+		return fmt.Errorf("%w: %w", errClient, err)
+	}
+	buf := make([]byte, copyBuffer)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return fmt.Errorf("%w: %w", errClient, err)
+			}
+			if err := w.flush(); err != nil {
+				return fmt.Errorf("%w: %w", errClient, err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+}
+
+// upload is the body of a request on its way. It is bounded in size, and in time by the server's read timeout, which
+// ends with the body: a stream that follows may take as long as it likes.
+type upload struct {
+	whole func() // the body has ended
+
+	mu     sync.Mutex // guards the rest; held while reading, so that no read outlives Close
+	body   io.ReadCloser
+	closed bool
+	err    error // why it did not arrive
+}
+
+// newUpload gives the body of a request, or nil where there is none.
+func newUpload(x *exchange) (*upload, error) {
+	whole := func() { _ = x.w.control.SetReadDeadline(time.Time{}) } // a writer that knows no deadline is a test's
+	if x.r.ContentLength > maxBody {
+		return nil, tooLarge()
+	}
+	if x.endpoint.method == http.MethodGet || x.r.Body == nil || x.r.ContentLength == 0 {
+		whole()
+		return nil, nil
+	}
+	return &upload{whole: whole, body: http.MaxBytesReader(x.w.ResponseWriter, x.r.Body, maxBody)}, nil
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := u.body.Read(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		u.whole()
+	case u.err == nil:
+		u.err = err
+	}
+	return n, err
+}
+
+// Close gives the body back. Where it has not ended, this waits for what is on its way, at most as long as the upload
+// may take.
+func (u *upload) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return nil
+	}
+	u.closed = true
+	return u.body.Close()
+}
+
+// failure is the error for a client that did not send its body as it should.
+func (u *upload) failure() (problem, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.err == nil {
+		return problem{}, false
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](u.err); large {
+		return tooLarge(), true
+	}
+	p := problem{code: http.StatusBadRequest, message: "the request did not arrive whole", err: u.err}
+	if errors.Is(u.err, os.ErrDeadlineExceeded) {
+		p.message = "the request did not arrive in time"
+	}
+	return p, true
+}
+
+func tooLarge() problem {
+	return problem{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the request is larger than %d MiB", maxBody>>20)}
+}
+
+// cause is the part of an error that may be logged: what the network or the certificate is about. Other errors of a
+// transport quote what came over the wire.
+func cause(err error) error {
+	if _, network := errors.AsType[net.Error](err); network {
+		return err
+	}
+	if _, certificate := errors.AsType[*tls.CertificateVerificationError](err); certificate {
+		return err
+	}
+	for _, plain := range []error{context.Canceled, io.EOF, io.ErrUnexpectedEOF, errClient, errBroken} {
+		if errors.Is(err, plain) {
+			return plain
+		}
+	}
+	if p, own := errors.AsType[problem](err); own {
+		return errors.New(p.message)
+	}
+	return fmt.Errorf("unexpected %T", err)
+}

@@ -1,0 +1,83 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of the router. An endpoint is one of the table, never a path; no label is a namespace or a caller.
+type metrics struct {
+	requests *prometheus.CounterVec
+	broken   *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	reviews  *prometheus.CounterVec
+	routes   prometheus.Gauge
+	current  prometheus.Gauge
+}
+
+var _ prometheus.Collector = (*metrics)(nil)
+
+func newMetrics() *metrics {
+	const namespace, subsystem = "platform", "router"
+	return &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
+			Help: "Requests that ended, by what was answered; 499 is a client that left before.",
+		}, []string{"endpoint", "status"}),
+		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "broken_answers_total",
+			Help: "Answers that broke off: the installation's connection, a client that left, or one that did not read.",
+		}, []string{"endpoint"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "request_duration_seconds",
+			Help:    "Time from a request to the end of its answer; streams count until they end.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 12), // 1 ms to 70 min: a chat may take 30
+		}, []string{"endpoint"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "requests_in_flight", Help: "Requests whose answer has not ended.",
+		}),
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "token_reviews_total",
+			Help: "Tokens that the API server was asked about: accepted, refused, or error where it did not say.",
+		}, []string{"result"}),
+		routes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "routes", Help: "Namespaces that are enabled.",
+		}),
+		current: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "routes_current",
+			Help: "1 while the routes in force are those of the routes file; 0 while that cannot be used.",
+		}),
+	}
+}
+
+func (m *metrics) done(endpoint string, status int, broken bool, took time.Duration) {
+	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(endpoint).Observe(took.Seconds())
+	if broken {
+		m.broken.WithLabelValues(endpoint).Inc()
+	}
+}
+
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.broken, m.duration, m.inFlight, m.reviews, m.routes, m.current}
+}
+
+// Describe sends what Collect may send.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect sends the current values.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}

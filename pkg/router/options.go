@@ -1,0 +1,178 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package router
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+)
+
+const (
+	defaultReadTimeout     = 30 * time.Second // document 1 §8, as the next three
+	defaultWriteTimeout    = 30 * time.Second
+	defaultShutdownTimeout = 30 * time.Minute
+	connectTimeout         = 5 * time.Second // of a connection to an installation, and again of its TLS handshake
+)
+
+// Options of the router program.
+type Options struct {
+	// BindAddress is where the router listens, as address:port; port 0 takes a free one.
+	BindAddress string
+	// TLSCertFile and TLSKeyFile are the certificate and key of the listener, as PEM; they are read again when they
+	// change. None is plain HTTP, for an ingress that ends TLS.
+	TLSCertFile, TLSKeyFile string
+	// RoutesFile is the routes file.
+	RoutesFile string
+	// RoutesReloadInterval is how often the routes file is looked at for changes; 0 reads it at start only.
+	RoutesReloadInterval time.Duration
+	// OriginCAFile has certificates, as PEM, that installations' certificates may be signed with, beside the system's.
+	OriginCAFile string
+	// Kubeconfig leads to the API server that reviews tokens; empty is the cluster that the router runs in.
+	Kubeconfig string
+	// MetricsBindAddress is where /metrics is served, as address:port; empty is nowhere.
+	MetricsBindAddress string
+	// ReadTimeout bounds the upload of a request.
+	ReadTimeout time.Duration
+	// WriteTimeout bounds each write and flush to a client.
+	WriteTimeout time.Duration
+	// ShutdownTimeout is how long requests may go on after the program was told to stop.
+	ShutdownTimeout time.Duration
+	// Origins are the pages that may use the router, as exact origins; none, or *, is any.
+	Origins []string
+
+	// Clock is the time of everything but the network's. Default: the real clock.
+	Clock clock.WithTicker
+	// Ready, if set, is called with the listeners' addresses once they listen; metrics is nil where there is none.
+	Ready func(address, metrics net.Addr)
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	return &Options{
+		BindAddress: ":8080", RoutesFile: "/etc/platform-router/routes.yaml",
+		ReadTimeout: defaultReadTimeout, WriteTimeout: defaultWriteTimeout, ShutdownTimeout: defaultShutdownTimeout,
+	}
+}
+
+// AddFlags binds the options to flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "address:port to listen on; port 0 takes a free one")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "certificate of the listener, with its chain, as PEM; read again when it changes. Without it the listener is plain HTTP, for an ingress that ends TLS: tokens cross the network between them unencrypted")
+	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "key of --tls-cert-file, as PEM")
+	fs.StringVar(&o.RoutesFile, "routes-file", o.RoutesFile, "YAML file that says which installation serves which namespace: namespaces: {team-a: https://platform-apiserver.team-a.svc}")
+	fs.DurationVar(&o.RoutesReloadInterval, "routes-reload-interval", o.RoutesReloadInterval, "how often --routes-file is looked at for changes, which hold for later requests; a wrong file is reported and the routes stay as they were. 0 reads it at start only")
+	fs.StringVar(&o.OriginCAFile, "origin-ca-file", o.OriginCAFile, "certificates, as PEM, that those of the installations may be signed with, beside the system's")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server that reviews tokens; empty is the cluster that this runs in. The one permission that is needed is create on tokenreviews")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address:port that serves /metrics without TLS; empty is none")
+	fs.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout, "how long the upload of a request may take")
+	fs.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "how long a client may take to accept one write or flush of an answer; the whole answer may take as long as it likes")
+	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout, "how long requests may go on after SIGTERM; a Pod's grace period must be 10s longer")
+}
+
+// validate checks what can be checked without looking anywhere. Errors name the flag.
+func (o *Options) validate() error {
+	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
+		return errors.New("--tls-cert-file and --tls-private-key-file belong together")
+	}
+	for flag, d := range map[string]time.Duration{
+		"--read-timeout": o.ReadTimeout, "--write-timeout": o.WriteTimeout, "--shutdown-timeout": o.ShutdownTimeout,
+	} {
+		if d <= 0 {
+			return fmt.Errorf("%s: must be positive", flag)
+		}
+	}
+	if o.RoutesReloadInterval < 0 {
+		return errors.New("--routes-reload-interval: must not be negative")
+	}
+	return nil
+}
+
+// router makes the handler from the options.
+func (o *Options) router() (*Router, error) {
+	routes, err := ReadRoutes(o.RoutesFile)
+	if err != nil {
+		return nil, fmt.Errorf("--routes-file: %w", err)
+	}
+	reviews, err := o.reviews()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	transport, err := o.transport()
+	if err != nil {
+		return nil, fmt.Errorf("--origin-ca-file: %w", err)
+	}
+	return New(Config{
+		Routes: routes, Reviews: reviews, Transport: transport, Origins: o.Origins, WriteTimeout: o.WriteTimeout, Clock: o.Clock,
+	}), nil
+}
+
+// reviews is the client that asks about tokens. It has no rate limit of its own: the API server's priority and fairness
+// limits the router, and a limit here would let a few bad clients delay all others.
+func (o *Options) reviews() (authenticationv1.TokenReviewInterface, error) {
+	var c *rest.Config
+	var err error
+	if o.Kubeconfig == "" {
+		c, err = rest.InClusterConfig()
+	} else {
+		c, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.QPS, c.UserAgent = -1, "platform-router"
+	if c.Proxy == nil { // one that the kubeconfig names is meant; the environment's is not
+		c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	}
+	client, err := authenticationv1.NewForConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	return client.TokenReviews(), nil
+}
+
+// transport reaches the installations: directly, whatever proxy the environment names, and without a limit on the whole
+// answer. It leaves compression to client and installation.
+func (o *Options) transport() (http.RoundTripper, error) {
+	t := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		TLSHandshakeTimeout: connectTimeout,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		DisableCompression:  true,
+		ForceAttemptHTTP2:   true,
+		// A connection of HTTP/2 that went silent is noticed; for HTTP/1 TCP's own keep-alive does.
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+	if o.OriginCAFile == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(o.OriginCAFile)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // an image without any
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: has no certificate", o.OriginCAFile)
+	}
+	t.TLSClientConfig.RootCAs = pool
+	return t, nil
+}
