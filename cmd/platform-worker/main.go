@@ -4,16 +4,21 @@
 // Command platform-worker runs one attempt of one task. It is started by an
 // executor, which tells it everything by environment and standard input; see
 // package runspec. People do not start it.
+//
+// "platform-worker install DIR" copies the program into a folder, for a
+// container of another image.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"k8s.io/klog/v2"
 
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker"
 )
 
@@ -25,5 +30,12 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer klog.Flush()
+	if len(os.Args) == 3 && os.Args[1] == "install" {
+		if err := worker.Install(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "platform-worker:", err)
+			return runspec.ExitFailed
+		}
+		return runspec.ExitSucceeded
+	}
 	return worker.Main(ctx, os.Getenv, os.Stdin)
 }

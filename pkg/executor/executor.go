@@ -28,6 +28,8 @@ var (
 	ErrNotFound = errors.New("executor: run not found")
 	// ErrConflict: the attempt was started under another run id.
 	ErrConflict = errors.New("executor: attempt was started as another run")
+	// ErrRefused: the executor's host will not have the run as it is, now or later.
+	ErrRefused = errors.New("executor: run is refused")
 	// ErrRunning: the folder of a live run cannot be removed.
 	ErrRunning = errors.New("executor: run is still alive")
 )
@@ -209,8 +211,8 @@ type Executor interface {
 	// executor's host, which knows them: Run has references only.
 	ByReference() bool
 	// Start starts the run, or returns the state of the same run (by ID) when it
-	// was started before. ErrConflict when the attempt ran under another ID. Any
-	// other error means that no work was done and that Start may be called again.
+	// was started before. ErrConflict when the attempt ran under another ID,
+	// ErrRefused when it cannot run. Any other error means that no work was done and that Start may be called again.
 	Start(ctx context.Context, run Run) (State, error)
 	// State returns what is known about an attempt; ErrNotFound when nothing is.
 	State(ctx context.Context, ref Ref) (State, error)

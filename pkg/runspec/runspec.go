@@ -81,6 +81,12 @@ func OperatorEnv() []string {
 	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses}
 }
 
+// WorkerEnv returns the names of variables that concern the worker alone. What it
+// runs does not see them.
+func WorkerEnv() []string {
+	return append(OperatorEnv(), EnvCredentials, EnvTerminationLog, EnvHostCommands, EnvContained, EnvSecretEnv, EnvSecretDirs)
+}
+
 // CredentialsStdin as value of EnvCredentials: one JSON document on standard
 // input, so that no secret is in the environment, in a file or in an argument.
 const CredentialsStdin = "stdin"
@@ -99,6 +105,9 @@ type Credentials struct {
 	// SearchKey is the bearer token of the search service behind web_search.
 	SearchKey string `json:"searchKey,omitempty"`
 }
+
+// ProgramName is the file of the worker program, where it is put into another image.
+const ProgramName = "platform-worker"
 
 // Exit codes of the worker.
 const (

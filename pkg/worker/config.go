@@ -8,8 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/egress"
@@ -33,14 +37,20 @@ type Config struct {
 	WorkDir, TempDir, ArtifactsDir string
 	TerminationLog                 string
 	HostCommands                   bool
+	// Contained says that commands are those of the worker's own container.
+	Contained bool
+	// SecretDirs are folders whose files are secrets.
+	SecretDirs []string
 	// FetchAllow are the host:port that web_fetch may reach although they are private.
 	FetchAllow []string
 	// SearchURL is the search service of web_search, empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults.
 	CodeLimits exec.Limits
-	// Getenv reads the worker's environment, for the variables of container tasks.
-	Getenv func(string) string
+	// Getenv reads the worker's environment, for the variables of container tasks,
+	// and Environ has all of it.
+	Getenv  func(string) string
+	Environ func() []string
 }
 
 // ErrUsage is in the chain of the error for a worker that was started wrongly.
@@ -53,7 +63,8 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 		ServerURL: getenv(runspec.EnvControllerURL), CAFile: getenv(runspec.EnvCAFile), TokenPath: getenv(runspec.EnvTokenPath),
 		WorkDir: getenv(runspec.EnvWorkDir), ArtifactsDir: getenv(runspec.EnvArtifactsDir), TempDir: os.TempDir(),
 		TerminationLog: getenv(runspec.EnvTerminationLog), HostCommands: getenv(runspec.EnvHostCommands) == "true",
-		SearchURL: getenv(runspec.EnvSearchURL), Getenv: getenv,
+		SearchURL: getenv(runspec.EnvSearchURL), Getenv: getenv, Environ: os.Environ, Contained: getenv(runspec.EnvContained) == "true",
+		SecretDirs: split(getenv(runspec.EnvSecretDirs), ":"),
 	}
 	for name, value := range map[string]string{
 		runspec.EnvTaskName: c.TaskName, runspec.EnvTaskNamespace: c.TaskNamespace, runspec.EnvTaskUID: c.TaskUID,
@@ -76,6 +87,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.Credentials, err = readCredentials(getenv(runspec.EnvCredentials), stdin); err != nil {
 		return nil, err
 	}
+	c.Credentials.Env = withSecretEnv(c.Credentials.Env, getenv)
 	if c.TokenPath == "" && c.Credentials.Token == "" {
 		return nil, fmt.Errorf("%w: there is no token", ErrUsage)
 	}
@@ -102,8 +114,26 @@ func codeLimits(getenv func(string) string) (exec.Limits, error) {
 		errors.Join(err1, err2, err3)
 }
 
-// readCredentials reads the document from standard input or a file. Its
-// content is in no error.
+// split is strings.Split without empty parts.
+func split(list, by string) []string {
+	return slices.DeleteFunc(strings.Split(list, by), func(s string) bool { return s == "" })
+}
+
+// withSecretEnv adds the variables of the environment that are secrets.
+func withSecretEnv(values map[string]string, getenv func(string) string) map[string]string {
+	for _, name := range split(getenv(runspec.EnvSecretEnv), ",") {
+		if values == nil {
+			values = map[string]string{}
+		}
+		if v := getenv(name); v != "" {
+			values[name] = v
+		}
+	}
+	return values
+}
+
+// readCredentials reads the document from standard input or a file, or the
+// files of a folder. Their content is in no error.
 func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) {
 	var c runspec.Credentials
 	switch from {
@@ -111,6 +141,9 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 		return c, nil
 	case runspec.CredentialsStdin:
 	default:
+		if info, err := os.Stat(from); err == nil && info.IsDir() {
+			return readCredentialsDir(from)
+		}
 		f, err := os.Open(from)
 		if err != nil {
 			return c, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
@@ -126,4 +159,45 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 		return runspec.Credentials{}, fmt.Errorf("%w: credentials are not the expected JSON document", ErrUsage)
 	}
 	return c, nil
+}
+
+func readCredentialsDir(dir string) (runspec.Credentials, error) {
+	providers, err1 := readFiles(filepath.Join(dir, runspec.CredentialProviders))
+	tools, err2 := readFiles(filepath.Join(dir, runspec.CredentialTools))
+	search, err3 := os.ReadFile(filepath.Join(dir, runspec.CredentialSearch))
+	if errors.Is(err3, fs.ErrNotExist) {
+		err3 = nil
+	}
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return runspec.Credentials{}, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
+	}
+	return runspec.Credentials{ProviderKeys: providers, ToolKeys: tools, SearchKey: string(search)}, nil
+}
+
+// readFiles reads the files of a folder by name; nil of a folder that is not
+// there. Names that begin with two dots are kubelet's own.
+func readFiles(dir string) (map[string]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no folder, no secrets
+	}
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "..") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxCredentials {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files[e.Name()] = string(raw)
+	}
+	return files, nil
 }

@@ -6,6 +6,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool/exec"
 )
 
@@ -25,26 +29,31 @@ const (
 	maxOutput = 5 << 20
 )
 
-// runContainer runs a task of type container as a command of this host.
+// runContainer runs a task of type container: as a command of its own
+// container where the worker is in that, or else as one of this host.
 func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, error) {
-	if !w.config.HostCommands {
+	if !w.config.HostCommands && !w.config.Contained {
 		return done{}, fail(ReasonHostCommandsNotAllowed,
 			"tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)")
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	if len(t.Spec.Command) == 0 {
-		return done{}, fail(ReasonCommandNotRun, "spec.command is required where tasks run as commands of the host: there is no image to take it from")
+		return done{}, fail(ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
-	if t.Spec.Image != "" {
-		w.log.line("image %s is not used: the task runs as a command of the host", t.Spec.Image)
-	}
-	env, err := w.commandEnv(ctx, t)
-	if err != nil {
-		return done{}, err
+	env, dir := w.containerEnv(), w.containerDir()
+	if !w.config.Contained {
+		if t.Spec.Image != "" {
+			w.log.line("image %s is not used: the task runs as a command of the host", t.Spec.Image)
+		}
+		var err error
+		dir = w.config.WorkDir
+		if env, err = w.commandEnv(ctx, t); err != nil {
+			return done{}, err
+		}
 	}
 	output := &tail{limit: maxOutput}
 	outcome, err := exec.Run(ctx, exec.Command{
-		Args: args, Dir: w.config.WorkDir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
+		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{w.log, output}, Stderr: w.log,
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
@@ -67,7 +76,29 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	return d, nil
 }
 
-// commandEnv is the environment of a command: what every program needs, the
+// containerEnv is the environment of a command in the task's own container: the
+// image's and the task's, which kubelet has joined, without what is the worker's.
+func (w *worker) containerEnv() []string {
+	own := map[string]bool{}
+	for _, name := range runspec.WorkerEnv() {
+		own[name] = true
+	}
+	env := slices.DeleteFunc(w.config.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return own[name]
+	})
+	return append(env, w.runEnv()...)
+}
+
+// containerDir is the image's working folder, or the run's where the image has none.
+func (w *worker) containerDir() string {
+	if dir, err := os.Getwd(); err == nil && dir != "/" {
+		return dir
+	}
+	return w.config.WorkDir
+}
+
+// commandEnv is the environment of a command of the host: what every program needs, the
 // task's own variables, and where the run is.
 func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error) {
 	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir}

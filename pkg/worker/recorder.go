@@ -117,6 +117,16 @@ func secretsOf(c *Config) *secrets {
 			add(v)
 		}
 	}
+	for _, dir := range c.SecretDirs {
+		files, err := readFiles(dir)
+		if err != nil {
+			continue // what the worker cannot read, its programs cannot tell
+		}
+		for _, v := range files {
+			add(v)
+			add(strings.TrimSpace(v))
+		}
+	}
 	return s
 }
 

@@ -85,6 +85,9 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	if errors.Is(err, executor.ErrConflict) {
 		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the attempt was started by somebody else"})
 	}
+	if errors.Is(err, executor.ErrRefused) {
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonRefused, message: err.Error()})
+	}
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionJobCreated)
 	if c != nil && s.now().Sub(c.LastTransitionTime.Time) < startPatience {
 		t.Status.Message = messagef("attempt %d cannot be started yet: %v", t.Status.Attempts, err)

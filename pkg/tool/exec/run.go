@@ -105,8 +105,9 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	return r.Outcome, r.error
 }
 
-// gate is the child's first program: it waits for its limits to be set and
-// then becomes the program.
+// gate is the first program of a child with limits: it waits for these to be set
+// and then becomes the program. Without limits it is not needed, and an image
+// without a shell has none.
 const gate = `read -r _ <&3 || exit 126; exec 3<&-; exec "$@"`
 
 func run(ctx context.Context, c Command, path string) (Outcome, error) {
@@ -125,9 +126,17 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, errors.Join(err, opened.Close())
 	}
-	cmd := osexec.Command("/bin/sh", append([]string{"-c", gate, "sh", path}, c.Args[1:]...)...) //nolint:noctx // running programs is the purpose; ctx is handled below
+	gated := c.Limits != (Limits{})
+	args := append([]string{path}, c.Args[1:]...)
+	if gated {
+		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
+	}
+	cmd := osexec.Command(args[0], args[1:]...) //nolint:noctx // running programs is the purpose; ctx is handled below
 	cmd.Dir, cmd.Env = c.Dir, slices.Concat(c.Env, []string{marker})
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out[0].w, out[1].w, []*os.File{opened}
+	cmd.Stdout, cmd.Stderr = out[0].w, out[1].w
+	if gated {
+		cmd.ExtraFiles = []*os.File{opened}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	startErr := cmd.Start()
 	err = errors.Join(startErr, opened.Close(), out.started())
@@ -136,9 +145,11 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole}
-	err = errors.Join(err, c.Limits.apply(t.leader))
-	if err == nil {
-		_, err = openGate.WriteString("\n")
+	if gated {
+		err = errors.Join(err, c.Limits.apply(t.leader))
+		if err == nil {
+			_, err = openGate.WriteString("\n")
+		}
 	}
 	if err != nil {
 		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())

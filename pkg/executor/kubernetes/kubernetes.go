@@ -1,0 +1,304 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes runs workers as Jobs of a cluster.
+//
+// A run is a Job of the name executor.Ref.JobName, controlled by its Task. All
+// that is known about it is in the Job and its one Pod, so that any controller
+// can go on with it: labels and annotations say which attempt of which task it
+// is, and what the controller did to it.
+//
+// Invariants
+//
+//   - The name of the Job and the annotation platform.ai/run-id make a start
+//     happen once: the API server creates a name once.
+//   - A Job never runs a second Pod: backoffLimit 0, restartPolicy Never,
+//     podReplacementPolicy Failed, and a failure policy that fails the Job with
+//     the Pod. Retries are the controller's.
+//   - Secrets reach the Pod by reference only. No value of a Secret is in the Job.
+//   - A run is over when its Pod is: a Job that is being deleted goes on until
+//     then. Only a Pod whose node does not answer is not waited for.
+//   - A run that does not come to start is ended by the controller, and why is
+//     written to the Job in the same patch.
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/executor"
+)
+
+var _ executor.Executor = &Executor{}
+
+// Defaults of Options.
+const (
+	DefaultUnreachableTimeout = 60 * time.Second
+	DefaultStartTimeout       = 5 * time.Minute
+	// DefaultAPIURL is expanded by the kubelet, and needs no DNS.
+	DefaultAPIURL = "https://$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)"
+	// DefaultSearchSecret is the Secret of a task's namespace with the key of the search service.
+	DefaultSearchSecret = "platform-search"
+)
+
+// Options configure an Executor.
+type Options struct {
+	// Client is the way to the cluster. Required.
+	Client kubernetes.Interface
+	// Namespaces are those whose runs are looked after. None is all.
+	Namespaces []string
+	// WorkerImage has the worker program as its entrypoint. Required.
+	WorkerImage string
+	// AIImage runs tasks of type ai, and GeneralImage those of type container that
+	// name no image. Default: WorkerImage. Into another image the worker program is put.
+	AIImage, GeneralImage string
+	// APIURL is the address of the API server as pods see it. Default: DefaultAPIURL.
+	APIURL string
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	WebFetchAllow []string
+	// SearchURL is the search service behind the tool web_search; empty is none.
+	SearchURL string
+	// SearchSecret names a Secret of the task's namespace whose key "api-key" is
+	// that of the search service; it need not exist. Default: DefaultSearchSecret.
+	SearchSecret string
+	// UnreachableTimeout is how long a pod stays bound to a node that does not
+	// answer, from when the cluster has noticed. Default 60 s.
+	UnreachableTimeout time.Duration
+	// StartTimeout is how long scheduling, mounts and image may take. Default 5 min.
+	StartTimeout time.Duration
+	// Clock defaults to the real clock.
+	Clock clock.WithTicker
+}
+
+func (o *Options) complete() error {
+	if o.Client == nil || o.WorkerImage == "" {
+		return errors.New("kubernetes: Client and WorkerImage are required")
+	}
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{metav1.NamespaceAll}
+	}
+	setDefault(&o.AIImage, o.WorkerImage)
+	setDefault(&o.GeneralImage, o.WorkerImage)
+	setDefault(&o.APIURL, DefaultAPIURL)
+	setDefault(&o.SearchSecret, DefaultSearchSecret)
+	setDefault(&o.UnreachableTimeout, DefaultUnreachableTimeout)
+	setDefault(&o.StartTimeout, DefaultStartTimeout)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// Executor runs workers as Jobs. All but OnExit works without Run.
+type Executor struct {
+	opts Options
+
+	// mu guards what follows.
+	mu     sync.Mutex
+	onExit map[*func(executor.Ref)]struct{}
+	// told has the UIDs of Jobs whose end was told.
+	told map[types.UID]struct{}
+	// lastPods has, by the UID of its Job, the last state of a Pod that is gone
+	// before its Job: what the Job itself tells of it is less.
+	lastPods map[types.UID]*corev1.Pod
+}
+
+// New makes an Executor. It asks nothing of the cluster yet.
+func New(o Options) (*Executor, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	return &Executor{
+		opts: o, onExit: map[*func(executor.Ref)]struct{}{},
+		told: map[types.UID]struct{}{}, lastPods: map[types.UID]*corev1.Pod{},
+	}, nil
+}
+
+// ByReference is true: kubelet projects token and Secrets into the Pod.
+func (e *Executor) ByReference() bool { return true }
+
+// Start creates the run's Job. See executor.Executor.
+func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State, error) {
+	if run.Task == nil || run.ID == "" || run.UID == "" || run.Attempt < 1 {
+		return executor.State{}, fmt.Errorf("kubernetes: run %s is incomplete", run.Ref)
+	}
+	jobs := e.opts.Client.BatchV1().Jobs(run.Namespace)
+	job, err := jobs.Create(ctx, e.job(run), metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		return e.assess(job, nil).state, nil
+	case apierrors.IsInvalid(err):
+		return executor.State{}, fmt.Errorf("%w: %w", executor.ErrRefused, err)
+	case !apierrors.IsAlreadyExists(err):
+		return executor.State{}, fmt.Errorf("create Job %s: %w", run.JobName(), err)
+	}
+	if job, err = jobs.Get(ctx, run.JobName(), metav1.GetOptions{}); err != nil {
+		return executor.State{}, fmt.Errorf("Job %s: %w", run.JobName(), err)
+	}
+	if !isJobOf(job, run.Ref) {
+		// That of an earlier task of this name goes away by itself.
+		return executor.State{}, fmt.Errorf("Job %s of somebody else is in the way", run.JobName())
+	}
+	if runID(job) != run.ID {
+		return executor.State{}, fmt.Errorf("%s: %w", run.Ref, executor.ErrConflict)
+	}
+	return e.stateOf(ctx, job)
+}
+
+// State reads Job and Pod from the API server.
+func (e *Executor) State(ctx context.Context, ref executor.Ref) (executor.State, error) {
+	job, err := e.get(ctx, ref)
+	if err != nil {
+		return executor.State{}, err
+	}
+	return e.stateOf(ctx, job)
+}
+
+// get is the Job of an attempt; an executor.Missing when there is none.
+func (e *Executor) get(ctx context.Context, ref executor.Ref) (*batchv1.Job, error) {
+	job, err := e.opts.Client.BatchV1().Jobs(ref.Namespace).Get(ctx, ref.JobName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !isJobOf(job, ref) {
+		return nil, &executor.Missing{What: fmt.Sprintf("there is no Job %s, it was deleted or never created", ref.JobName())}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Job %s: %w", ref.JobName(), err)
+	}
+	return job, nil
+}
+
+func (e *Executor) stateOf(ctx context.Context, job *batchv1.Job) (executor.State, error) {
+	pods, err := e.opts.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{batchv1.ControllerUidLabel: string(job.UID)}.String(),
+	})
+	if err != nil {
+		return executor.State{}, fmt.Errorf("pods of Job %s: %w", job.Name, err)
+	}
+	return e.assess(job, newest(pods.Items)).state, nil
+}
+
+// Stop deletes the Job, which goes when its Pod has ended.
+func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
+	job, err := e.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	state, err := e.stateOf(ctx, job)
+	if err != nil {
+		return err
+	}
+	if state.Phase != executor.Running || job.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := e.annotate(ctx, job, map[string]any{annotationStopped: e.opts.Clock.Now().UTC().Format(time.RFC3339)}); err != nil {
+		return gone(err)
+	}
+	return gone(e.deleteJob(ctx, job, metav1.DeletePropagationForeground))
+}
+
+// gone makes a Job that went meanwhile no error.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (e *Executor) deleteJob(ctx context.Context, job *batchv1.Job, how metav1.DeletionPropagation) error {
+	err := e.opts.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+		PropagationPolicy: &how, Preconditions: &metav1.Preconditions{UID: &job.UID},
+	})
+	if err != nil {
+		return fmt.Errorf("delete Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// Remove deletes the Jobs of all attempts of a task.
+func (e *Executor) Remove(ctx context.Context, uid types.UID) error {
+	jobs, err := e.list(ctx, labels.Set{labelTaskUID: string(uid)}.String())
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		state, err := e.stateOf(ctx, &jobs[i])
+		if err != nil {
+			return err
+		}
+		if state.Phase == executor.Running {
+			return executor.ErrRunning
+		}
+	}
+	for i := range jobs {
+		if err := gone(e.deleteJob(ctx, &jobs[i], metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List names all attempts that have a Job.
+func (e *Executor) List(ctx context.Context) ([]executor.Ref, error) {
+	jobs, err := e.list(ctx, labelTaskUID)
+	if err != nil {
+		return nil, err
+	}
+	var refs []executor.Ref
+	for i := range jobs {
+		if ref, ok := refOf(&jobs[i]); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// listPage is how many Jobs are read at once.
+const listPage = 500
+
+func (e *Executor) list(ctx context.Context, selector string) ([]batchv1.Job, error) {
+	var jobs []batchv1.Job
+	for _, namespace := range e.opts.Namespaces {
+		opts := metav1.ListOptions{LabelSelector: selector, Limit: listPage}
+		for {
+			page, err := e.opts.Client.BatchV1().Jobs(namespace).List(ctx, opts)
+			if err != nil {
+				return nil, fmt.Errorf("list Jobs: %w", err)
+			}
+			jobs = append(jobs, page.Items...)
+			if opts.Continue = page.Continue; opts.Continue == "" {
+				break
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// OnExit has f told about every run that ends while Run runs, until the context does.
+func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.onExit[&f] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.onExit, &f)
+	})
+}

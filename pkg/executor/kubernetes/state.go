@@ -1,0 +1,277 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// overdueAfter is how much later than the end of its grace period a pod may end,
+// before its node is taken for lost. Clocks may differ by some of it.
+const overdueAfter = 30 * time.Second
+
+// assessment is what Job and Pod come to at a moment.
+type assessment struct {
+	state executor.State
+	// again is when to look again, should nothing happen; 0 for not at all.
+	again time.Duration
+	// verdict is why the run has to be ended, nil for no reason.
+	verdict *verdict
+}
+
+// assess draws the conclusion from a Job and its Pod, which may be nil.
+func (e *Executor) assess(job *batchv1.Job, pod *corev1.Pod) assessment {
+	e.mu.Lock()
+	if pod == nil {
+		pod = e.lastPods[job.UID]
+	}
+	e.mu.Unlock()
+	return assess(job, pod, e.opts.Clock.Now(), e.opts.StartTimeout)
+}
+
+func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, startTimeout time.Duration) assessment {
+	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
+	if pod != nil && pod.Status.StartTime != nil {
+		s.StartedAt = pod.Status.StartTime.Time
+	}
+	given := verdictOf(job)
+	switch {
+	case job.Annotations[annotationStopped] != "":
+		s.Cause = executor.CauseStopped
+	case given == nil && failure(job) != nil && failure(job).Reason == batchv1.JobReasonDeadlineExceeded:
+		s.Cause = executor.CauseDeadline
+	}
+	switch {
+	case over(job, pod, now):
+		conclude(&s, job, pod, now)
+	case pod != nil && pod.DeletionTimestamp != nil:
+		left := pod.DeletionTimestamp.Add(overdueAfter).Sub(now)
+		if left > 0 {
+			return assessment{state: s, again: left}
+		}
+		s.Phase, s.Reason, s.FinishedAt = executor.Lost, executor.ReasonNodeLost, now
+		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil && !begun(pod):
+		left := job.CreationTimestamp.Add(startTimeout).Sub(now)
+		if v, hopeless := obstacle(job, pod); hopeless || left <= 0 {
+			return assessment{state: s, verdict: v}
+		}
+		return assessment{state: s, again: left}
+	}
+	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
+		s.Reason, s.Message = given.Reason, given.Message
+	}
+	return assessment{state: s}
+}
+
+// over tells whether nothing of the run is alive. A pod that somebody deletes
+// has ended before its Job says why, so the Job is waited for, for a while.
+func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
+	switch {
+	case condition(job, batchv1.JobComplete) != nil, condition(job, batchv1.JobFailed) != nil:
+		return true
+	case pod == nil:
+		return job.DeletionTimestamp != nil && job.Status.Active == 0 && terminating(job) == 0
+	case !ended(pod):
+		return false
+	case pod.Status.Phase == corev1.PodSucceeded, pod.DeletionTimestamp == nil, job.DeletionTimestamp != nil:
+		return true
+	}
+	return !now.Before(pod.DeletionTimestamp.Add(overdueAfter))
+}
+
+// ended tells whether all containers of a pod have ended for good.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func terminating(job *batchv1.Job) int32 {
+	if job.Status.Terminating == nil {
+		return 0
+	}
+	return *job.Status.Terminating
+}
+
+// failure is why the Job failed or is about to; nil for one that does not.
+func failure(job *batchv1.Job) *batchv1.JobCondition {
+	if c := condition(job, batchv1.JobFailed); c != nil {
+		return c
+	}
+	return condition(job, batchv1.JobFailureTarget)
+}
+
+// condition is a condition of the Job that is true.
+func condition(job *batchv1.Job, typ batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == typ && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// conclude fills in how a run ended that is over.
+func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, now time.Time) {
+	s.Phase, s.FinishedAt = executor.Exited, now
+	f := failure(job)
+	switch {
+	case pod != nil:
+		concludePod(s, pod)
+	case condition(job, batchv1.JobComplete) != nil:
+		// The cluster counted an exit with 0.
+	case s.Cause == executor.CauseDeadline, verdictOf(job) != nil:
+		s.ExitCode = -1
+	default:
+		s.Phase = executor.Lost
+		s.Message = fmt.Sprintf("the pod of Job %s is gone", job.Name)
+		if f != nil {
+			s.Message += fmt.Sprintf("; the Job says: %s: %s", f.Reason, f.Message)
+		}
+		if f != nil && f.Reason == batchv1.JobReasonPodFailurePolicy && strings.Contains(f.Message, string(corev1.DisruptionTarget)) {
+			s.Reason = executor.ReasonEvicted
+		}
+	}
+}
+
+func concludePod(s *executor.State, pod *corev1.Pod) {
+	ended := terminated(pod)
+	if ended != nil {
+		exit(s, ended)
+	} else {
+		s.ExitCode = -1
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || s.Succeeded() {
+		return
+	}
+	disruption := disruptionOf(pod)
+	switch {
+	case disruption != nil:
+		s.Reason, s.Message = disruption.Reason, disruption.Message
+	case s.Cause != "":
+	case ended != nil && ended.Reason == "OOMKilled":
+		s.Reason, s.Message = executor.ReasonOOMKilled, memoryExceeded(pod)
+	case ended != nil && ended.Reason == "ContainerStatusUnknown":
+		s.Phase, s.Message = executor.Lost, fmt.Sprintf("pod %s: %s", pod.Name, ended.Message)
+	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
+		s.Reason, s.Message = executor.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
+	case ended == nil && failedInit(pod) != nil:
+		c := failedInit(pod)
+		s.Reason = executor.ReasonStartFailed
+		s.Message = fmt.Sprintf("init container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, clean(c.State.Terminated.Message))
+	case ended == nil:
+		s.Reason = executor.ReasonStartFailed
+		s.Message = fmt.Sprintf("pod %s failed before its worker ran: %s", pod.Name, clean(strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": ")))
+	}
+}
+
+// exit fills in how the worker's container ended. Codes above 128 are signals:
+// the worker itself has none such.
+func exit(s *executor.State, t *corev1.ContainerStateTerminated) {
+	s.ExitCode = int(t.ExitCode)
+	if !t.FinishedAt.IsZero() {
+		s.FinishedAt = t.FinishedAt.Time
+	}
+	if t.ExitCode > 128 && t.ExitCode < 128+65 {
+		s.ExitCode, s.Signal = -1, syscall.Signal(t.ExitCode-128).String()
+	}
+	report := &runspec.Termination{}
+	if json.Unmarshal([]byte(t.Message), report) == nil && report.Reason != "" {
+		report.Reason, report.Message = clean(report.Reason), clean(report.Message)
+		s.Termination = report
+		return
+	}
+	s.Message = clean(t.Message) // the end of the log, where there is no report
+}
+
+// maxText bounds what a host or a run says, in bytes.
+const maxText = 2048
+
+// clean makes text of a host or a run fit for a status: redacted first, then cut.
+func clean(text string) string {
+	text, _ = redact.Text(strings.ToValidUTF8(strings.TrimSpace(text), "?"))
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[len(text)-maxText:], "")
+	}
+	return text
+}
+
+// terminated is the end of the worker's container, nil while there is none.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	if c := workerStatus(pod); c != nil {
+		return c.State.Terminated
+	}
+	return nil
+}
+
+func workerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == containerName {
+			return c
+		}
+	}
+	return nil
+}
+
+func failedInit(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if c := &pod.Status.InitContainerStatuses[i]; c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+func memoryExceeded(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == containerName {
+			return fmt.Sprintf("the run needed more memory than its limit of %s", c.Resources.Limits.Memory())
+		}
+	}
+	return "the run needed more memory than its limit"
+}
+
+// disruptionOf is why the cluster ended a pod, nil when it did not.
+func disruptionOf(pod *corev1.Pod) *verdict {
+	if pod.Status.Reason == "Evicted" {
+		return &verdict{Reason: executor.ReasonEvicted, Message: "the pod was evicted: " + clean(pod.Status.Message)}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		message := fmt.Sprintf("node %s: %s", pod.Spec.NodeName, clean(c.Message))
+		switch c.Reason {
+		case corev1.PodReasonPreemptionByScheduler:
+			return &verdict{Reason: executor.ReasonPreempted, Message: message}
+		case "DeletionByPodGC":
+			return &verdict{Reason: executor.ReasonNodeLost, Message: message}
+		default: // DeletionByTaintManager, EvictionByEvictionAPI, TerminationByKubelet
+			return &verdict{Reason: executor.ReasonEvicted, Message: message}
+		}
+	}
+	return nil
+}
+
+// newest is the pod that was made last; nil of none. A Job has one, unless
+// somebody else made more.
+func newest(pods []corev1.Pod) *corev1.Pod {
+	var found *corev1.Pod
+	for i := range pods {
+		if p := &pods[i]; found == nil || found.CreationTimestamp.Before(&p.CreationTimestamp) {
+			found = p
+		}
+	}
+	return found
+}
