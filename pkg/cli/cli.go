@@ -81,7 +81,7 @@ func newCommand(s Streams, name string) *cobra.Command {
 	usual := []string{"kubeconfig", "context", "namespace", "server", "token", "as", "as-group", "request-timeout"}
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)           // the flag exists
-	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand())
+	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), a.backupCommand(), a.restoreCommand())
 	return cmd
 }
 

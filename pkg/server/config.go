@@ -4,6 +4,8 @@
 package server
 
 import (
+	"net/http"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/backup"
 	"github.com/platform-ai/platform/pkg/facade"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/registry/core"
@@ -48,7 +51,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,
-		Clock:       o.Clock,
-		REST:        &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
+		Handlers: map[string]http.Handler{
+			backup.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
+		},
+		Clock: o.Clock,
+		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
 	}, nil
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// a way that leaves the outcome of a write unknown. It should end the process.
 	// Default: log the error and exit with status 1.
 	OnFatal func(error)
+	// OnCorruption, where set, is told of a damaged block instead of OnFatal, and reading it is an error; for a store
+	// that is being checked and not in use.
+	OnCorruption func(error)
 }
 
 const (

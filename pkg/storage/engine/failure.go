@@ -60,7 +60,7 @@ func (e *Engine) events() *pebble.EventListener {
 			e.log.Info("Background work of the store succeeds again")
 		}
 	}
-	return &pebble.EventListener{
+	l := &pebble.EventListener{
 		BackgroundError: func(err error) {
 			e.metrics.backgroundErrors.Inc()
 			if e.degraded.Swap(&err) == nil { // it is retried at once, again and again
@@ -78,4 +78,8 @@ func (e *Engine) events() *pebble.EventListener {
 			e.log.Info("Writes are stalled until background work catches up", "reason", i.Reason)
 		},
 	}
+	if e.opts.OnCorruption != nil {
+		l.DataCorruption = func(i pebble.DataCorruptionInfo) { e.opts.OnCorruption(fmt.Errorf("%s: %w", i.Path, i.Details)) }
+	}
+	return l
 }

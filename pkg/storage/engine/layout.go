@@ -55,11 +55,8 @@ func claim(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := pebble.LockDirectory(dir, fs)
+	lock, err := lockDir(fs, dir)
 	if err != nil {
-		if isLocked(err) {
-			err = errors.Join(ErrLocked, err)
-		}
 		return nil, err
 	}
 	fresh, err := checkLayout(fs, dir)
@@ -132,4 +129,21 @@ func syncDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Lock makes dir, in which files of a store are to be put, and locks it as Open
+// does: until it is closed another process gets ErrLocked.
+func Lock(dir string) (io.Closer, error) {
+	if err := vfs.Default.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return lockDir(vfs.Default, dir)
+}
+
+func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(dir, fs)
+	if err != nil && isLocked(err) {
+		err = errors.Join(ErrLocked, err)
+	}
+	return lock, err
 }

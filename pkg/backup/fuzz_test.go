@@ -1,0 +1,51 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// FuzzRead: whatever the bytes are, the reader ends, gives only files that may be written, each with the size that the
+// manifest says, and accepts nothing that a sum does not hold for.
+func FuzzRead(f *testing.F) {
+	plain := crafted{
+		manifest: Manifest{Format: Format, Store: engine.Layout, Files: []File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},
+		entries:  []tar.Header{{Name: "store/LAYOUT", Typeflag: tar.TypeReg}, {Name: "store/000001.log", Typeflag: tar.TypeReg}},
+		data:     [][]byte{[]byte("data"), nil},
+	}
+	f.Add(plain.bytes(f))
+	plain.behind = true
+	f.Add(plain.bytes(f))
+	plain.behind, plain.entries[0].Typeflag, plain.entries[0].Linkname, plain.data[0] = false, tar.TypeLink, "/etc/passwd", nil
+	f.Add(plain.bytes(f))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got []File
+		m, err := Read(t.Context(), bytes.NewReader(b), func(file File, r io.Reader) error {
+			if !filepath.IsLocal(file.Name) || strings.ContainsAny(file.Name, `/\`) {
+				t.Errorf("file %q", file.Name)
+			}
+			n, err := io.Copy(io.Discard, r)
+			if err == nil && n != file.Size {
+				t.Errorf("%s has %d bytes, want %d", file.Name, n, file.Size)
+			}
+			if n > int64(len(b)) {
+				t.Errorf("%s has %d bytes of a backup of %d", file.Name, n, len(b))
+			}
+			got = append(got, file)
+			return err
+		})
+		if err == nil && len(got) != len(m.Files) {
+			t.Errorf("%d files, the manifest has %d", len(got), len(m.Files))
+		}
+	})
+}

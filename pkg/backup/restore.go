@@ -1,0 +1,135 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+const (
+	// restoringFolder is where a store is made before it gets its place. No server opens it.
+	restoringFolder = "store.restoring"
+	// rebaseBy exceeds what a server can have written after the backup: a hundred thousand writes a second for half a day.
+	rebaseBy = 1 << 32
+)
+
+// ErrStoreExists refuses to restore over a store.
+var ErrStoreExists = errors.New("backup: there is a store already")
+
+// Restored says what a restore brought back.
+type Restored struct {
+	Manifest
+	Contents
+	// Dir is the folder of the store.
+	Dir string
+	// Base is the revision that the store goes on from; see engine.Rebase.
+	Base uint64
+}
+
+// Restore makes DIR/store of a backup, DIR being a server's data folder, which is
+// created if needed. It refuses a folder that has a store. The store gets its place
+// only after everything was unpacked, synced, opened, read and found as the backup
+// says; before that, and if it fails, there is nothing that a server would open.
+//
+// One restore at a time runs on a folder; another is engine.ErrLocked. What one that
+// was killed left behind is removed by the next.
+func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err error) {
+	target := filepath.Join(dataDir, storeFolder)
+	if err := absent(target); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dataDir, folderPerm); err != nil {
+		return nil, fmt.Errorf("backup: data folder: %w", err)
+	}
+	temporary := filepath.Join(dataDir, restoringFolder)
+	lock, err := engine.Lock(temporary)
+	if err != nil {
+		return nil, fmt.Errorf("backup: restore in %s: %w", temporary, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary), lock.Close()) }()
+	dir := filepath.Join(temporary, storeFolder)
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, fmt.Errorf("backup: what an earlier restore left: %w", err)
+	}
+	if err := os.Mkdir(dir, folderPerm); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	m, err := unpack(ctx, r, dir)
+	if err != nil {
+		return nil, err
+	}
+	restored := &Restored{Manifest: *m, Dir: target}
+	if restored.Contents, restored.Base, err = prove(ctx, dir, m.Revision); err != nil {
+		return nil, err
+	}
+	if err := absent(target); err != nil { // a server may have started meanwhile
+		return nil, err
+	}
+	if err := os.Rename(dir, target); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return restored, syncFolder(dataDir)
+}
+
+func absent(target string) error {
+	_, err := os.Lstat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return fmt.Errorf("%w: move %s away first, and stop the server that uses it", ErrStoreExists, target)
+}
+
+// unpack writes the files of a backup into an empty folder, durably.
+func unpack(ctx context.Context, r io.Reader, dir string) (*Manifest, error) {
+	buf := make([]byte, copyBuffer)
+	m, err := Read(ctx, r, func(f File, content io.Reader) error {
+		file, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
+		if err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		err = copyExactly(file, content, f.Size, buf)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, syncFolder(dir)
+}
+
+// prove opens the store in dir, reads all of it, which checks the sum of each
+// block, and gives it a new base.
+func prove(ctx context.Context, dir string, revision uint64) (c Contents, base uint64, err error) {
+	e, err := engine.Open(ctx, engine.Options{Dir: dir, OnCorruption: func(error) {}}) // reading tells
+	if err != nil {
+		return c, 0, fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if got := e.Revision(); got != revision {
+		return c, 0, fmt.Errorf("%w: its store is at revision %d, it says %d", ErrInvalid, got, revision)
+	}
+	if c, err = count(ctx, e); err != nil {
+		return c, 0, fmt.Errorf("backup: read the restored store: %w", err)
+	}
+	if base, err = e.Rebase(rebaseBy); err != nil {
+		return c, 0, fmt.Errorf("backup: %w", err)
+	}
+	return c, base, nil
+}

@@ -1,0 +1,85 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// partial is the end of the name of a file that is not whole yet.
+const partial = ".partial"
+
+// Check reads a backup to its end and says what it is, if it is whole and unchanged.
+func Check(ctx context.Context, r io.Reader) (*Manifest, error) {
+	return Read(ctx, r, func(File, io.Reader) error { return nil })
+}
+
+// Copy is Check of what it copies. What was written is a backup only if it returns no error.
+func Copy(ctx context.Context, w io.Writer, r io.Reader) (*Manifest, error) {
+	tee := io.TeeReader(r, w)
+	m, err := Check(ctx, tee)
+	if err != nil {
+		return nil, err
+	}
+	// A tar is padded behind its end.
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, &reader{ctx, tee}, make([]byte, copyBuffer)); err != nil {
+		return nil, fmt.Errorf("backup: read the end: %w", err)
+	}
+	return m, nil
+}
+
+// Save copies a backup to a file, which is there as a whole, checked and on disk,
+// or not at all. A file that is there is replaced only with force; else it is
+// os.ErrExist.
+func Save(ctx context.Context, path string, r io.Reader, force bool) (_ *Manifest, err error) {
+	mode := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if !force {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("backup: %s: %w", path, os.ErrExist)
+		}
+		mode |= os.O_EXCL // it may be another command's
+	}
+	f, err := os.OpenFile(path+partial, mode, filePerm)
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	closed := false
+	defer func() {
+		if err == nil {
+			return
+		}
+		if !closed {
+			err = errors.Join(err, f.Close())
+		}
+		err = errors.Join(err, os.Remove(f.Name()))
+	}()
+	m, err := Copy(ctx, f, r)
+	if err != nil {
+		return nil, err
+	}
+	closed = true
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	return m, syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("backup: sync folder: %w", err)
+	}
+	return nil
+}
