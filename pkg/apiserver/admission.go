@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -19,13 +20,18 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// addAdmission sets the admission chain and gives the informers it reads, which the generic server starts.
+// addAdmission sets the admission chain, and priority and fairness, and gives the informers that they read, which the
+// generic server starts and /readyz waits for.
 func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error) {
-	client, err := kubernetes.NewForConfig(c.Generic.LoopbackClientConfig)
+	host := c.Host
+	if host == nil {
+		host = c.Generic.LoopbackClientConfig
+	}
+	client, err := kubernetes.NewForConfig(host)
 	if err != nil {
 		return nil, fmt.Errorf("admission client: %w", err)
 	}
-	objects, err := dynamic.NewForConfig(c.Generic.LoopbackClientConfig)
+	objects, err := dynamic.NewForConfig(host)
 	if err != nil {
 		return nil, fmt.Errorf("admission client: %w", err)
 	}
@@ -48,5 +54,8 @@ func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error)
 		}
 	}
 	c.Generic.AdmissionControl = admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...))
+	if c.PriorityAndFairness {
+		c.Generic.FlowControl = flowcontrol.New(factory, client.FlowcontrolV1(), c.Generic.MaxRequestsInFlight+c.Generic.MaxMutatingRequestsInFlight)
+	}
 	return factory, nil
 }

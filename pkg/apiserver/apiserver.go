@@ -10,8 +10,8 @@
 // process takes them from the host packages, a server in a cluster delegates to the cluster.
 //
 // Admission runs in this process, because a host cluster's admission never sees objects of an aggregated API.
-// NamespaceLifecycle is always on. ValidatingAdmissionPolicy and webhooks need their kinds served somewhere, so a
-// program whose loopback client reaches such kinds passes them in Config.Admission.
+// NamespaceLifecycle is always on. Policies, webhooks and quotas need their kinds served somewhere, so a program passes
+// those plugins in Config.Admission whose kinds Config.Host serves.
 package apiserver
 
 import (
@@ -24,10 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/registry/rest"
+	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
 
@@ -56,6 +57,12 @@ type Config struct {
 	Definitions []common.GetOpenAPIDefinitions
 	// Admission plugins run after NamespaceLifecycle, in order.
 	Admission []admission.Interface
+	// Host is the client of the cluster that has the namespaces and the configuration of admission and of priority and
+	// fairness; nil is this server itself.
+	Host *rest.Config
+	// PriorityAndFairness shares the server among its callers as the host's FlowSchemas say, instead of by two limits of
+	// requests in flight.
+	PriorityAndFairness bool
 	// Immortal are the namespaces that cannot be deleted.
 	Immortal []string
 	// Healthy is asked by /readyz and /livez under the name "store".
@@ -203,10 +210,10 @@ func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGro
 	return groups, nil
 }
 
-func add(g *genericapiserver.APIGroupInfo, gvr schema.GroupVersionResource, storage map[string]rest.Storage) error {
+func add(g *genericapiserver.APIGroupInfo, gvr schema.GroupVersionResource, storage map[string]registryrest.Storage) error {
 	paths := g.VersionedResourcesStorageMap[gvr.Version]
 	if paths == nil {
-		paths = map[string]rest.Storage{}
+		paths = map[string]registryrest.Storage{}
 		g.VersionedResourcesStorageMap[gvr.Version] = paths
 	}
 	for path, s := range storage {

@@ -47,6 +47,7 @@ const (
 	// backdate tolerates a client whose clock is a little behind.
 	backdate = 5 * time.Minute
 
+	defaultName = "platform-standalone"
 	caName      = "ca"
 	servingName = "serving"
 	adminName   = "admin"
@@ -64,6 +65,12 @@ type Options struct {
 	// Hosts are more DNS names or IP addresses of the server. localhost,
 	// 127.0.0.1, ::1 and the host's own name are always there.
 	Hosts []string
+	// Name is the server's, for the subjects of the authority and the serving
+	// certificate. Default: platform-standalone.
+	Name string
+	// ServingOnly makes neither the administrator's certificate nor the key of
+	// ServiceAccount tokens: identities are somebody else's.
+	ServingOnly bool
 	// Clock decides what has expired. Default: the real clock.
 	Clock clock.PassiveClock
 }
@@ -73,6 +80,9 @@ type Authority struct {
 	dir   string
 	clock clock.PassiveClock
 	hosts names
+	name  string
+	// servingOnly is Options.ServingOnly: admin and saKey are empty.
+	servingOnly bool
 
 	mu sync.RWMutex // guards ca, admin; the key of ca never changes
 	ca pair
@@ -93,9 +103,15 @@ func Open(o Options) (*Authority, error) {
 	if err := os.Chmod(o.Dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
 		return nil, fmt.Errorf("pki folder: %w", err)
 	}
-	a := &Authority{dir: o.Dir, clock: o.Clock, hosts: serverNames(o.Hosts)}
+	if o.Name == "" {
+		o.Name = defaultName
+	}
+	a := &Authority{dir: o.Dir, clock: o.Clock, hosts: serverNames(o.Hosts), name: o.Name, servingOnly: o.ServingOnly}
 	if _, err := a.Renew(); err != nil {
 		return nil, err
+	}
+	if o.ServingOnly {
+		return a, nil
 	}
 	key, err := loadOrMakeKey(a.path(saKeyFile))
 	if err != nil {
@@ -115,11 +131,11 @@ func (a *Authority) Renew() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, changedServing, err := a.renewLeaf(servingName, a.hosts.servingTemplate(), func(c *x509.Certificate) bool {
+	_, changedServing, err := a.renewLeaf(servingName, a.hosts.servingTemplate(a.name), func(c *x509.Certificate) bool {
 		return a.hosts.match(c)
 	})
-	if err != nil {
-		return false, err
+	if err != nil || a.servingOnly {
+		return changedCA || changedServing, err
 	}
 	admin, changedAdmin, err := a.renewLeaf(adminName, clientTemplate(AdminName, []string{AdminGroup}), func(c *x509.Certificate) bool {
 		return c.Subject.CommonName == AdminName && slices.Equal(c.Subject.Organization, []string{AdminGroup})

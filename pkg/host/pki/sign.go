@@ -49,9 +49,9 @@ func (n names) match(c *x509.Certificate) bool {
 	return slices.Equal(n.dns, c.DNSNames) && slices.EqualFunc(n.ips, c.IPAddresses, net.IP.Equal)
 }
 
-func (n names) servingTemplate() *x509.Certificate {
+func (n names) servingTemplate(name string) *x509.Certificate {
 	return &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "platform-standalone"},
+		Subject:     pkix.Name{CommonName: name},
 		DNSNames:    n.dns,
 		IPAddresses: n.ips,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -81,7 +81,7 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 // leaf signed under an earlier certificate of the same key still verifies.
 func (a *Authority) selfSign(key *ecdsa.PrivateKey) (*x509.Certificate, []byte, error) {
 	t := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "platform-standalone-ca"},
+		Subject:               pkix.Name{CommonName: a.name + "-ca"},
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,

@@ -1,0 +1,35 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command platform-apiserver serves the platform's API group in a cluster, behind kube-apiserver, from a folder of its
+// own.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/platform-ai/platform/pkg/aggregated"
+	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+func main() {
+	o := aggregated.NewOptions()
+	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
+	o.CORSOrigins = server.CORSOrigins(os.Getenv)
+	cmd := &cobra.Command{
+		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return aggregated.Run(genericapiserver.SetupSignalContext(), *o) },
+	}
+	o.AddFlags(cmd.Flags())
+	if err := cli.RunNoErrOutput(cmd); err != nil {
+		fmt.Fprintln(os.Stderr, "platform-apiserver:", err)
+		os.Exit(1)
+	}
+}
