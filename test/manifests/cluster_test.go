@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/integration"
+)
+
+func TestMain(m *testing.M) { cluster.Main(m) }
+
+// write writes objects into a file that kubectl reads.
+func write(t *testing.T, objects []unstructured.Unstructured) string {
+	t.Helper()
+	var text strings.Builder
+	for _, o := range objects {
+		text.WriteString("---\n")
+		text.Write(must(yaml.Marshal(o.Object))(t))
+	}
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ofKind are the objects of some kinds.
+func ofKind(objects []unstructured.Unstructured, kinds ...string) []unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(o unstructured.Unstructured) bool { return !slices.Contains(kinds, o.GetKind()) })
+}
+
+// TestAccepted gives everything to the real kube-apiserver: the namespaces first, because a dry run makes none.
+func TestAccepted(t *testing.T) {
+	c := cluster.Control(t)
+	c.Kubectl(t, "apply", "--server-side", "-f", "testdata/crds.yaml")
+	c.Kubectl(t, "wait", "--for=condition=Established", "-f", "testdata/crds.yaml")
+	for _, overlay := range overlays() {
+		t.Run(overlay, func(t *testing.T) {
+			dir := kustomization(t, overlay, everything(), "")
+			objects := render(t, dir)
+			c.Kubectl(t, "apply", "-f", write(t, ofKind(objects, "Namespace")))
+			out := c.Kubectl(t, "apply", "--dry-run=server", "-k", dir)
+			if strings.Contains(out, "Warning") || strings.Count(out, "(server dry run)") != len(objects) {
+				t.Errorf("of %d objects:\n%s", len(objects), out)
+			}
+		})
+	}
+	t.Run("example", func(t *testing.T) {
+		const file = "../../artifacts/examples/cluster/team.yaml"
+		objects := decode(t, must(os.ReadFile(file))(t))
+		c.Kubectl(t, "apply", "-f", write(t, ofKind(objects, "Namespace")))
+		c.Kubectl(t, "apply", "--dry-run=server", "-f", file)
+	})
+}
+
+// TestPods lets the cluster make the Pods in the namespace as it is, where Pod Security restricted is enforced. Without
+// the APIService: a group that nobody serves would disturb other tests of this control plane.
+func TestPods(t *testing.T) {
+	c := cluster.Control(t)
+	objects := slices.DeleteFunc(render(t, kustomization(t, "multi-namespace", []string{"audit", "ingress", "metrics"}, "")),
+		func(o unstructured.Unstructured) bool { return o.GetKind() == "APIService" })
+	file := write(t, objects)
+	c.Kubectl(t, "apply", "-f", file)
+	enforced := c.Kubectl(t, "get", "namespace", system, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
+	if enforced != "restricted" {
+		t.Fatalf("Pod Security of %s is %q", system, enforced)
+	}
+	for _, name := range []string{"platform-apiserver", "platform-controller", "platform-router"} {
+		c.Kubectl(t, "--namespace", system, "wait", "--for=create", "--timeout=2m", "pod", "--selector", "app.kubernetes.io/name="+name)
+	}
+	for _, budget := range []string{"platform-apiserver", "platform-controller", "platform-router"} {
+		c.Kubectl(t, "--namespace", system, "wait", "--for=jsonpath={.status.expectedPods}", "--timeout=2m", "poddisruptionbudget", budget)
+	}
+	c.Kubectl(t, "delete", "-f", file, "--timeout=2m")
+}
+
+// TestRoles looks every rule up: no wildcards, only resources that are served, only verbs that they have.
+func TestRoles(t *testing.T) {
+	c := cluster.Control(t)
+	known := served(t, must(discovery.NewDiscoveryClientForConfig(c.Config()))(t))
+	for resource, verbs := range served(t, must(discovery.NewDiscoveryClientForConfig(integration.Start(t).Admin))(t)) {
+		if strings.HasPrefix(resource, "core.platform.ai/") {
+			known[resource] = verbs
+		}
+	}
+	// What is asked of RBAC and is no resource that can be called.
+	known["core.platform.ai/executionevents/controlled"] = sets.New("create")
+	known["core.platform.ai/tasks/finalizers"] = sets.New("update")
+	known["rbac.authorization.k8s.io/clusterroles"].Insert("bind")
+	urls := []string{"/backup", "/metrics"}
+
+	for _, r := range ofKind(render(t, kustomization(t, "multi-namespace", everything(), "")), "Role", "ClusterRole") {
+		rules, _, err := unstructured.NestedSlice(r.Object, "rules")
+		if err != nil || len(rules) == 0 {
+			t.Errorf("%s %s has no rules: %v", r.GetKind(), r.GetName(), err)
+		}
+		for _, rule := range rules {
+			for _, problem := range unknown(rule.(map[string]any), known, urls) {
+				t.Errorf("%s %s: %s", r.GetKind(), r.GetName(), problem)
+			}
+		}
+	}
+}
+
+// unknown is what a rule names and nothing serves.
+func unknown(rule map[string]any, known map[string]sets.Set[string], urls []string) []string {
+	var wrong []string
+	texts := func(field string) []string {
+		list, _, err := unstructured.NestedStringSlice(rule, field)
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+		return list
+	}
+	for _, url := range texts("nonResourceURLs") {
+		if !slices.Contains(urls, url) {
+			wrong = append(wrong, "path "+url)
+		}
+	}
+	for _, group := range texts("apiGroups") {
+		for _, resource := range texts("resources") {
+			verbs, ok := known[group+"/"+resource]
+			if !ok {
+				wrong = append(wrong, "resource "+group+"/"+resource+" is not served")
+				continue
+			}
+			for _, verb := range texts("verbs") {
+				// Roles of users have the three reading verbs of subresources in one rule, as Kubernetes' own role view has.
+				reading := strings.Contains(resource, "/") && verbs.Has("get") && (verb == "list" || verb == "watch")
+				if !verbs.Has(verb) && !reading {
+					wrong = append(wrong, "resource "+group+"/"+resource+" has no verb "+verb)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// served are the resources of a server, as GROUP/RESOURCE, with their verbs.
+func served(t *testing.T, d discovery.DiscoveryInterface) map[string]sets.Set[string] {
+	t.Helper()
+	all := map[string]sets.Set[string]{}
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lists {
+		group, _, found := strings.Cut(l.GroupVersion, "/")
+		if !found {
+			group = ""
+		}
+		for _, r := range l.APIResources {
+			all[group+"/"+r.Name] = sets.New(r.Verbs...)
+		}
+	}
+	return all
+}
