@@ -3,7 +3,27 @@
 
 // Package controller joins the controllers of the platform into one manager.
 // They act through the API only, so the manager can live in the server's
-// process or in one of its own.
+// process or, in a cluster, in one of its own: see ClusterOptions.
+//
+// In a cluster the process needs, in the namespaces of tasks:
+//
+//	core.platform.ai  tasks                            get list watch create patch delete
+//	                  agents                           get list watch delete
+//	                  approvals, providers, skills, tools  get list watch
+//	                  sessions                         get create
+//	                  {tasks,agents,providers,sessions,skills,tools}/status  patch
+//	                  executionevents                  list
+//	                  executionevents/controlled, tasks/events, sessions/transcript  create
+//	                  tasks/result                     get
+//	batch             jobs                             get list watch create patch delete
+//	""                pods                             get list watch
+//	                  events                           list
+//	                  secrets, configmaps              get
+//	                  serviceaccounts                  get create
+//	rbac              rolebindings                     get create
+//	                  clusterroles platform-worker     bind (cluster-wide)
+//
+// and in its own namespace leases (get, create, update) and events (create, patch).
 package controller
 
 import (
@@ -50,12 +70,15 @@ type Options struct {
 	LeaderElectionNamespace string
 	// MetricsBindAddress serves metrics when it is not empty.
 	MetricsBindAddress string
+	// Namespaces are those whose objects are looked after. None is all.
+	Namespaces []string
+	// Beside runs beside the controllers, while they act; nil for nothing.
+	Beside func(ctx context.Context) error
 	// OnReady, when set, is called when the controllers are at work.
 	OnReady func()
 }
 
-// Run runs the controllers until the context ends. The client configuration
-// needs all that cluster-admin may do in the namespaces of tasks.
+// Run runs the controllers until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	mgr, err := newManager(ctx, cfg, &o)
 	if err != nil {
@@ -72,6 +95,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		skill.Add,
 	} {
 		if err := add(mgr); err != nil {
+			return fmt.Errorf("controllers: %w", err)
+		}
+	}
+	if o.Beside != nil {
+		if err := mgr.Add(manager.RunnableFunc(o.Beside)); err != nil {
 			return fmt.Errorf("controllers: %w", err)
 		}
 	}
@@ -121,9 +149,12 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		LeaderElection:          o.LeaderElection,
 		LeaderElectionID:        "platform-controller",
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		GracefulShutdownTimeout: new(shutdownTimeout),
+		// The process ends with its leadership, so the next one need not wait.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultNamespaces: only(o.Namespaces),
+			DefaultTransform:  cache.TransformStripManagedFields(),
 			// Of approvals, only those that somebody waits for.
 			ByObject: map[client.Object]cache.ByObject{&v1alpha1.Approval{}: {
 				Field: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending)),
@@ -137,6 +168,18 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		return nil, fmt.Errorf("controllers: %w", err)
 	}
 	return mgr, nil
+}
+
+// only restricts caches to namespaces; to none means not at all.
+func only(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	m := map[string]cache.Config{}
+	for _, n := range namespaces {
+		m[n] = cache.Config{}
+	}
+	return m
 }
 
 // uncached are the kinds that are read from the server each time: secrets,

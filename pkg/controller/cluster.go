@@ -1,0 +1,185 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+)
+
+// ClusterOptions are those of the controllers as a process of a cluster, where
+// tasks run as Jobs.
+type ClusterOptions struct {
+	// Kubeconfig is a file; empty means the ServiceAccount of the pod.
+	Kubeconfig string
+	// WatchNamespaces are those whose tasks are run. None is all.
+	WatchNamespaces []string
+	// LeaderElect lets one of several processes act, through a Lease in LeaderElectNamespace, which is by default the pod's.
+	LeaderElect          bool
+	LeaderElectNamespace string
+	// MetricsBindAddress serves metrics; empty is none.
+	MetricsBindAddress string
+	// HealthProbeBindAddress serves /healthz and /readyz; empty is none.
+	HealthProbeBindAddress string
+	// MaxRunning and MaxRunningPerNamespace limit running tasks; 0 is no limit.
+	MaxRunning, MaxRunningPerNamespace int
+	// WebhookAllow lists host:port that callbacks may reach although they are not public.
+	WebhookAllow []string
+	// Runs are the options of runs. Its Client and Namespaces are set by RunCluster.
+	Runs kubernetes.Options
+}
+
+// NewClusterOptions returns the defaults.
+func NewClusterOptions() *ClusterOptions {
+	o := &ClusterOptions{LeaderElect: true, LeaderElectNamespace: ownNamespace(), HealthProbeBindAddress: ":8081", Runs: kubernetes.Options{
+		SearchSecret: kubernetes.DefaultSearchSecret, UnreachableTimeout: kubernetes.DefaultUnreachableTimeout, StartTimeout: kubernetes.DefaultStartTimeout,
+	}}
+	if strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") { // an IPv6 cluster
+		o.Runs.APIURL = "https://[$(KUBERNETES_SERVICE_HOST)]:$(KUBERNETES_SERVICE_PORT)"
+	}
+	return o
+}
+
+// namespaceFile has the namespace of a pod's ServiceAccount.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+func ownNamespace() string {
+	b, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return "" // Options has a default
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// AddFlags binds the options to flags.
+func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; empty means the ServiceAccount of the pod")
+	fs.StringSliceVar(&o.WatchNamespaces, "watch-namespace", nil, "namespace whose tasks are run; may be repeated; none means all")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "let one of several processes act, through a Lease")
+	fs.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace, "namespace of the Lease; empty means platform-system")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "serve metrics at this address; empty means nowhere")
+	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "serve /healthz and /readyz at this address; empty means nowhere")
+	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint (required)")
+	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
+	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
+	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; 0 is no limit")
+	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
+	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch may reach although it is private; may be repeated")
+	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
+	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "search service behind the tool web_search; empty is none")
+	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
+	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
+	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take")
+}
+
+// RunCluster runs the controllers until the context ends, or leadership is lost.
+func RunCluster(ctx context.Context, o ClusterOptions) error {
+	if o.Runs.WorkerImage == "" {
+		return errors.New("controllers: --worker-image is required")
+	}
+	cfg, err := o.config()
+	if err != nil {
+		return err
+	}
+	if o.Runs.Clock == nil {
+		o.Runs.Clock = clock.RealClock{}
+	}
+	health, err := serveProbes(ctx, o.HealthProbeBindAddress)
+	if err != nil {
+		return err
+	}
+	defer health.close()
+	if o.Runs.Client, err = newClient(cfg); err != nil {
+		return err
+	}
+	o.Runs.Namespaces = o.WatchNamespaces
+	runs, err := kubernetes.New(o.Runs)
+	if err != nil {
+		return fmt.Errorf("executor: %w", err)
+	}
+	if err := awaitGroup(ctx, cfg, o.Runs.Clock); err != nil {
+		return err
+	}
+	health.ready.Store(true)
+	return Run(ctx, cfg, Options{
+		Tasks: task.Options{
+			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+			WebhookAllow: o.WebhookAllow, Clock: o.Runs.Clock,
+		},
+		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
+		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
+	})
+}
+
+func (o *ClusterOptions) config() (*rest.Config, error) {
+	var cfg *rest.Config
+	var err error
+	if o.Kubeconfig == "" {
+		cfg, err = rest.InClusterConfig()
+	} else {
+		cfg, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// newClient is for Jobs and Pods, which kube-apiserver gives in a compact encoding.
+func newClient(cfg *rest.Config) (clientset.Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.UserAgent = -1, "platform-controller"
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	c, err := clientset.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return c, nil
+}
+
+// groupPause is between two looks for the platform's API.
+const groupPause = 500 * time.Millisecond
+
+// awaitGroup returns when the platform's own API is served. Controllers that
+// start before would fail.
+func awaitGroup(ctx context.Context, cfg *rest.Config, c clock.WithTicker) error {
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("discovery: %w", err)
+	}
+	tick := c.NewTicker(groupPause)
+	defer tick.Stop()
+	for told := false; ; {
+		_, err := d.ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+		if err == nil {
+			return nil
+		}
+		if !told {
+			klog.FromContext(ctx).Info("Waiting for the platform's API", "group", v1alpha1.SchemeGroupVersion.String(), "cause", err.Error())
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C():
+		}
+	}
+}
