@@ -41,8 +41,8 @@ func TestManifest(t *testing.T) {
 		out.WriteString("---\n")
 		out.Write(data)
 	}
-	if n != 5 {
-		t.Errorf("%d roles of the platform, want 5", n)
+	if n != 6 {
+		t.Errorf("%d roles of the platform, want 6", n)
 	}
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {

@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/platform-ai/platform/pkg/backup"
 )
 
 // Our API group and its resources, by how people work with them.
@@ -160,6 +162,8 @@ func platformRoles() []*rbacv1.ClusterRole {
 			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
 			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript"),
 			rule([]string{"get"}, "", "configmaps")),
+		// Reads all that is stored, prompts and results included; no other role has it.
+		role("platform-backup", urls("get", backup.Path)),
 	}
 }
 
