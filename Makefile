@@ -15,12 +15,18 @@ ROOT        := $(filter 0,$(shell id -u))
 NETNS       ?= $(if $(ROOT),platform-test)
 CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 
+# What runs in a cluster, and the names it has there.
+IMAGES       := $(filter-out platform-standalone,$(notdir $(wildcard cmd/platform-*)))
+IMAGE_PREFIX ?= platform.ai/
+IMAGE_TAG    ?= dev
+export IMAGE_PREFIX IMAGE_TAG
+
 # Without cgo the programs are static and smaller in memory; the race detector needs it.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
-.PHONY: cluster cluster-up cluster-down
+.PHONY: images cluster cluster-up cluster-down
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -64,8 +70,12 @@ bench: build etcd ## our store beside etcd, events beside fsync; writes _output/
 robustness: build kubectl ## kill -9 under load; ROUNDS=n
 	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test -count=1 -v -timeout 60m ./test/robustness
 
-e2e: build kubectl scriptedmodel ## the kubectl dialogue and whole runs against real processes
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v ./test/e2e
+e2e: build kubectl scriptedmodel cluster ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
+	hack/images.sh $(IMAGES) test-model
+	CLUSTER_DIR=$(CLUSTER_DIR) NETNS=$(NETNS) PLATFORM_BIN=$(CURDIR)/$(BIN) hack/e2e.sh $(ARGS)
+
+images: ## write the images for a cluster to _output/images, as OCI tarballs
+	hack/images.sh $(IMAGES)
 
 cluster: ## build the real Kubernetes of the tests: minutes the first time on a machine
 	test/cluster/build.sh $(if $(NETNS),all,control)

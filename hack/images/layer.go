@@ -70,7 +70,7 @@ func collect(o options) (map[string]entry, error) {
 		if !ok || to == "" {
 			return nil, fmt.Errorf("%q: want FILE=/PATH", arg)
 		}
-		if target, ok := strings.CutPrefix(from, "->"); ok {
+		if target, ok := strings.CutPrefix(from, "@"); ok {
 			entries[to] = entry{mode: 0o777, link: target}
 		} else if err := add(entries, from, to); err != nil {
 			return nil, err

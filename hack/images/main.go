@@ -8,7 +8,7 @@
 //	images -name platform.ai/x:dev -o x.tar -entrypoint /x FILE=/x ...
 //
 // FILE=/PATH puts a file, or a folder with all that is in it, at PATH;
-// ->TARGET=/PATH makes a symbolic link.
+// @TARGET=/PATH makes a symbolic link.
 package main
 
 import (

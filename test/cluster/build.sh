@@ -96,6 +96,17 @@ node() {
   build . img/pause ./test/cluster/pause
   [[ -s $cache/img/pause.tar ]] || "$cache/bin/images" -name platform.ai/test-pause:1 -certificates '' \
     -entrypoint /pause -o "$cache/img/pause.tar" "$cache/img/pause=/pause"
+  shell
+}
+
+# shell makes an image with a shell and the usual small programs, for tests.
+shell() {
+  [[ ! -s $cache/img/test-shell.tar ]] || return 0
+  local busybox=$cache/busybox/bin/busybox links=() name
+  debian busybox busybox-static
+  for name in $("$busybox" --list); do links+=("@busybox=/bin/$name"); done
+  "$cache/bin/images" -name platform.ai/test-shell:dev -certificates '' -entrypoint /bin/sh \
+    -o "$cache/img/test-shell.tar" "${links[@]}" "$busybox=/bin/busybox"
 }
 
 # runc needs C, and libseccomp: pods run with the runtime's default profile.

@@ -56,7 +56,7 @@ var shared struct {
 func Main(m *testing.M) {
 	code := m.Run()
 	if shared.cluster != nil {
-		if err := script(shared.cluster.Dir, nil, "delete").Run(); err != nil {
+		if err := script(shared.cluster.Dir, "delete").Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "cluster.sh delete:", err)
 			code = max(code, 1)
 		}
@@ -88,7 +88,7 @@ func startControl() (*Cluster, error) {
 		return nil, err
 	}
 	// The cluster ends with this process, however that ends.
-	follow := script(dir, nil, "follow", strconv.Itoa(os.Getpid()))
+	follow := script(dir, "follow", strconv.Itoa(os.Getpid()))
 	follow.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	follow.Stdout, follow.Stderr = nil, nil
 	if err := follow.Start(); err != nil {
@@ -98,11 +98,10 @@ func startControl() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := []string{
-		"NETNS=", fmt.Sprint("PORT=", port), fmt.Sprint("KCM_PORT=", port+1), fmt.Sprint("SCHED_PORT=", port+2),
-		fmt.Sprint("ETCD_PORT=", port+3), // and port+4
-	}
-	if err := script(dir, env, "up").Run(); err != nil {
+	up := script(dir, "up")
+	up.Env = append(up.Env, fmt.Sprint("PORT=", port), fmt.Sprint("KCM_PORT=", port+1), fmt.Sprint("SCHED_PORT=", port+2),
+		fmt.Sprint("ETCD_PORT=", port+3)) // and port+4
+	if err := up.Run(); err != nil {
 		return nil, fmt.Errorf("cluster.sh up: %w", err)
 	}
 	return open(dir, "127.0.0.1")
@@ -195,17 +194,18 @@ func (c *Cluster) StartNode(t testing.TB) {
 
 func (c *Cluster) run(t testing.TB, args ...string) {
 	t.Helper()
-	cmd := script(c.Dir, nil, args...)
+	cmd := script(c.Dir, args...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("cluster.sh %v: %v", args, err)
 	}
 }
 
-// script is a command of cluster.sh.
-func script(dir string, env []string, args ...string) *exec.Cmd {
+// script is a command of cluster.sh for the cluster in dir, and for no other
+// that this process's environment may name.
+func script(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root(), "test", "cluster", "cluster.sh"), args...)
-	cmd.Env = append(append(os.Environ(), "CLUSTER_DIR="+dir), env...)
+	cmd.Env = append(os.Environ(), "CLUSTER_DIR="+dir, "NETNS=", "CGROUP=")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd
 }

@@ -279,12 +279,16 @@ remove_cgroups() {
 
 delete() {
   down
+  for _ in {1..50}; do
+    rm -rf "$dir" 2>/dev/null && return
+    sleep 0.1 # the last processes of a node are still going
+  done
   rm -rf "$dir"
 }
 
 follow() {
   tail --pid="$1" -f /dev/null
-  delete
+  exec "$here/cluster.sh" delete # with the settings of now
 }
 
 status() {

@@ -90,7 +90,7 @@ for _ in {1..100}; do
   ctr -a "$socket" version >/dev/null 2>&1 && break
   sleep 0.1
 done
-ctr -a "$socket" -n k8s.io images import --local --snapshotter overlayfs "$IMG/pause.tar"
+for image in "$IMG"/*.tar; do ctr -a "$socket" -n k8s.io images import --local --snapshotter overlayfs "$image"; done
 kubelet --config="$dir/kubelet.yaml" --kubeconfig="$pki/kubelet.kubeconfig" --hostname-override="$NODE" --node-ip="$ADDRESS" \
   --root-dir="$dir/kubelet" --cert-dir="$dir/kubelet-certs" >"$log/kubelet.log" 2>&1 &
 trap 'exit 0' TERM INT

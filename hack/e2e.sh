@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Copyright The Platform Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# The end-to-end tests, against standalone servers and against a real cluster.
+# For root the cluster has a node: the tests run in its network namespace, and
+# nothing of it is left afterwards. Arguments go to "go test".
+#   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER hack/e2e.sh [-run NAME ...]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+: "${CLUSTER_DIR:?}" "${PLATFORM_BIN:?}"
+packages=(./test/cluster ./test/e2e)
+
+if [[ -z ${NETNS:-} ]]; then
+  go test -count=1 -v -timeout 30m "${packages[@]}" "$@"
+  exit
+fi
+
+finish() {
+  local code=$?
+  trap - EXIT
+  if ((code != 0)); then
+    rm -rf _output/cluster/log
+    cp -R "$CLUSTER_DIR/log" _output/cluster/log 2>/dev/null && echo "logs of the cluster: _output/cluster/log" >&2
+  fi
+  test/cluster/cluster.sh delete || code=1
+  exit "$code"
+}
+export CLUSTER_DIR NETNS
+test/cluster/cluster.sh delete # what an earlier run may have left
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+SECONDS=0
+test/cluster/cluster.sh up
+test/cluster/cluster.sh node
+test/cluster/cluster.sh load _output/images/*.tar >/dev/null
+echo "the cluster is up after $SECONDS s"
+# one package after the other: they share the node
+PLATFORM_TEST_CLUSTER=$CLUSTER_DIR go test -count=1 -v -p 1 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"
