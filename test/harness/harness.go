@@ -127,7 +127,7 @@ type Server struct {
 // StartServer starts platform-standalone on dir, on a port of its own, and waits until it is ready.
 func StartServer(t testing.TB, dir string, args ...string) *Server {
 	t.Helper()
-	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: freePort(t), home: t.TempDir()}
+	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: FreePort(t), home: t.TempDir()}
 	t.Cleanup(func() { EndRuns(dir) }) // after the server's own end
 	s.start(t)
 	return s
@@ -140,10 +140,10 @@ func (s *Server) start(t testing.TB) {
 	s.Await(t, "is ready after") // not "ready": an address may be "already in use"
 }
 
-// freePort finds a port below those that the system gives to clients: a client
+// FreePort finds a port below those that the system gives to clients: a client
 // that connects again and again to a server that is down could be given the
 // server's own port.
-func freePort(t testing.TB) string {
+func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(20000 + rand.IntN(12000))
