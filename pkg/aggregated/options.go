@@ -9,6 +9,7 @@
 //
 //	options.go       flags and their rules
 //	delegate.go      identities and permissions
+//	worker.go        whose task a worker is on
 //	admission.go     the chain of admission
 //	certificate.go   the serving certificate
 //	registration.go  the APIService: the CA bundle, and being found available again without delay

@@ -134,6 +134,9 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if err != nil {
 		return nil, err
 	}
+	if config.Identify, err = a.identify(config); err != nil {
+		return nil, err
+	}
 	ready, answers := context.WithCancel(ctx)
 	if config.Admission, err = a.admission(ctx, g, a.host, ready.Done()); err != nil {
 		answers()

@@ -26,6 +26,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
+const defaultStreamWriteTimeout = 30 * time.Second
+
 // Options are what every server of the platform is told.
 type Options struct {
 	// DataDir holds everything the server keeps. It is created if it does not exist.
@@ -72,7 +74,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.RESTAllowRemote, "rest-allow-remote", o.RESTAllowRemote, "let --rest-bind-address be reachable from other machines: requests and tokens then cross the network unencrypted, so put a proxy with TLS before it")
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, but for its last; 0 is as long as the task. Readers are told of the gap")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 is as --event-retention")
-	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", 30*time.Second, "how long a client of an event stream may take to accept what it was sent, before it is cut")
+	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent, before it is cut")
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
 }
@@ -104,6 +106,9 @@ func (o *Options) Complete() error {
 	}
 	if (o.AuditLog == "") != (o.AuditPolicy == "") {
 		return errors.New("--audit-log and --audit-policy belong together")
+	}
+	if o.StreamWriteTimeout == 0 {
+		o.StreamWriteTimeout = defaultStreamWriteTimeout
 	}
 	if o.Out == nil {
 		o.Out = io.Discard

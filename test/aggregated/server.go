@@ -1,0 +1,264 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package aggregated tests platform-apiserver as a process behind a real kube-apiserver: identities, permissions,
+// admission, priority and fairness, outages and restarts.
+package aggregated
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+const (
+	system     = "platform-system"
+	service    = "platform-apiserver"
+	apiService = "v1alpha1.core.platform.ai"
+)
+
+var (
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	tasks       = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "tasks"}
+)
+
+// registration is how a control plane without nodes reaches a process on loopback.
+const registration = `
+apiVersion: v1
+kind: Service
+metadata: {name: platform-apiserver, namespace: platform-system}
+spec: {type: ExternalName, externalName: localhost}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: platform-apiserver-ca, namespace: platform-system}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1alpha1.core.platform.ai}
+spec:
+  group: core.platform.ai
+  version: v1alpha1
+  groupPriorityMinimum: 1000
+  versionPriority: 15
+  service: {namespace: platform-system, name: platform-apiserver, port: %s}
+`
+
+// Server is a platform-apiserver on a folder and a port of its own, known to the cluster as the one of its group.
+type Server struct {
+	*harness.Process
+	t       testing.TB
+	c       *cluster.Cluster
+	DataDir string
+	args    []string
+	port    string
+}
+
+// Start starts a server and waits until the cluster finds it available. It is stopped at the end of the test.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := New(t, args...)
+	s.Run()
+	s.AwaitAvailable("True")
+	return s
+}
+
+// New registers a server and does not start it.
+func New(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, c: cluster.Control(t), DataDir: t.TempDir(), port: harness.FreePort(t)}
+	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: platform-system}}`)
+	s.apply(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: platform-apiserver, namespace: platform-system}}`)
+	manifests := filepath.Join("..", "..", "manifests", "base")
+	s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))
+	s.apply(fmt.Sprintf(registration, s.port))
+	s.args = append([]string{
+		"--data-dir", s.DataDir, "--bind-address", "127.0.0.1", "--secure-port", s.port, "--namespace", system,
+		"--kubeconfig", s.kubeconfig(s.account(system, service)),
+	}, args...)
+	return s
+}
+
+// Run starts the process and waits until it is ready; it may have been stopped or killed before.
+func (s *Server) Run() {
+	s.t.Helper()
+	s.Process = harness.Start(s.t, nil, harness.Bin(s.t, "platform-apiserver"), s.args...)
+	s.Await(s.t, "is ready after")
+}
+
+// AwaitAvailable waits until the cluster says so of the server: True or False.
+func (s *Server) AwaitAvailable(status string) {
+	s.t.Helper()
+	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return availability(u) == status })
+}
+
+func availability(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == "Available" {
+			return c["status"].(string)
+		}
+	}
+	return "Unknown"
+}
+
+// await waits until an object that exists, or will, is as wanted.
+func (s *Server) await(gvr schema.GroupVersionResource, namespace, name string, wanted func(*unstructured.Unstructured) bool) {
+	s.t.Helper()
+	c := s.dynamic(s.c.Config()).Resource(gvr).Namespace(namespace)
+	one := func(o metav1.ListOptions) metav1.ListOptions {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		return o
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.List(ctx, one(o)) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, one(o))
+		},
+	}
+	_, err := watchtools.UntilWithSync(s.t.Context(), lw, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		return ok && e.Type != watch.Deleted && wanted(u), nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", gvr.Resource, name, err)
+	}
+}
+
+// apply applies objects as the administrator.
+func (s *Server) apply(objects string) {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.c.Kubectl(s.t, "apply", "-f", file)
+}
+
+// account is the client configuration of a ServiceAccount, which is made if there is none.
+func (s *Server) account(namespace, name string) *rest.Config {
+	s.t.Helper()
+	s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", name, namespace))
+	token := s.c.Kubectl(s.t, "--namespace", namespace, "create", "token", name)
+	c := rest.AnonymousClientConfig(s.c.Config())
+	c.BearerToken, c.QPS = string(bytes.TrimSpace([]byte(token))), -1
+	return c
+}
+
+// kubeconfig writes a client configuration with a token into a file.
+func (s *Server) kubeconfig(c *rest.Config) string {
+	s.t.Helper()
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthority: s.c.CAFile}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
+	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "c"
+	file := filepath.Join(s.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, file); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
+// direct is a configuration with the same identity that goes straight to the server, past kube-apiserver.
+func (s *Server) direct(c *rest.Config) *rest.Config {
+	s.t.Helper()
+	c = rest.CopyConfig(c)
+	c.Host = "https://127.0.0.1:" + s.port
+	c.TLSClientConfig.CAFile, c.TLSClientConfig.CAData = filepath.Join(s.DataDir, "pki", "ca.crt"), nil
+	return c
+}
+
+func (s *Server) dynamic(c *rest.Config) dynamic.Interface {
+	s.t.Helper()
+	client, err := dynamic.NewForConfig(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+func (s *Server) host() kubernetes.Interface {
+	s.t.Helper()
+	client, err := kubernetes.NewForConfig(s.c.Config())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// get asks for a path; header has pairs of names and values.
+func (s *Server) get(c *rest.Config, path string, header ...string) (code int, body string) {
+	s.t.Helper()
+	resp := s.do(c, path, header...)
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, b.String()
+}
+
+// header is the head of the answer to a path.
+func (s *Server) header(c *rest.Config, path string) http.Header {
+	s.t.Helper()
+	resp := s.do(c, path)
+	defer resp.Body.Close()
+	return resp.Header
+}
+
+func (s *Server) do(c *rest.Config, path string, header ...string) *http.Response {
+	s.t.Helper()
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, c.Host+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp
+}
+
+// namespace makes a namespace that is deleted at the end of the test.
+func (s *Server) namespace(name string) {
+	s.t.Helper()
+	s.c.Kubectl(s.t, "create", "namespace", name)
+	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", "namespace", name, "--wait=false") })
+}
+
+// task is a container task that nobody runs.
+func task(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"type": "container", "command": []any{"true"}},
+	}}
+}
