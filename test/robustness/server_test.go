@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -224,6 +225,13 @@ func (l *load) write(ctx context.Context, c *client, writer int, task string) {
 			pause(ctx, l.pause)
 		}
 	}
+}
+
+// acknowledged is what was acknowledged so far.
+func (l *load) acknowledged() []record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.acks)
 }
 
 // stop ends the writers, each after its append was answered.
