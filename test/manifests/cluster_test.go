@@ -97,7 +97,6 @@ func TestRoles(t *testing.T) {
 	}
 	// What is asked of RBAC and is no resource that can be called.
 	known["core.platform.ai/executionevents/controlled"] = sets.New("create")
-	known["core.platform.ai/tasks/finalizers"] = sets.New("update")
 	known["rbac.authorization.k8s.io/clusterroles"].Insert("bind")
 	urls := []string{"/backup", "/metrics"}
 
