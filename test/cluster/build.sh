@@ -99,14 +99,15 @@ node() {
   shell
 }
 
-# shell makes an image with a shell and the usual small programs, for tests.
+# shell makes an image with bash and the usual small programs, for tests.
 shell() {
   [[ ! -s $cache/img/test-shell.tar ]] || return 0
   local busybox=$cache/busybox/bin/busybox links=() name
   debian busybox busybox-static
+  debian bash bash-static
   for name in $("$busybox" --list); do links+=("@busybox=/bin/$name"); done
   "$cache/bin/images" -name platform.ai/test-shell:dev -certificates '' -entrypoint /bin/sh \
-    -o "$cache/img/test-shell.tar" "${links[@]}" "$busybox=/bin/busybox"
+    -o "$cache/img/test-shell.tar" "${links[@]}" "$busybox=/bin/busybox" "$cache/bash/bin/bash-static=/bin/bash"
 }
 
 # runc needs C, and libseccomp: pods run with the runtime's default profile.
