@@ -1,0 +1,184 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// system is the namespace that the platform is installed in.
+const system = "platform-system"
+
+// installation is the platform in the test cluster, made once and used by all
+// tests, as teams share one.
+var installation struct {
+	once sync.Once
+	data string // the API server's volume, as a folder of this machine
+	err  error
+}
+
+// team is a namespace of its own in a cluster where the platform is installed.
+type team struct {
+	cluster    *cluster.Cluster
+	namespace  string
+	kubeconfig string
+	home       string
+}
+
+// newTeam makes a namespace, in which the test's objects go when it ends.
+func newTeam(t *testing.T) team {
+	t.Helper()
+	c := cluster.Node(t)
+	installation.once.Do(func() { installation.data, installation.err = install(t, c) })
+	if installation.err != nil {
+		t.Fatal(installation.err)
+	}
+	p := team{cluster: c, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), home: t.TempDir()}
+	raw, err := os.ReadFile(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.kubeconfig, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSpace(p.MustShell(t, "kubectl create -o jsonpath={.metadata.name} -f - <<< '{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"generateName\":\"team-\"}}'"))
+	p.namespace = name
+	p.MustShell(t, "kubectl config set-context --current --namespace="+name)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("in the namespace:\n%s", p.Shell(t, "for what in tasks jobs pods events; do kubectl get $what -o wide; done; kubectl describe pods").Output)
+			t.Logf("in the cluster:\n%s", p.state(t))
+		}
+		p.MustShell(t, "kubectl delete namespace "+name+" --timeout=180s")
+	})
+	return p
+}
+
+// install installs the platform as manifests/README.md says, and waits until it serves.
+func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
+	t.Helper()
+	p := team{cluster: c, kubeconfig: c.Kubeconfig, home: t.TempDir()}
+	for _, line := range []string{
+		"kubectl apply -k testdata/cluster",
+		"kubectl -n " + system + " rollout status --timeout=180s statefulset/platform-apiserver",
+		"kubectl wait --for=condition=Available --timeout=60s apiservice/v1alpha1.core.platform.ai",
+		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-controller",
+		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-router",
+	} {
+		if r := p.Shell(t, line); r.Code != 0 {
+			return "", fmt.Errorf("%s: exit %d: %s\n%s", line, r.Code, r.Output, p.state(t))
+		}
+	}
+	volume := p.MustShell(t, "kubectl -n "+system+" get pvc data-platform-apiserver-0 -o jsonpath={.spec.volumeName}")
+	return p.MustShell(t, "kubectl get pv "+volume+" -o jsonpath={.spec.hostPath.path}"), nil
+}
+
+// state tells, after a failure, what the installation did.
+func (p team) state(t *testing.T) string {
+	t.Helper()
+	return p.Shell(t, "for what in all events pvc; do kubectl -n "+system+" get $what -o wide; done;"+
+		" for of in statefulset/platform-apiserver deployment/platform-controller; do kubectl -n "+system+" logs $of --tail=60; done;"+
+		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.status}").Output
+}
+
+func (p team) Shell(t testing.TB, line string) harness.Result {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-c", "set -o pipefail; "+line) // also in clean-ups
+	cmd.Env = p.Env(t)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return harness.Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+func (p team) MustShell(t testing.TB, line string) string {
+	t.Helper()
+	r := p.Shell(t, line)
+	if r.Code != 0 {
+		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
+	}
+	return r.Output
+}
+
+func (p team) Env(t testing.TB) []string {
+	t.Helper()
+	return append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "HOME="+p.home,
+		"PATH="+filepath.Dir(harness.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
+}
+
+func (p team) Namespace() string { return p.namespace }
+
+func (p team) Config(t testing.TB) *rest.Config {
+	t.Helper()
+	return configOf(t, p.kubeconfig)
+}
+
+// Direct goes to the Service, as a client in the cluster does.
+func (p team) Direct(t testing.TB) (string, *http.Client) {
+	t.Helper()
+	ca, err := base64.StdEncoding.DecodeString(p.MustShell(t, "kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.caBundle}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := p.MustShell(t, "kubectl -n "+system+" get service platform-apiserver -o jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+	name := "platform-apiserver." + system + ".svc"
+	return "https://" + name, trusting(t, ca, name, address)
+}
+
+func (p team) RestartServer(t *testing.T) {
+	t.Helper()
+	p.MustShell(t, "kubectl -n "+system+" delete pod platform-apiserver-0 --timeout=60s")
+	p.awaitServer(t)
+}
+
+// awaitServer returns when the API server answers through the cluster's own.
+func (p team) awaitServer(t *testing.T) {
+	t.Helper()
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s statefulset/platform-apiserver")
+	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=60s apiservice/v1alpha1.core.platform.ai")
+	p.MustShell(t, "timeout 60 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
+}
+
+func (p team) RestartController(t *testing.T) {
+	t.Helper()
+	p.MustShell(t, "kubectl -n "+system+" rollout restart deployment/platform-controller")
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s deployment/platform-controller")
+}
+
+func (p team) Address() string { return p.cluster.Address }
+
+func (team) Data() string { return installation.data }
+
+func (p team) Records(t *testing.T) map[string]string {
+	t.Helper()
+	records := map[string]string{}
+	for _, line := range []string{
+		"kubectl -n " + system + " logs statefulset/platform-apiserver", "kubectl -n " + system + " logs deployment/platform-controller",
+		"kubectl get jobs,pods,events -o yaml", "kubectl logs --prefix --all-containers --selector platform.ai/task --tail=-1",
+		"kubectl get --raw /api/v1/namespaces/" + p.namespace + "/pods",
+	} {
+		records[line] = p.MustShell(t, line)
+	}
+	return records
+}
