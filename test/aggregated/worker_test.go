@@ -1,0 +1,410 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+)
+
+const (
+	message = `{"type": "ModelMessage"}`
+	runID   = "run-of-the-controller"
+)
+
+// workload is a namespace with tasks, and their Jobs and Pods, as the controller makes them. The Pods do not run; the
+// test has their tokens.
+type workload struct {
+	*Server
+	namespace string
+	platform  versioned.Interface
+	host      kubernetes.Interface
+}
+
+// newWorkload makes two namespaces. The workers of the first may do in both what RBAC lets workers do, so that what is
+// refused is refused because of whose worker it is.
+func newWorkload(t *testing.T, s *Server, namespace string) *workload {
+	t.Helper()
+	w := &workload{Server: s, namespace: namespace, host: s.host()}
+	var err error
+	if w.platform, err = versioned.NewForConfig(s.c.Config()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{namespace, namespace + "-other"} {
+		s.namespace(ns)
+		b := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "workers"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: v1alpha1.ClusterRoleWorker},
+		}
+		for _, account := range []string{v1alpha1.ServiceAccountAIWorker, v1alpha1.ServiceAccountAgentWorker, v1alpha1.ServiceAccountContainerWorker, "helper"} {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account})
+			if ns == namespace {
+				s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", account, ns))
+			}
+		}
+		if _, err := w.host.RbacV1().RoleBindings(ns).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.c.MustShell(t, fmt.Sprintf("until kubectl auth can-i create tasks --subresource events -n %s --as system:serviceaccount:%s:helper; do :; done", ns, namespace))
+	}
+	return w
+}
+
+// task makes a task, of a session where there is one.
+func (w *workload) task(t *testing.T, name, session string) *v1alpha1.Task {
+	t.Helper()
+	o := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
+	if session != "" {
+		o.Spec.SessionRef = &v1alpha1.TaskSessionReference{Name: session}
+	}
+	o, err := w.platform.CoreV1alpha1().Tasks(w.namespace).Create(t.Context(), o, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// publish writes a task's status, as the controller does.
+func (w *workload) publish(t *testing.T, o *v1alpha1.Task, phase v1alpha1.TaskPhase, job string, uid types.UID) {
+	t.Helper()
+	tasks := w.platform.CoreV1alpha1().Tasks(w.namespace)
+	o, err := tasks.Get(t.Context(), o.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Status.Phase, o.Status.JobName, o.Status.JobUID = phase, job, uid
+	if _, err := tasks.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// job makes a Job of a task, or of nobody, and waits for its Pod.
+func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (*batchv1.Job, *corev1.Pod) {
+	t.Helper()
+	j := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationRunID: runID}},
+		Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelTask: label}},
+			Spec: corev1.PodSpec{
+				ServiceAccountName: v1alpha1.ServiceAccountAIWorker, RestartPolicy: corev1.RestartPolicyNever,
+				Containers: []corev1.Container{{Name: "worker", Image: "none"}},
+			},
+		}},
+	}
+	if owner != nil {
+		j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+	}
+	j, err := w.host.BatchV1().Jobs(w.namespace).Create(t.Context(), j, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lw := cache.NewFilteredListWatchFromClient(w.host.CoreV1().RESTClient(), "pods", w.namespace, func(o *metav1.ListOptions) {
+		o.LabelSelector = batchv1.JobNameLabel + "=" + name
+	})
+	e, err := watchtools.UntilWithSync(t.Context(), lw, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) { return e.Type == watch.Added, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, e.Object.(*corev1.Pod)
+}
+
+// run makes a task with a published Job, and gives its worker's configuration.
+func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *rest.Config) {
+	t.Helper()
+	o := w.task(t, name, session)
+	j, p := w.job(t, name+"-1", name, o)
+	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID)
+	return o, w.worker(t, p)
+}
+
+// worker is the configuration of what runs in a Pod; without a Pod the token is the ServiceAccount's alone.
+func (w *workload) worker(t *testing.T, p *corev1.Pod) *rest.Config {
+	t.Helper()
+	r := &authenticationv1.TokenRequest{}
+	if p != nil {
+		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+	}
+	r, err := w.host.CoreV1().ServiceAccounts(w.namespace).CreateToken(t.Context(), v1alpha1.ServiceAccountAIWorker, r, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := rest.AnonymousClientConfig(w.c.Config())
+	c.BearerToken = r.Status.Token
+	return c
+}
+
+func (w *workload) events(task string) string { return w.path("tasks/" + task + "/events") }
+
+func (w *workload) path(resource string) string {
+	return "/apis/core.platform.ai/v1alpha1/namespaces/" + w.namespace + "/" + resource
+}
+
+// reply is an answer to a request.
+type reply struct {
+	code   int
+	body   string
+	header http.Header
+}
+
+// want checks the code, and that the body has a text.
+func (r reply) want(t *testing.T, code int, text string) reply {
+	t.Helper()
+	if r.code != code || !strings.Contains(r.body, text) {
+		t.Errorf("got %d %s\nwant %d with %q", r.code, r.body, code, text)
+	}
+	return r
+}
+
+// send makes one request; header has pairs of names and values.
+func (s *Server) send(t *testing.T, c *rest.Config, method, path, body string, header ...string) reply {
+	t.Helper()
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, c.Host+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return reply{resp.StatusCode, b.String(), resp.Header}
+}
+
+// ways are the two ways to the server.
+func (s *Server) ways() map[string]func(*rest.Config) *rest.Config {
+	return map[string]func(*rest.Config) *rest.Config{
+		"kube-apiserver": func(c *rest.Config) *rest.Config { return c },
+		"direct":         s.direct,
+	}
+}
+
+// A worker acts on the task that its Pod is of, and on no other, whichever way it comes.
+func TestWorkers(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "work")
+	// More than the role of workers has, so that this way to the events is tried, too.
+	s.c.Kubectl(t, "create", "clusterrole", "appender", "--verb=create", "--resource=executionevents.core.platform.ai")
+	t.Cleanup(func() { s.c.Kubectl(t, "delete", "clusterrole", "appender") })
+	s.c.Kubectl(t, "-n", "work", "create", "rolebinding", "appender", "--clusterrole=appender", "--serviceaccount=work:platform-ai-worker")
+	s.c.MustShell(t, "until kubectl auth can-i create executionevents -n work --as system:serviceaccount:work:platform-ai-worker; do :; done")
+	for _, session := range []string{"talk", "secret"} {
+		o := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: session}}
+		if _, err := w.platform.CoreV1alpha1().Sessions(w.namespace).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, mine := w.run(t, "mine", "talk")
+	w.run(t, "other", "secret")
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			c := via(mine)
+			s.send(t, c, "POST", w.events("mine"), message).want(t, 201, `"streamID":"mine"`)
+			s.send(t, c, "POST", w.events("other"), message).want(t, 403, "the caller's credential is for another task")
+			s.send(t, c, "GET", w.events("mine"), "").want(t, 200, "ModelMessage")
+			s.send(t, c, "GET", w.events("other"), "").want(t, 403, "for another task")
+			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "mine", "type": "ModelMessage"}`).want(t, 201, `"streamID":"mine"`)
+			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "other", "type": "ModelMessage"}`).want(t, 403, "for another task")
+			s.send(t, c, "POST", w.path("tasks/mine/result"), "done").want(t, 204, "")
+			s.send(t, c, "POST", w.path("tasks/other/result"), "done").want(t, 403, "for another task")
+			s.send(t, c, "POST", w.events("mine"), `{"type": "TaskSucceeded"}`).want(t, 403, "controller-owned paths")
+			s.send(t, c, "GET", w.path("sessions/talk/transcript"), "").want(t, 200, "")
+			s.send(t, c, "GET", w.path("sessions/secret/transcript"), "").want(t, 403, "has not this session")
+			s.send(t, c, "GET", strings.Replace(w.path("tasks"), "/work/", "/work-other/", 1), "").
+				want(t, 403, `worker identity: the ServiceAccount's namespace is \"work\", the request's is \"work-other\"`)
+			s.send(t, c, "GET", "/apis/core.platform.ai/v1alpha1", "").want(t, 200, "APIResourceList")
+		})
+	}
+	t.Run("REST", func(t *testing.T) {
+		c := s.direct(mine)
+		s.send(t, c, "POST", "/internal/v1/events/work/task/mine", message).want(t, 201, `"seq"`)
+		s.send(t, c, "POST", "/internal/v1/events/work/task/other", message).want(t, 403, "for another task")
+		s.send(t, c, "POST", "/internal/v1/results/work/mine", "done").want(t, 204, "")
+		s.send(t, c, "POST", "/internal/v1/results/work/other", "done").want(t, 403, "for another task")
+		s.send(t, c, "POST", "/internal/v1/events/work-other/task/mine", message).want(t, 403, "worker identity")
+		s.send(t, s.direct(w.worker(t, nil)), "POST", "/internal/v1/events/work/task/mine", message).want(t, 403, "not bound to one Pod")
+	})
+	t.Run("metrics", func(t *testing.T) {
+		s.send(t, s.direct(s.c.Config()), "GET", "/metrics", "").want(t, 200, `platform_worker_identity_proofs_total{outcome="proved"}`)
+	})
+}
+
+// A worker may be faster than the controller; then it is told to try again. Afterwards it is of the attempt that the
+// task's status names, until the task has ended.
+func TestAttempts(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "attempts")
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			name := strings.ToLower(way)
+			o := w.task(t, name, "")
+			j1, p1 := w.job(t, name+"-1", name, o)
+			c := via(w.worker(t, p1))
+			later := func(text string) {
+				t.Helper()
+				r := s.send(t, c, "POST", w.events(name), message).want(t, 503, text)
+				if r.header.Get("Retry-After") != "1" || !strings.Contains(r.body, `"kind":"Status"`) {
+					t.Errorf("the answer is %v %s", r.header, r.body)
+				}
+			}
+			later("names no Job")
+			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, "")
+			later("does not have the UID")
+			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, runID)
+			later("does not have the UID")
+			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, j1.UID)
+			s.send(t, c, "POST", w.events(name), message).want(t, 201, "")
+
+			j2, p2 := w.job(t, name+"-2", name, o)
+			second := via(w.worker(t, p2))
+			s.send(t, second, "POST", w.events(name), message).want(t, 403, "this is another attempt")
+			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, j2.UID)
+			s.send(t, second, "POST", w.events(name), message).want(t, 201, "")
+			s.send(t, c, "POST", w.events(name), message).want(t, 403, "this is another attempt")
+			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, "of-another-job")
+			s.send(t, second, "POST", w.events(name), message).want(t, 403, "by its UID: this is another attempt")
+
+			w.publish(t, o, v1alpha1.TaskFailed, j2.Name, j2.UID)
+			s.send(t, second, "POST", w.events(name), message).want(t, 409, "the task has ended and its event stream is closed")
+			s.send(t, second, "GET", w.path("tasks/"+name), "").want(t, 403, "has ended")
+			s.send(t, second, "POST", w.path("tasks/"+name+"/result"), "late").want(t, 403, "has ended")
+		})
+	}
+}
+
+// Each link of the chain is needed.
+func TestBrokenChains(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "broken")
+	o := w.task(t, "a", "")
+	good, own := w.job(t, "a-1", "a", o)
+	_, free := w.job(t, "free", "a", nil)
+	_, labelled := w.job(t, "labelled", "b", o)
+	_, ended := w.job(t, "ended", "a", o)
+	_, gone := w.job(t, "gone", "a", o)
+	w.publish(t, o, v1alpha1.TaskRunning, good.Name, good.UID)
+
+	bare := own.DeepCopy()
+	bare.ObjectMeta = metav1.ObjectMeta{Name: "bare", Labels: map[string]string{v1alpha1.LabelTask: "a"}}
+	bare, err := w.host.CoreV1().Pods(w.namespace).Create(t.Context(), bare, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.Status.Phase = corev1.PodFailed
+	if _, err := w.host.CoreV1().Pods(w.namespace).UpdateStatus(t.Context(), ended, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lost := map[string]*rest.Config{}
+	for way := range s.ways() { // tokens that no server has seen, and remembers
+		lost[way] = w.worker(t, gone)
+	}
+	s.c.Kubectl(t, "-n", w.namespace, "delete", "pod", gone.Name, "--grace-period=0", "--force", "--wait")
+
+	unbound := w.worker(t, nil)
+	endedToken := w.worker(t, ended)
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			s.send(t, via(w.worker(t, own)), "POST", w.events("a"), message).want(t, 201, "")
+			for want, c := range map[string]*rest.Config{
+				"the token is not bound to one Pod":         unbound,
+				"Pod bare is not controlled by a Job":       w.worker(t, bare),
+				"Job free is not controlled by a Task":      w.worker(t, free),
+				`is \"b\", its Job is controlled by Task a`: w.worker(t, labelled),
+				"Pod " + ended.Name + " has ended":          endedToken,
+			} {
+				s.send(t, via(c), "POST", w.events("a"), message).want(t, 403, want)
+				s.send(t, via(c), "GET", w.path("tasks"), "").want(t, 403, want)
+			}
+			// kube-apiserver, which is asked in both ways, sees the deletion through a watch.
+			for {
+				if r := s.send(t, via(lost[way]), "GET", w.path("tasks"), ""); r.code == 401 {
+					break
+				} else if r.code != 503 || t.Context().Err() != nil {
+					t.Fatalf("the token of a deleted Pod: %d %s", r.code, r.body)
+				}
+				lost[way] = rest.CopyConfig(lost[way])
+			}
+		})
+	}
+}
+
+// Nobody brings along the extras that say whose worker one is.
+func TestForgedExtras(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "forged")
+	o, mine := w.run(t, "mine", "")
+	other, _ := w.run(t, "other", "")
+	headers := func(user string, extra ...string) []string {
+		h := []string{"X-Remote-User", user, "X-Remote-Group", "system:masters"}
+		for i := 0; i < len(extra); i += 2 {
+			h = append(h, "X-Remote-Extra-"+strings.ReplaceAll(extra[i], "/", "%2F"), extra[i+1])
+		}
+		return h
+	}
+	claim := func(o *v1alpha1.Task) []string {
+		return []string{v1alpha1.ExtraTaskNamespace, o.Namespace, v1alpha1.ExtraTaskName, o.Name, v1alpha1.ExtraTaskUID, string(o.UID)}
+	}
+	const worker = "system:serviceaccount:forged:platform-ai-worker"
+
+	// Headers of a client that is not the proxy mean nothing: the worker stays who it is, and nobody stays nobody.
+	s.send(t, s.direct(mine), "POST", w.events("other"), message, headers(worker, claim(other)...)...).want(t, 403, "for another task")
+	s.send(t, s.direct(w.worker(t, nil)), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
+	s.send(t, s.direct(rest.AnonymousClientConfig(s.c.Config())), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "system:anonymous")
+
+	// The proxy's certificate proves who the caller is, and still not whose worker.
+	proxy := s.direct(s.c.Config())
+	proxy.TLSClientConfig = rest.TLSClientConfig{
+		CAFile: proxy.TLSClientConfig.CAFile, CertFile: s.c.Dir + "/pki/front-proxy-client.crt", KeyFile: s.c.Dir + "/pki/front-proxy-client.key",
+	}
+	s.send(t, proxy, "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
+	// Such extras hold back, or help, nobody else: this is an administrator, who has no task.
+	s.send(t, proxy, "POST", w.events("mine"), message, headers("somebody", claim(other)...)...).want(t, 201, "")
+
+	// Impersonation through kube-apiserver is the same.
+	as := func(user string, extra ...string) *rest.Config {
+		c := s.c.Config()
+		c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}, Extra: map[string][]string{}}
+		for i := 0; i < len(extra); i += 2 {
+			c.Impersonate.Extra[extra[i]] = []string{extra[i+1]}
+		}
+		return c
+	}
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			s.send(t, via(as(worker, claim(o)...)), "POST", w.events("mine"), message).want(t, 403, "not bound to one Pod")
+			s.send(t, via(as("somebody", claim(other)...)), "POST", w.events("mine"), message).want(t, 201, "")
+		})
+	}
+}
