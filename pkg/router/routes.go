@@ -95,7 +95,7 @@ func onlyDocument(data []byte) ([]byte, error) {
 		if err != nil {
 			return nil, errors.New("is not YAML")
 		}
-		if len(bytes.TrimSpace(next)) == 0 {
+		if isComment(next) {
 			continue
 		}
 		if only != nil {
@@ -103,6 +103,15 @@ func onlyDocument(data []byte) ([]byte, error) {
 		}
 		only = next
 	}
+}
+
+func isComment(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // parseOrigin reads scheme://host or scheme://host:port.

@@ -32,6 +32,7 @@ import (
 type host struct {
 	admin  *rest.Config
 	client kubernetes.Interface
+	cached bool // it remembers good tokens itself, for some seconds
 }
 
 func newHost(t *testing.T, admin *rest.Config) *host {
@@ -135,8 +136,8 @@ func (h *host) awaitReviews(t *testing.T, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the router's permission", func(ctx context.Context) bool {
-		_, err := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+	await(t, "the router's permission", func(t *testing.T) bool {
+		_, err := client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{
 			Spec: authenticationv1.TokenReviewSpec{Token: "a.b.c"},
 		}, metav1.CreateOptions{})
 		return err == nil
@@ -144,11 +145,11 @@ func (h *host) awaitReviews(t *testing.T, kubeconfig string) {
 }
 
 // await waits for what a condition says, which is a state of another process or goroutine that tells nobody.
-func await(t *testing.T, what string, ok func(ctx context.Context) bool) {
+func await(t *testing.T, what string, ok func(t *testing.T) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(ctx); {
+	for tick := time.NewTicker(5 * time.Millisecond); !ok(t); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

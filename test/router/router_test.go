@@ -34,8 +34,10 @@ func operations() [][2]string {
 }
 
 // Each operation goes to the installation of the token's namespace, under the path that installations know.
-func TestTokenSelectsInstallation(t *testing.T) {
-	h := standalone(t)
+func TestTokenSelectsInstallation(t *testing.T) { testTokenSelectsInstallation(t, standalone(t)) }
+
+func testTokenSelectsInstallation(t *testing.T, h *host) {
+	t.Helper()
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	s := start(t, h, map[string]string{"team-a": a.URL, "team-b": b.URL})
 	bearer := map[*installation]string{a: "Bearer " + h.token(t, "team-a", "client"), b: "Bearer " + h.token(t, "team-b", "client")}
@@ -78,8 +80,10 @@ func must[In, Out any](t *testing.T, f func(In) (Out, error)) func(In) Out {
 
 // The statuses of document 1 §7 that concern credentials and namespaces, in both envelopes; nothing of these reaches an
 // installation.
-func TestRefusals(t *testing.T) {
-	h := standalone(t)
+func TestRefusals(t *testing.T) { testRefusals(t, standalone(t)) }
+
+func testRefusals(t *testing.T, h *host) {
+	t.Helper()
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
 	good, other := h.token(t, "team-a", "client"), h.token(t, "team-c", "client")
