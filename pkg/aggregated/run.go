@@ -127,7 +127,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	}
 	g.EnableProfiling = a.Profiling
 	st.SetStorage(g, scheme, nil)
-	if err := a.delegate(g); err != nil {
+	if err := a.delegate(ctx, g, a.host); err != nil {
 		return nil, err
 	}
 	config, err := a.Config(g, scheme, st)

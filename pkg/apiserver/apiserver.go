@@ -91,7 +91,9 @@ type Server struct {
 	// Generic is the server as k8s.io/apiserver knows it.
 	Generic *genericapiserver.GenericAPIServer
 	// REST serves the REST paths alone, for a listener of their own; nil where Config.REST was.
-	REST    http.Handler
+	REST http.Handler
+	// Drained is closed when the server is stopping and no request needs the store any more; connections may be open.
+	Drained <-chan struct{}
 	openapi *lazyOpenAPI
 }
 
@@ -164,7 +166,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 			return nil, fmt.Errorf("API group %q: %w", g.PrioritizedVersions[0].Group, err)
 		}
 	}
-	s.Generic, s.openapi = generic, newLazyOpenAPI(generic, c.Generic)
+	s.Generic, s.openapi, s.Drained = generic, newLazyOpenAPI(generic, c.Generic), c.Generic.DrainedNotify()
 	return s, nil
 }
 

@@ -49,11 +49,14 @@ type Part struct {
 
 // Run builds a server over open stores, serves until ctx ends or a part fails, and closes the stores. Hooks, watches
 // and parts live in the context that build gets, which outlives ctx by the time that Process.Work takes to stop.
+//
+// The stores are closed as soon as nothing needs them, which is before the last connection has ended: a successor may
+// be waiting for their lock.
 func Run(ctx context.Context, st *Stores, build func(context.Context) (*Process, error)) error {
-	return errors.Join(serve(ctx, build), st.Close())
+	return errors.Join(serve(ctx, st, build), st.Close())
 }
 
-func serve(ctx context.Context, build func(context.Context) (*Process, error)) error {
+func serve(ctx context.Context, st *Stores, build func(context.Context) (*Process, error)) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	interrupt := context.AfterFunc(ctx, stopServing)
@@ -69,23 +72,37 @@ func serve(ctx context.Context, build func(context.Context) (*Process, error)) e
 	interrupt()
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	parts := append([]Part{{"API server", p.API.Run}}, p.Parts...)
-	if p.Listeners.Plain != nil {
-		parts = append(parts, Part{"REST", p.serveREST})
-	}
-	var running sync.WaitGroup
-	for _, part := range parts {
-		running.Go(func() {
+	var inside, outside sync.WaitGroup
+	run := func(group *sync.WaitGroup, part Part) {
+		group.Go(func() {
 			if err := part.Run(serving); serving.Err() == nil {
 				fail(fmt.Errorf("%s ended: %w", part.Name, err))
 			}
 		})
 	}
+	run(&outside, Part{"API server", p.API.Run})
+	if p.Listeners.Plain != nil {
+		run(&outside, Part{"REST", p.serveREST})
+	}
+	for _, part := range p.Parts {
+		run(&inside, part)
+	}
 	if err = p.awaitReady(working); err == nil {
 		err = p.Work(working)
 	}
 	stopServing()
-	running.Wait()
+	inside.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		outside.Wait()
+	}()
+	select {
+	case <-p.API.Drained:
+		_ = st.Close() // Run tells its error
+	case <-ended:
+	}
+	<-ended
 	if ctx.Err() != nil {
 		return nil
 	}

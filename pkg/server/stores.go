@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -33,6 +34,9 @@ type Stores struct {
 	Blobs *blob.Store
 	// Transcripts are what was said in sessions.
 	Transcripts *transcript.Store
+
+	closing  sync.Once
+	closeErr error // set by closing
 }
 
 // OpenStores opens the stores, and makes them in an empty folder. While another process has them open it waits
@@ -81,16 +85,21 @@ func (o *Options) openEngine(ctx context.Context) (*engine.Engine, error) {
 	}
 }
 
-// Close closes what is open, in reverse order, and with it the lock.
-func (s *Stores) Close() (err error) {
-	if s.Events != nil {
-		err = s.Events.Close()
-	}
-	if s.Objects != nil {
-		s.Objects.Close()
-	}
-	if s.Engine != nil {
-		err = errors.Join(err, s.Engine.Close())
-	}
-	return err
+// Close closes what is open, in reverse order, and with it the lock. It waits for what is in flight; what comes later
+// fails. All calls give what the first gave.
+func (s *Stores) Close() error {
+	s.closing.Do(func() {
+		var err error
+		if s.Events != nil {
+			err = s.Events.Close()
+		}
+		if s.Objects != nil {
+			s.Objects.Close()
+		}
+		if s.Engine != nil {
+			err = errors.Join(err, s.Engine.Close())
+		}
+		s.closeErr = err
+	})
+	return s.closeErr
 }

@@ -8,6 +8,7 @@ package aggregated
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"os"
@@ -92,6 +93,8 @@ func New(t testing.TB, args ...string) *Server {
 	s.apply(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: platform-apiserver, namespace: platform-system}}`)
 	manifests := filepath.Join("..", "..", "manifests", "base")
 	s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))
+	// What was found of another test's server says nothing of this one.
+	s.c.Kubectl(t, "delete", "apiservice", apiService, "--ignore-not-found")
 	s.apply(fmt.Sprintf(registration, s.port))
 	s.args = append([]string{
 		"--data-dir", s.DataDir, "--bind-address", "127.0.0.1", "--secure-port", s.port, "--namespace", system,
@@ -107,20 +110,16 @@ func (s *Server) Run() {
 	s.Await(s.t, "is ready after")
 }
 
-// AwaitAvailable waits until the cluster says so of the server: True or False.
+// AwaitAvailable waits until the cluster says so of the server, True or False, and acts on it.
 func (s *Server) AwaitAvailable(status string) {
 	s.t.Helper()
-	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return availability(u) == status })
-}
-
-func availability(u *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c := c.(map[string]any); c["type"] == "Available" {
-			return c["status"].(string)
+	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return condition(u, "Available") == status })
+	for {
+		code, _ := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1")
+		if (code == http.StatusOK) == (status == "True") {
+			return
 		}
 	}
-	return "Unknown"
 }
 
 // await waits until an object that exists, or will, is as wanted.
@@ -144,6 +143,46 @@ func (s *Server) await(gvr schema.GroupVersionResource, namespace, name string, 
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", gvr.Resource, name, err)
 	}
+}
+
+// awaitGone waits until an object is not there.
+func (s *Server) awaitGone(gvr schema.GroupVersionResource, namespace, name string) {
+	s.t.Helper()
+	args := []string{"wait", "--for=delete", "--timeout=3m", gvr.GroupResource().String(), name}
+	s.c.Kubectl(s.t, append(args, "--namespace="+namespace)...)
+}
+
+// servedSerial is the serial number of the certificate that the server answers with.
+func (s *Server) servedSerial() string {
+	s.t.Helper()
+	c, err := tls.Dial("tcp", "127.0.0.1:"+s.port, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// condition is the status of one of an object's conditions.
+func condition(u *unstructured.Unstructured, name string) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == name {
+			return c["status"].(string)
+		}
+	}
+	return "Unknown"
 }
 
 // apply applies objects as the administrator.
@@ -252,7 +291,7 @@ func (s *Server) do(c *rest.Config, path string, header ...string) *http.Respons
 func (s *Server) namespace(name string) {
 	s.t.Helper()
 	s.c.Kubectl(s.t, "create", "namespace", name)
-	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", "namespace", name, "--wait=false") })
+	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", "namespace", name, "--wait=false", "--ignore-not-found") })
 }
 
 // task is a container task that nobody runs.

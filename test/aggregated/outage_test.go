@@ -1,0 +1,328 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/platform-ai/platform/test/harness"
+)
+
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// TestRestartIsFoundAvailable is the promise of an outage's end: kube-apiserver, which by then looks only every 30 s
+// or so, finds the server at once. The figure is printed; that it is not found by chance is told by the annotation.
+func TestRestartIsFoundAvailable(t *testing.T) {
+	s := Start(t)
+	s.apply(strings.ReplaceAll(registration, "%s", s.port)) // as an installation applied again
+	for _, end := range []string{"stopped", "killed"} {
+		if end == "stopped" {
+			if err := s.Stop(); err != nil {
+				t.Fatalf("the server ended with: %v", err)
+			}
+		} else {
+			s.Kill()
+		}
+		s.AwaitAvailable("False")
+		// Each look at a server that is down doubles the time until the next, from 5 ms to 30 s: an outage of a minute.
+		for i := range 14 {
+			s.c.Kubectl(t, "annotate", "--overwrite", "apiservice", apiService, fmt.Sprint("test.platform.ai/probe=", i))
+			s.AwaitAvailable("False")
+		}
+		began := time.Now()
+		s.Run()
+		ready := time.Now()
+		s.AwaitAvailable("True")
+		t.Logf("%s: ready %.2f s after the start, found available %.2f s after the start", end, ready.Sub(began).Seconds(), time.Since(began).Seconds())
+		s.c.Kubectl(t, "get", "tasks")
+	}
+}
+
+// An outage takes nothing from the cluster but the group itself.
+func TestOutage(t *testing.T) {
+	s := Start(t)
+	ctx := t.Context()
+	s.namespace("outage-full")
+	if _, err := s.dynamic(s.c.Config()).Resource(tasks).Namespace("outage-full").Create(ctx, task("a"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.c.Kubectl(t, "create", "namespace", "outage-empty")
+	s.c.Kubectl(t, "--namespace", "outage-empty", "create", "configmap", "x")
+	s.Kill()
+	s.AwaitAvailable("False")
+
+	s.c.Kubectl(t, "get", "pods")
+	if out := s.c.Shell(t, "kubectl get tasks"); out.Code == 0 {
+		t.Errorf("tasks without their server:\n%s", out.Output)
+	}
+	if out := s.c.Shell(t, "kubectl api-resources"); !strings.Contains(out.Output, "deployments") {
+		t.Errorf("discovery of others:\n%s", out.Output)
+	}
+	for stale := false; !stale; { // discovery says so when it next looks
+		_, groups := s.get(s.c.Config(), "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		stale = strings.Contains(groups, `"Stale"`)
+	}
+
+	// The namespace controller deletes what it can and then says what it could not look at. So the namespace stays,
+	// empty but for what it does not know of, until the server is back.
+	s.c.Kubectl(t, "delete", "namespace", "outage-empty", "--wait=false")
+	s.await(namespaces, "", "outage-empty", func(u *unstructured.Unstructured) bool {
+		return condition(u, "NamespaceDeletionDiscoveryFailure") == "True" && condition(u, "NamespaceDeletionContentFailure") == "False"
+	})
+	if out := s.c.Kubectl(t, "--namespace", "outage-empty", "get", "configmaps", "-o", "name"); strings.TrimSpace(out) != "" {
+		t.Errorf("left in the namespace: %s", out)
+	}
+	s.Run()
+	s.AwaitAvailable("True")
+	s.awaitGone(namespaces, "", "outage-empty")
+	s.c.Kubectl(t, "delete", "namespace", "outage-full", "--timeout=2m")
+}
+
+// TestNothingIsLost kills the server while writers write: what was acknowledged is there afterwards.
+func TestNothingIsLost(t *testing.T) {
+	s := Start(t)
+	ctx := t.Context()
+	s.namespace("kept")
+	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("kept")
+	acknowledged := make(chan string, 1000)
+	ended := make(chan struct{})
+	for w := range 4 {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			for i := 0; ; i++ {
+				u, err := c.Create(ctx, task(fmt.Sprintf("w%d-%d", w, i)), metav1.CreateOptions{})
+				if err != nil {
+					return
+				}
+				acknowledged <- u.GetName() + "/" + string(u.GetUID())
+			}
+		}()
+	}
+	var names []string
+	for len(names) < 40 {
+		names = append(names, <-acknowledged)
+	}
+	s.Kill()
+	for range 4 {
+		<-ended
+	}
+	close(acknowledged)
+	for n := range acknowledged {
+		names = append(names, n)
+	}
+	s.Run()
+	s.AwaitAvailable("True")
+	list, err := c.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, u := range list.Items {
+		there[u.GetName()+"/"+string(u.GetUID())] = true
+	}
+	for _, n := range names {
+		if !there[n] {
+			t.Errorf("%s was acknowledged and is gone", n)
+		}
+	}
+	t.Logf("%d tasks acknowledged, %d stored", len(names), len(there))
+}
+
+// TestHandOver has two servers on one folder: the second waits and takes over when the first is stopped.
+func TestHandOver(t *testing.T) {
+	s := Start(t)
+	ctx := t.Context()
+	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("default")
+	if _, err := c.Create(ctx, task("handed"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	watching, err := c.Watch(ctx, metav1.ListOptions{}) // an open watch does not hold up the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	second := harness.Start(t, nil, harness.Bin(t, "platform-apiserver"), s.args...)
+	second.Await(t, "Another server has the store open")
+	if err := s.Stop(); err != nil {
+		t.Errorf("the first ended with: %v", err)
+	}
+	stopped := time.Now()
+	second.Await(t, "is ready after")
+	t.Logf("the second server answers %.3f s after the first has ended", time.Since(stopped).Seconds())
+	s.AwaitAvailable("True")
+	if err := c.Delete(ctx, "handed", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	third := harness.Start(t, nil, harness.Bin(t, "platform-apiserver"), append(s.args, "--lock-timeout=0s")...)
+	if err := third.Wait(); err == nil || !strings.Contains(third.Output(), "another server is running on "+s.DataDir) {
+		t.Errorf("a third that may not wait: %v\n%s", err, third.Output())
+	}
+}
+
+// TestGracefulEnd stops the server under a stream and a watch: both end cleanly, and so does the process.
+func TestGracefulEnd(t *testing.T) {
+	s := Start(t)
+	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("default")
+	if _, err := c.Create(t.Context(), task("streamed"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	resp := s.do(s.direct(s.c.Config()), allTasks+"/streamed/stream")
+	defer resp.Body.Close()
+	w, err := s.dynamic(s.direct(s.c.Config())).Resource(tasks).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := s.Stop(); err != nil {
+		t.Errorf("the server ended with: %v", err)
+	}
+	t.Logf("stopped in %.3f s", time.Since(began).Seconds())
+	for range w.ResultChan() {
+	}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+	}
+	s.Run()
+	s.AwaitAvailable("True")
+	if err := c.Delete(t.Context(), "streamed", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGarbageCollector proves that the cluster's own collector follows references over the aggregated API.
+func TestGarbageCollector(t *testing.T) {
+	s := Start(t)
+	ctx := t.Context()
+	s.namespace("gc")
+	c, host := s.dynamic(s.c.Config()).Resource(tasks).Namespace("gc"), s.host()
+	owned := func(name string) string {
+		t.Helper()
+		owner, err := c.Create(ctx, task(name), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.apply(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: of-%s, namespace: gc, ownerReferences: [
+			{apiVersion: core.platform.ai/v1alpha1, kind: Task, name: %s, uid: %s, blockOwnerDeletion: true}]}}`, name, name, owner.GetUID()))
+		return "of-" + name
+	}
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+	held := owned("foreground")
+	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "foreground", "--cascade=foreground", "--timeout=2m")
+	if _, err := host.CoreV1().ConfigMaps("gc").Get(ctx, held, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("foreground: the owner went before what it owns: %v", err)
+	}
+	left := owned("orphan")
+	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "orphan", "--cascade=orphan", "--timeout=2m")
+	if m, err := host.CoreV1().ConfigMaps("gc").Get(ctx, left, metav1.GetOptions{}); err != nil || len(m.OwnerReferences) != 0 {
+		t.Errorf("orphan: %v %v", m, err)
+	}
+	owned("background")
+	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "background")
+	s.awaitGone(maps, "gc", "of-background")
+
+	// And a Task that is owned: by another Task, as a child is.
+	parent, err := c.Create(ctx, task("parent"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := task("child")
+	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: "parent", UID: parent.GetUID()}})
+	if _, err := c.Create(ctx, child, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "parent")
+	s.awaitGone(tasks, "gc", "child")
+}
+
+// The collectors of the cluster watch nothing but metadata.
+func TestMetadataOfEveryKind(t *testing.T) {
+	s := Start(t)
+	client, err := metadata.NewForConfig(s.c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.host().Discovery().ServerResourcesForGroupVersion(tasks.GroupVersion().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, r := range list.APIResources {
+		if strings.Contains(r.Name, "/") || !strings.Contains(strings.Join(r.Verbs, " "), "watch") {
+			continue
+		}
+		seen++
+		c := client.Resource(tasks.GroupVersion().WithResource(r.Name))
+		if _, err := c.List(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if _, err := c.Watch(ctx, metav1.ListOptions{}); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+		stop()
+	}
+	if seen < 8 {
+		t.Errorf("only %d kinds can be watched", seen)
+	}
+}
+
+// TestCertificates changes the files of a certificate of somebody else's: the server reads them again, and neither makes
+// nor publishes any.
+func TestCertificates(t *testing.T) {
+	s := Start(t)
+	ca, err := os.ReadFile(s.DataDir + "/pki/ca.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.host().CoreV1().ConfigMaps(system).Get(t.Context(), "platform-apiserver-ca", metav1.GetOptions{})
+	if err != nil || m.Data["ca.crt"] != string(ca) {
+		t.Errorf("the published CA: %v %v", m.Data, err)
+	}
+	// Somebody empties the bundle: the server writes it again.
+	s.c.Kubectl(t, "patch", "apiservice", apiService, "--type=json", `--patch=[{"op": "remove", "path": "/spec/caBundle"}]`)
+	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool {
+		bundle, _, _ := unstructured.NestedString(u.Object, "spec", "caBundle")
+		return bundle != "" && condition(u, "Available") == "True"
+	})
+
+	own := New(t)
+	cert, key := own.DataDir+"/tls.crt", own.DataDir+"/tls.key"
+	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
+	copyFile(t, s.DataDir+"/pki/serving.key", key)
+	own.args = append(own.args, "--tls-cert-file", cert, "--tls-private-key-file", key)
+	own.Run()
+	own.AwaitAvailable("True") // the bundle is still that of s
+	if _, err := os.Stat(own.DataDir + "/pki"); !os.IsNotExist(err) {
+		t.Errorf("keys were made: %v", err)
+	}
+	before := own.servedSerial()
+	if err := os.RemoveAll(s.DataDir + "/pki/serving.crt"); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Stop()
+	s.Run() // makes a new one under the same authority
+	copyFile(t, s.DataDir+"/pki/serving.key", key)
+	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
+	for own.servedSerial() == before {
+		if t.Context().Err() != nil {
+			t.Fatal("the new certificate was not read")
+		}
+	}
+	if code, _ := own.get(own.c.Config(), allTasks); code != http.StatusOK {
+		t.Errorf("after the change: %d", code)
+	}
+}
