@@ -20,10 +20,10 @@ import (
 
 const backupHelp = `Write a backup of the server's store to a file.
 
-The server goes on meanwhile. The backup has everything that was acknowledged before it began: tasks, sessions, events,
-results, and all other objects, but not what is in the folders of runs. It is checked while it is received, and FILE is there as a
-whole or not at all. Without FILE the name is platform-TIME.tar; with - it is standard output, where only exit code 0
-tells that it is whole. 'platform restore' makes a store of it again.
+The server goes on meanwhile. The backup has everything that was acknowledged before it began: tasks, sessions,
+events, results, and all other objects, but not what is in the folders of runs. It is checked while it is received, and
+FILE is there as a whole or not at all. Without FILE the name is platform-TIME.tar; with - it is standard output, where
+only exit code 0 tells that it is whole. 'platform restore' makes a store of it again.
 
 It needs get on the path /backup, which cluster-admin and platform-backup have. Keep it as you would keep the server's
 disk: it has every prompt and every result.

@@ -20,17 +20,19 @@ import (
 const restoreHelp = `Make the store of a server of a backup.
 
 The store becomes DIR/store, where DIR is the --data-dir of the server that will use it (/data in a cluster, on the
-volume of the StatefulSet while it has no replica). There must be no store; stop the server and move it away first. The backup is
-unpacked beside that place, opened, and read to the last value; only then does it get its place. If anything is wrong with
-it, the folder is left as it was.
+volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first. The
+backup is unpacked beside that place, opened, and read to the last value; only then does it get its place. If anything
+is wrong with it, the folder is left as it was.
 
 The restored store goes on at a far higher revision, and clients that watched the old one are told to list again:
 they may have seen changes that are not in the backup. Streams of events may give sequence numbers again that were
 given after the backup.
 
-The keys of platform-standalone are not in a backup. To read the Secrets in it again, and to accept the kubeconfigs and tokens
-that were given, put the pki folder of the server that made the backup to DIR/pki before the server starts. A server
-that finds none makes new keys; then delete the Secrets and write them again.`
+The keys of platform-standalone are not in a backup. To read the Secrets in it again, and to accept the kubeconfigs and
+tokens that were given, put the pki folder of the server that made the backup to DIR/pki before the server starts. A
+server that finds none makes new keys; each Secret must then be deleted unread, and written again:
+
+  kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
 
 func (a *app) restoreCommand() *cobra.Command {
 	var dir string
