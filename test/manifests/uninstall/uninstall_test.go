@@ -1,0 +1,74 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package uninstall installs the platform on a real node and takes it out again.
+package uninstall
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/test/cluster"
+)
+
+// longTask runs until it is stopped.
+const longTask = `
+apiVersion: core.platform.ai/v1alpha1
+kind: Task
+metadata: {name: long}
+spec:
+  type: container
+  image: platform.ai/test-model:dev
+  command: [/scriptedmodel]
+  args: [--listen, "0.0.0.0:8080", --script, /scripts/demo.yaml]
+`
+
+const system = "platform-system"
+
+// TestUninstall has a task under way when the platform is taken out, and looks for what is left and for namespaces that
+// cannot end: once with everything alive, once with a server that is gone.
+func TestUninstall(t *testing.T) {
+	c := cluster.Node(t)
+	t.Run("with-server", func(t *testing.T) {
+		uninstall(t, c, installation{overlay: "multi-namespace", namespace: "team-of-uninstall", server: true})
+	})
+	t.Run("without-server", func(t *testing.T) {
+		uninstall(t, c, installation{overlay: "single-namespace", namespace: "platform-tasks"})
+	})
+}
+
+// installation is one to take out.
+type installation struct {
+	overlay, namespace string
+	server             bool // runs when the platform is taken out
+}
+
+func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
+	const folder = "../../../manifests"
+	dir, namespace := folder+"/overlays/"+i.overlay, i.namespace
+	c.Kubectl(t, "apply", "-k", dir)
+	c.MustShell(t, "kubectl get namespace "+namespace+" || kubectl create namespace "+namespace)
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=3m", "apiservice/v1alpha1.core.platform.ai")
+	for _, workload := range []string{"statefulset/platform-apiserver", "deployment/platform-controller", "deployment/platform-router"} {
+		c.Kubectl(t, "--namespace", system, "rollout", "status", "--timeout=3m", workload)
+	}
+	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
+	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
+	if !i.server {
+		c.Kubectl(t, "--namespace", system, "scale", "statefulset/platform-apiserver", "--replicas=0")
+		c.Kubectl(t, "--namespace", system, "wait", "--for=delete", "--timeout=2m", "pod/platform-apiserver-0")
+	}
+
+	t.Log(c.MustShell(t, folder+"/uninstall.sh "+dir))
+
+	left := c.MustShell(t, "kubectl get all,namespaces,roles,rolebindings,clusterroles,clusterrolebindings,apiservices,priorityclasses"+
+		" --all-namespaces --selector app.kubernetes.io/part-of=platform --output name; kubectl get jobs,pods --all-namespaces --selector platform.ai/task --output name;"+
+		" kubectl get serviceaccounts,rolebindings --all-namespaces --output name | grep -e '-worker$' || true")
+	left = strings.ReplaceAll(left, "No resources found\n", "")
+	if left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+	c.Kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
+	c.Kubectl(t, "create", "namespace", "after-uninstall")
+	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=2m")
+}
