@@ -18,8 +18,8 @@
 //   - Secrets reach the Pod by reference only. No value of a Secret is in the Job.
 //   - A run is over when its Pod is: a Job that is being deleted goes on until
 //     then. Only a Pod whose node does not answer is not waited for.
-//   - A run that does not come to start is ended by the controller, and why is
-//     written to the Job in the same patch.
+//   - A run that does not come to start, or whose node does not answer, is given
+//     up by the controller, and why is written to the Job in the same patch.
 package kubernetes
 
 import (
@@ -73,8 +73,8 @@ type Options struct {
 	// SearchSecret names a Secret of the task's namespace whose key "api-key" is
 	// that of the search service; it need not exist. Default: DefaultSearchSecret.
 	SearchSecret string
-	// UnreachableTimeout is how long a pod stays bound to a node that does not
-	// answer, from when the cluster has noticed. Default 60 s.
+	// UnreachableTimeout is how long a node need not answer, from when the cluster
+	// has noticed, before its runs are given up. Default 60 s.
 	UnreachableTimeout time.Duration
 	// StartTimeout is how long scheduling, mounts and image may take. Default 5 min.
 	StartTimeout time.Duration

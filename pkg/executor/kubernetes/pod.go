@@ -46,20 +46,20 @@ const (
 
 // pod makes the Pod of a run.
 func (e *Executor) pod(run executor.Run) corev1.PodSpec {
-	p := &podBuilder{}
+	p := &podBuilder{} // no name looks like that of a secret: messages about volumes would be redacted
 	p.emptyDir("tmp", tempDir, "4Gi")
 	p.emptyDir("workspace", workDir, "10Gi")
 	p.emptyDir("home", homeDir, "1Gi")
 	p.emptyDir("artifacts", artifactsDir, "1Gi")
 	p.project("platform-api", apiDir, apiAccess())
 	if sources := e.credentials(run); len(sources) > 0 {
-		p.project("credentials", credentialsDir, sources)
+		p.project("run-files", credentialsDir, sources)
 	}
 	if ref := run.Task.Spec.SecretRef; ref != nil {
-		p.secret("secret-task", secretTaskDir, ref.Name)
+		p.secret("task-files", secretTaskDir, ref.Name)
 	}
 	if run.AgentSecret != "" {
-		p.secret("secret-agent", secretAgentDir, run.AgentSecret)
+		p.secret("agent-files", secretAgentDir, run.AgentSecret)
 	}
 	worker := corev1.Container{
 		Name: containerName, Image: e.image(run.Task), ImagePullPolicy: corev1.PullIfNotPresent,

@@ -38,10 +38,13 @@ func (e *Executor) assess(job *batchv1.Job, pod *corev1.Pod) assessment {
 		pod = e.lastPods[job.UID]
 	}
 	e.mu.Unlock()
-	return assess(job, pod, e.opts.Clock.Now(), e.opts.StartTimeout)
+	return assess(job, pod, e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
 }
 
-func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, startTimeout time.Duration) assessment {
+// patience is how long a run may take to start, and how long its node need not answer.
+type patience struct{ start, unreachable time.Duration }
+
+func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) assessment {
 	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
 	if pod != nil && pod.Status.StartTime != nil {
 		s.StartedAt = pod.Status.StartTime.Time
@@ -57,23 +60,69 @@ func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, startTimeout time.
 	case over(job, pod, now):
 		conclude(&s, job, pod, now)
 	case pod != nil && pod.DeletionTimestamp != nil:
-		left := pod.DeletionTimestamp.Add(overdueAfter).Sub(now)
-		if left > 0 {
+		if left := endOf(pod).Sub(now); left > 0 {
 			return assessment{state: s, again: left}
 		}
 		s.Phase, s.Reason, s.FinishedAt = executor.Lost, executor.ReasonNodeLost, now
 		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
-	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil && !begun(pod):
-		left := job.CreationTimestamp.Add(startTimeout).Sub(now)
-		if v, hopeless := obstacle(job, pod); hopeless || left <= 0 {
+	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
+		v, left := hindrance(job, pod, now, p)
+		if v != nil && left <= 0 {
 			return assessment{state: s, verdict: v}
 		}
-		return assessment{state: s, again: left}
+		return assessment{state: s, again: max(0, left)}
 	}
 	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
 		s.Reason, s.Message = given.Reason, given.Message
+		if given.Reason != executor.ReasonNodeLost {
+			s.Phase = executor.Exited // it never ran
+		}
 	}
 	return assessment{state: s}
+}
+
+// hindrance is why a run has to be ended when the time that is left has passed;
+// nil for a run that goes well.
+func hindrance(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) (v *verdict, left time.Duration) {
+	if begun(pod) {
+		since, ok := unreachableSince(pod)
+		if !ok {
+			return nil, 0
+		}
+		message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
+		return &verdict{Reason: executor.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now)
+	}
+	v, hopeless := obstacle(job, pod)
+	if hopeless {
+		return v, 0
+	}
+	return v, job.CreationTimestamp.Add(p.start).Sub(now)
+}
+
+// unreachableSince is when the cluster noticed that the pod's node does not
+// answer: it then takes the condition Ready away from pods whose container is
+// ready, which kubelet itself would give back. Where all nodes are gone, as the
+// only one of a cluster, it does no more than that.
+func unreachableSince(pod *corev1.Pod) (time.Time, bool) {
+	c := workerStatus(pod)
+	if c == nil || c.State.Running == nil || !c.Ready {
+		return time.Time{}, false
+	}
+	for _, cond := range pod.Status.Conditions {
+		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionFalse {
+			return cond.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// endOf is when a pod that is deleted must have ended. One that is known to be
+// out of reach is not waited for beyond its grace period.
+func endOf(pod *corev1.Pod) time.Time {
+	if _, ok := unreachableSince(pod); ok {
+		return pod.DeletionTimestamp.Time
+	}
+	return pod.DeletionTimestamp.Add(overdueAfter)
 }
 
 // over tells whether nothing of the run is alive. A pod that somebody deletes
@@ -89,7 +138,7 @@ func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 	case pod.Status.Phase == corev1.PodSucceeded, pod.DeletionTimestamp == nil, job.DeletionTimestamp != nil:
 		return true
 	}
-	return !now.Before(pod.DeletionTimestamp.Add(overdueAfter))
+	return !now.Before(endOf(pod))
 }
 
 // ended tells whether all containers of a pod have ended for good.

@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/executor"
 )
 
-// verdict is why a run was ended that did not come to start.
+// verdict is why a run was ended that did not come to start, or is out of reach.
 type verdict struct {
 	// Reason is one of the reasons of package executor.
 	Reason string `json:"reason"`
@@ -82,21 +84,14 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *ver
 	return nil, false
 }
 
-// giveUp ends a run that does not come to start. Verdict and end are one patch:
+// giveUp ends a run that does not come to start or is out of reach. Verdict and end are one patch:
 // the Job fails at once by its deadline, which then is not the reason.
 func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, v *verdict) error {
 	switch v.Reason {
 	case executor.ReasonPodNotCreated:
-		if w := e.warning(ctx, job.Namespace, job.UID); w != nil {
-			v.Message += ": " + clean(w.Message)
-		}
+		e.explain(ctx, v, job.Namespace, job.UID)
 	case executor.ReasonStartTimedOut:
-		if w := e.warning(ctx, pod.Namespace, pod.UID); w != nil {
-			v.Message += ": " + clean(w.Message)
-			if w.Reason == "FailedMount" || w.Reason == "FailedAttachVolume" {
-				v.Reason = executor.ReasonMountFailed
-			}
-		}
+		e.explain(ctx, v, pod.Namespace, pod.UID)
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -108,22 +103,32 @@ func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod
 	})
 }
 
-// warning is the last warning about an object; nil where none is known. It is
-// only told to people, so an error is the same as none.
-func (e *Executor) warning(ctx context.Context, namespace string, uid types.UID) *corev1.Event {
+// explain adds the last warnings about an object to a verdict. They are only
+// told to people, so an error is the same as none.
+func (e *Executor) explain(ctx context.Context, v *verdict, namespace string, uid types.UID) {
 	list, err := e.opts.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
 	})
 	if err != nil {
-		return nil
+		return
 	}
-	var last *corev1.Event
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
+	said := ""
 	for i := range list.Items {
-		if ev := &list.Items[i]; last == nil || eventTime(last).Before(eventTime(ev)) {
-			last = ev
+		ev := &list.Items[i]
+		switch {
+		case strings.HasPrefix(ev.Reason, "FailedMount"), strings.HasPrefix(ev.Reason, "FailedAttach"):
+			v.Reason = executor.ReasonMountFailed
+		case ev.Reason == "InspectFailed", strings.HasPrefix(ev.Message, "Failed to pull image"):
+			v.Reason = executor.ReasonImagePullFailed
+		case ev.Reason == "Failed", strings.Contains(ev.Reason, "DNS"):
+			continue // repeats another one, or has nothing to do with it
 		}
+		said = ev.Message
 	}
-	return last
+	if said != "" {
+		v.Message += ": " + clean(said)
+	}
 }
 
 func eventTime(e *corev1.Event) time.Time {

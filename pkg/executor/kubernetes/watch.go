@@ -112,7 +112,7 @@ func (w *watch) run(ctx context.Context, factory informers.SharedInformerFactory
 	}
 }
 
-// look tells of a run that is over, and ends one that does not come to start.
+// look tells of a run that is over, and gives up one that does not come to start or is out of reach.
 func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	job, err := w.jobs.Jobs(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -135,7 +135,7 @@ func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	case a.state.Phase != executor.Running:
 		w.e.tell(job)
 	case a.verdict != nil:
-		klog.FromContext(ctx).Info("Run does not come to start and is ended", "job", key, "reason", a.verdict.Reason)
+		klog.FromContext(ctx).Info("Run is given up", "job", key, "reason", a.verdict.Reason)
 		err := w.e.giveUp(ctx, job, pod, a.verdict)
 		if apierrors.IsConflict(err) {
 			return nil // what changed will wake it
