@@ -25,7 +25,7 @@ func ownKinds() []string {
 func ownReads() []string {
 	return append(ownStatus(), "executionevents", "approvals",
 		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts",
-		"sessions/events", "sessions/stream", "sessions/transcript")
+		"sessions/events", "sessions/stream", "sessions/transcript", "skills/content")
 }
 
 func ownStatus() []string {
@@ -160,7 +160,7 @@ func platformRoles() []*rbacv1.ClusterRole {
 		role("platform-worker",
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
 			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
-			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript"),
+			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content"),
 			rule([]string{"get"}, "", "configmaps")),
 		// Reads all that is stored, prompts and results included; no other role has it.
 		role("platform-backup", urls("get", backup.Path)),
