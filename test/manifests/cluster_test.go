@@ -57,6 +57,7 @@ func TestAccepted(t *testing.T) {
 			}
 		})
 	}
+	c.Kubectl(t, "apply", "--dry-run=server", "-f", folder+"/restore.yaml")
 	t.Run("example", func(t *testing.T) {
 		const file = "../../artifacts/examples/cluster/team.yaml"
 		objects := decode(t, must(os.ReadFile(file))(t))

@@ -20,7 +20,7 @@ func TestFlags(t *testing.T) {
 	known := map[string]map[string]bool{}
 	for _, overlay := range overlays() {
 		for _, p := range programs(t, render(t, kustomization(t, overlay, everything(), ""))) {
-			name := strings.Split(path.Base(p.spec["image"].(string)), ":")[0]
+			name, _, _ := strings.Cut(path.Base(p.spec["image"].(string)), ":")
 			if known[name] == nil {
 				known[name] = flagsOf(t, name)
 			}
