@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -30,7 +31,7 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}
@@ -45,7 +46,8 @@ type options struct {
 	files           []string
 }
 
-func run(args []string) error {
+// run writes the image and says on w what it wrote.
+func run(args []string, w io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -75,8 +77,8 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-38s %6.1f MiB  %s\n", o.name, float64(size)/(1<<20), o.out)
-	return nil
+	_, err = fmt.Fprintf(w, "%-38s %6.1f MiB  %s\n", o.name, float64(size)/(1<<20), o.out)
+	return err
 }
 
 func parse(args []string) (options, error) {

@@ -17,7 +17,7 @@ export CGO_ENABLED=0 # all programs but runc are static without help
 # sources prints everything that decides what is built.
 sources() {
   go version
-  cat "$here/build.sh" "$here"/tools/*/go.{mod,sum} "$here"/{pki,pause}/*.go "$root"/hack/images/go.{mod,sum} "$root"/hack/images/*.go
+  cat "$here/build.sh" "$here"/tools/*/go.{mod,sum} "$here"/{pki,pause,tools/dns}/*.go "$root"/hack/images/go.{mod,sum} "$root"/hack/images/*.go
 }
 hash=$(sources | sha256sum | cut -c1-16)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/platform-test-cluster/$hash
@@ -91,6 +91,7 @@ node() {
   done
   pkg=github.com/containernetworking/plugins/plugins
   for plugin in main/ptp ipam/host-local meta/portmap; do build $p "bin/cni/${plugin#*/}" $pkg/$plugin; done
+  build test/cluster/tools/dns bin/dns .
   runc $p
   rules
   build . img/pause ./test/cluster/pause

@@ -177,8 +177,25 @@ node() {
   start kube-proxy env PATH="$bin:$PATH" "$bin/kube-proxy" --kubeconfig="$pki/kube-proxy.kubeconfig" --proxy-mode=nftables \
     --hostname-override="$NODE" --cluster-cidr="$pod_cidr" \
     --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0
-  await 90 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
+  dns
   volumes
+  await 90 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
+}
+
+# dns: the name server of pods, at the node's address.
+dns() {
+  kubectl apply --server-side -f "$here/dns.yaml" >/dev/null
+  cat >"$dir/Corefile" <<COREFILE
+cluster.local 10.in-addr.arpa {
+  bind $address
+  errors
+  kubernetes {
+    kubeconfig $pki/dns.kubeconfig
+    ttl 1
+  }
+}
+COREFILE
+  start dns "$bin/dns" -conf "$dir/Corefile"
 }
 
 # cgroups: in version 1 kubelet wants its root cgroup in every hierarchy.
@@ -243,7 +260,7 @@ finish() {
 node_down() {
   alone
   ! alive node || kill -KILL "$(<"$run/node.pid")"
-  finish node kube-proxy
+  finish node
 }
 
 down() {
@@ -307,7 +324,7 @@ status() {
 load() {
   local tarball
   for tarball in "$@"; do
-    "$bin/ctr" -a "$dir/node/containerd.sock" -n k8s.io images import --local --snapshotter overlayfs "$tarball"
+    "$bin/ctr" -a "$dir/node/containerd.sock" -n k8s.io images import "$tarball"
   done
 }
 

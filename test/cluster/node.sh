@@ -76,6 +76,7 @@ podLogsDir: $dir/logs
 volumePluginDir: $dir/plugins
 resolvConf: ""
 clusterDomain: cluster.local
+clusterDNS: [$ADDRESS]
 makeIPTablesUtilChains: false
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
@@ -90,7 +91,7 @@ for _ in {1..100}; do
   ctr -a "$socket" version >/dev/null 2>&1 && break
   sleep 0.1
 done
-for image in "$IMG"/*.tar; do ctr -a "$socket" -n k8s.io images import --local --snapshotter overlayfs "$image"; done
+for image in "$IMG"/*.tar; do ctr -a "$socket" -n k8s.io images import "$image"; done >/dev/null
 kubelet --config="$dir/kubelet.yaml" --kubeconfig="$pki/kubelet.kubeconfig" --hostname-override="$NODE" --node-ip="$ADDRESS" \
   --root-dir="$dir/kubelet" --cert-dir="$dir/kubelet-certs" >"$log/kubelet.log" 2>&1 &
 trap 'exit 0' TERM INT

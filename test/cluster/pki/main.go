@@ -70,6 +70,7 @@ func run(o options) error {
 		ca.kubeconfig(o.server, "controller-manager", "system:kube-controller-manager", nil),
 		ca.kubeconfig(o.server, "scheduler", "system:kube-scheduler", nil),
 		ca.kubeconfig(o.server, "kube-proxy", "system:kube-proxy", nil),
+		ca.kubeconfig(o.server, "dns", "system:dns", nil),
 		ca.kubeconfig(o.server, "kubelet", "system:node:"+o.node, []string{"system:nodes"}),
 		tokenKeys(o.dir),
 	)
