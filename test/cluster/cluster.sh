@@ -161,14 +161,14 @@ controllers() {
     --bind-address=127.0.0.1 --secure-port="$SCHED_PORT" --cert-dir="$dir/scheduler" --leader-elect=false
 }
 
-# what kubelet changes on the whole machine
+# What kubelet changes on the whole machine: the first node keeps what was, the last one puts it back.
+machine=/run/platform-test-cluster
 sysctls=(vm.overcommit_memory kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
 
 node() {
   [[ -n $NETNS ]] || { echo "a node needs root and NETNS, from \"up\" on" >&2; return 1; }
-  local s
   alone
-  [[ -s $dir/sysctls ]] || for s in "${sysctls[@]}"; do echo "$s=$(<"/proc/sys/${s//.//}")"; done >"$dir/sysctls"
+  keep_sysctls
   (inside sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward')
   cgroups
   start node env CLUSTER_DIR="$dir" BIN="$bin" IMG="$img" NODE="$NODE" ADDRESS="$address" POD_CIDR="$pod_cidr" CGROUP="$cgroup" \
@@ -181,6 +181,26 @@ node() {
   volumes
   await 90 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
 }
+
+keep_sysctls() (
+  mkdir -p "$machine/nodes"
+  exec 8>"$machine/lock"
+  flock 8
+  touch "$machine/nodes/$NETNS"
+  [[ ! -s $machine/sysctls ]] || return 0
+  for s in "${sysctls[@]}"; do echo "$s=$(<"/proc/sys/${s//.//}")"; done >"$machine/sysctls"
+)
+
+restore_sysctls() (
+  [[ -d $machine ]] || return 0
+  exec 8>"$machine/lock"
+  flock 8
+  rm -f "$machine/nodes/$NETNS"
+  for n in "$machine"/nodes/*; do [[ ! -e /run/netns/${n##*/} ]] || return 0; done
+  [[ -s $machine/sysctls ]] || return 0
+  while IFS='=' read -r s v; do echo "$v" >"/proc/sys/${s//.//}"; done <"$machine/sysctls"
+  rm -f "$machine/sysctls" "$machine"/nodes/*
+)
 
 # dns: the name server of pods, at the node's address.
 dns() {
@@ -264,18 +284,15 @@ node_down() {
 }
 
 down() {
-  local names=() s v
+  local names=()
   [[ -d $run ]] || return 0
   alone
   mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
   finish "${names[@]}" # the latest first
   [[ -n $NETNS ]] || return 0
   remove_cgroups
-  if [[ -s $dir/sysctls ]]; then
-    while IFS='=' read -r s v; do echo "$v" >"/proc/sys/${s//.//}"; done <"$dir/sysctls"
-    rm "$dir/sysctls"
-  fi
   [[ ! -e /run/netns/$NETNS ]] || ip netns del "$NETNS"
+  restore_sysctls
 }
 
 # remove_cgroups: a cgroup can go once the last process in it is gone, which takes a moment.
