@@ -52,6 +52,8 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 		}
 	}
 	output := &tail{limit: maxOutput}
+	cgroup := os.DirFS("/sys/fs/cgroup")
+	killed := oomKills(cgroup)
 	outcome, err := exec.Run(ctx, exec.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{w.log, output}, Stderr: w.log,
@@ -68,6 +70,8 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 		return d, fail(ReasonCommandNotRun, "%s: not found", args[0])
 	case err != nil:
 		return d, fail(ReasonCommandNotRun, "%s: %w", args[0], err)
+	case w.config.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
+		return d, fail(ReasonOOMKilled, "the command needed more memory than the limit of its container")
 	case outcome.Signal != "":
 		return d, fail(ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:

@@ -32,6 +32,7 @@ const (
 	ReasonRuntimeNotAvailable    = "RuntimeNotAvailable"
 	ReasonCommandFailed          = "CommandFailed"
 	ReasonCommandNotRun          = "CommandNotRun"
+	ReasonOOMKilled              = "OOMKilled"
 	ReasonMaxIterations          = "MaxIterations"
 	ReasonBlankAnswer            = "BlankAnswer"
 	ReasonApprovalNotAsked       = "ApprovalNotAsked"
