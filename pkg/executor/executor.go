@@ -34,17 +34,17 @@ var (
 	ErrRunning = errors.New("executor: run is still alive")
 )
 
-// Missing is an ErrNotFound that says what is not there.
-type Missing struct {
+// MissingError is an ErrNotFound that says what is not there.
+type MissingError struct {
 	// What is a clause for people, for example "there is no Job t-1".
 	What string
 }
 
 // Error gives the clause after that of ErrNotFound.
-func (m *Missing) Error() string { return ErrNotFound.Error() + ": " + m.What }
+func (m *MissingError) Error() string { return ErrNotFound.Error() + ": " + m.What }
 
 // Is makes it an ErrNotFound.
-func (m *Missing) Is(target error) bool { return target == ErrNotFound }
+func (m *MissingError) Is(target error) bool { return target == ErrNotFound }
 
 // Ref names one attempt of one task. The UID and the attempt are the identity;
 // namespace and name say whom to tell.

@@ -41,9 +41,9 @@ const (
 	EnvContained = "PLATFORM_CONTAINED"
 	// EnvSecretEnv lists, separated by commas, the variables of the worker's own
 	// environment whose values are secrets.
-	EnvSecretEnv = "PLATFORM_SECRET_ENV" //nolint:gosec // the name of a variable
+	EnvSecretEnv = "PLATFORM_SECRET_ENV"
 	// EnvSecretDirs lists, separated by colons, folders whose files are secrets.
-	EnvSecretDirs = "PLATFORM_SECRET_DIRS" //nolint:gosec // the name of a variable
+	EnvSecretDirs = "PLATFORM_SECRET_DIRS"
 	// EnvAgentName, EnvParentTask and EnvSessionName tell programs of the run what
 	// its task names. They are empty for none.
 	EnvAgentName   = "PLATFORM_AGENT_NAME"

@@ -400,7 +400,7 @@ func TestDeletedByOthers(t *testing.T) {
 	f.Kubectl(t, "-n", f.namespace, "delete", "job", run.JobName(), "--wait=false")
 	f.gone(t, run)
 	_, err := f.runs.State(t.Context(), run.Ref)
-	if m, ok := errors.AsType[*executor.Missing](err); !ok || !strings.Contains(m.What, run.JobName()) {
+	if m, ok := errors.AsType[*executor.MissingError](err); !ok || !strings.Contains(m.What, run.JobName()) {
 		t.Errorf("state: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func isRunOf(t *v1alpha1.Task, state executor.State) bool {
 }
 
 func whatIsMissing(err error) string {
-	if m, ok := errors.AsType[*executor.Missing](err); ok {
+	if m, ok := errors.AsType[*executor.MissingError](err); ok {
 		return ": " + m.What
 	}
 	return ""

@@ -190,7 +190,7 @@ func TestRun(t *testing.T) {
 		},
 		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
 		{
-			name: "gone, and what of it", task: task(isStarted), runs: runs{err: &executor.Missing{What: "there is no Job t-1"}}, want: "done", phase: fail,
+			name: "gone, and what of it", task: task(isStarted), runs: runs{err: &executor.MissingError{What: "there is no Job t-1"}}, want: "done", phase: fail,
 			end: "WorkerLost: the run is gone, and nothing is known of its end: there is no Job t-1",
 		},
 		{

@@ -62,7 +62,8 @@ func jobCases() map[string]struct {
 		"container": {run: runOf("build", v1alpha1.TaskSpec{
 			Type: v1alpha1.TaskTypeContainer, Image: "docker.io/library/alpine:3.22", Command: []string{"make"}, Args: []string{"all"},
 			Env: []corev1.EnvVar{
-				{Name: "PLAIN", Value: "x"}, {Name: "HOME", Value: "/tmp/home"},
+				{Name: "PLAIN", Value: "x"},
+				{Name: "HOME", Value: "/tmp/home"},
 				{Name: runspec.EnvTaskName, Value: "forged"}, {Name: runspec.EnvSecretEnv, Value: "forged"}, {Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.66"},
 				{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "k"}}},
 				{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},

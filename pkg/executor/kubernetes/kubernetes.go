@@ -152,11 +152,11 @@ func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State,
 		return executor.State{}, fmt.Errorf("create Job %s: %w", run.JobName(), err)
 	}
 	if job, err = jobs.Get(ctx, run.JobName(), metav1.GetOptions{}); err != nil {
-		return executor.State{}, fmt.Errorf("Job %s: %w", run.JobName(), err)
+		return executor.State{}, fmt.Errorf("job %s: %w", run.JobName(), err)
 	}
 	if !isJobOf(job, run.Ref) {
 		// That of an earlier task of this name goes away by itself.
-		return executor.State{}, fmt.Errorf("Job %s of somebody else is in the way", run.JobName())
+		return executor.State{}, fmt.Errorf("job %s of somebody else is in the way", run.JobName())
 	}
 	if runID(job) != run.ID {
 		return executor.State{}, fmt.Errorf("%s: %w", run.Ref, executor.ErrConflict)
@@ -173,14 +173,14 @@ func (e *Executor) State(ctx context.Context, ref executor.Ref) (executor.State,
 	return e.stateOf(ctx, job)
 }
 
-// get is the Job of an attempt; an executor.Missing when there is none.
+// get is the Job of an attempt; an executor.MissingError when there is none.
 func (e *Executor) get(ctx context.Context, ref executor.Ref) (*batchv1.Job, error) {
 	job, err := e.opts.Client.BatchV1().Jobs(ref.Namespace).Get(ctx, ref.JobName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !isJobOf(job, ref) {
-		return nil, &executor.Missing{What: fmt.Sprintf("there is no Job %s, it was deleted or never created", ref.JobName())}
+		return nil, &executor.MissingError{What: fmt.Sprintf("there is no Job %s, it was deleted or never created", ref.JobName())}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Job %s: %w", ref.JobName(), err)
+		return nil, fmt.Errorf("job %s: %w", ref.JobName(), err)
 	}
 	return job, nil
 }

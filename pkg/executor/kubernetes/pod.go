@@ -27,7 +27,7 @@ const (
 	artifactsDir   = "/artifacts"
 	secretTaskDir  = "/secrets/task"
 	secretAgentDir = "/secrets/agent"
-	credentialsDir = "/secrets/run" //nolint:gosec // a path
+	credentialsDir = "/secrets/run"
 	apiDir         = "/var/run/secrets/platform.ai"
 	programDir     = "/platform"
 	terminationLog = "/dev/termination-log"
