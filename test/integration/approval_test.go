@@ -142,6 +142,7 @@ func told(t *testing.T, w watch.Interface) (*v1alpha1.Approval, string) {
 // An approval is asked for, seen by a watch that waits for it, decided, carried out and gone with its task; every
 // change is told once, and again to who resumes.
 func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	alice, bob := as(t, s, "alice", "platform-editor"), as(t, s, "bob", "platform-approver")
 	w := newWaiting(t, s, alice, "a")
@@ -216,6 +217,7 @@ func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 
 // Lists come in pages and by selectors; an informer has what the list has.
 func TestApprovalsAreListed(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	admin := as(t, s, "")
 	a, b := newWaiting(t, s, admin, "a"), newWaiting(t, s, admin, "b")
@@ -280,6 +282,7 @@ func TestApprovalsAreListed(t *testing.T) {
 
 // Who may decide, what, and when.
 func TestDecisionRules(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	admin, bob, viewer := as(t, s, ""), as(t, s, "bob", "platform-approver"), as(t, s, "vera", "platform-viewer")
 	w := newWaiting(t, s, admin, "a", "platform.ai/cleanup")
@@ -347,6 +350,7 @@ func TestDecisionRules(t *testing.T) {
 
 // What a worker may say of approvals.
 func TestWorkersAskAndDoNotDecide(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a")
@@ -382,6 +386,7 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 // Of many decisions at the same time one wins, also against expiry by a controller; all answers agree with it, and the
 // stream has one decision.
 func TestOneDecisionWins(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a")
@@ -436,6 +441,7 @@ func TestOneDecisionWins(t *testing.T) {
 
 // A policy compares who asked with who decides, by what the server says and not the client.
 func TestRequesterIsNotApprover(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	k := s.Kubernetes(t)
 	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(must[[]byte](t)(os.ReadFile("../../artifacts/examples/approval-policy.yaml"))), 4096)
@@ -484,6 +490,7 @@ func eventually(t *testing.T, so func(context.Context) bool) {
 
 // A task keeps who created it, whatever it says itself.
 func TestTaskKeepsItsRequester(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	alice, admin := as(t, s, "alice", "platform-editor"), as(t, s, "")
 	const key = "platform.ai/requested-by"

@@ -29,6 +29,7 @@ import (
 
 // TestBackupAndRestore: a server on a restored store answers every question as the one that made the backup.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, "echo fine; exit 0\n")
 	p.run("a", func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: true} })
 	p.awaitPhase("a", v1alpha1.TaskSucceeded)
@@ -94,6 +95,7 @@ func backedUp(t *testing.T, s *Server) map[string]string {
 
 // TestBackupWithoutKeys: without the key file everything but the Secrets can be read, and they can be replaced.
 func TestBackupWithoutKeys(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	secrets := s.Kubernetes(t).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"token": "closed"}}
@@ -126,6 +128,7 @@ func TestBackupWithoutKeys(t *testing.T) {
 // TestBackupIsForItsRole: a backup is everything that is stored, so the administrator and platform-backup get it, and
 // nobody else does.
 func TestBackupIsForItsRole(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	k := s.Kubernetes(t)
 	for _, tc := range []struct {
@@ -169,6 +172,7 @@ func TestBackupIsForItsRole(t *testing.T) {
 }
 
 func TestBackupCommand(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.tar")

@@ -30,6 +30,7 @@ func platformCommand(ctx context.Context, kubeconfig string, args ...string) (ou
 }
 
 func TestCommandTellsHowATaskEnded(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
 good*) echo fine | sed 's/^/log: /'; exit 0;;
 bad*) exit 7;;
@@ -73,6 +74,7 @@ esac
 // TestCommandFollowsAcrossARestart: the server is stopped and started while the command follows a stream; it prints
 // each event once, in order.
 func TestCommandFollowsAcrossARestart(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +142,7 @@ func TestCommandFollowsAcrossARestart(t *testing.T) {
 }
 
 func TestCommandPagesThroughEvents(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := clientOf(t, s)
 	source(t, c, "a", 2300)

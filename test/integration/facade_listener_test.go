@@ -24,6 +24,7 @@ import (
 )
 
 func TestRESTListener(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	s := Start(t, func(o *standalone.Options) { o.Out = &out })
 	u := must[*url.URL](t)(url.Parse(s.RESTURL))
@@ -55,6 +56,7 @@ func TestRESTListener(t *testing.T) {
 }
 
 func TestCORSOrigins(t *testing.T) {
+	t.Parallel()
 	for want, env := range map[string]map[string]string{
 		"":                            {},
 		"https://a.example":           {server.EnvCORSOrigins: "https://a.example"},
@@ -72,6 +74,7 @@ func TestCORSOrigins(t *testing.T) {
 // A connection of HTTP/1.1 that carried a stream serves the requests after it as any other: the stream's deadline for
 // writes does not stay.
 func TestRESTConnectionsAfterAStream(t *testing.T) {
+	t.Parallel()
 	const patience = 500 * time.Millisecond
 	s := Start(t, func(o *standalone.Options) { o.StreamWriteTimeout = patience })
 	restTask(t, s, "a")
@@ -98,6 +101,7 @@ func TestRESTConnectionsAfterAStream(t *testing.T) {
 
 // HTTP/2 needs no TLS on the plain listener.
 func TestRESTOverPlainHTTP2(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := restAs(t, s, "default", "vi", "view").at(s.RESTURL)
 	tr := &http.Transport{Protocols: &http.Protocols{}}
@@ -113,6 +117,7 @@ func TestRESTOverPlainHTTP2(t *testing.T) {
 
 // A server that stops ends the streams of its plain listener, and the clients see an end, not a failure.
 func TestRESTStreamsEndWithTheServer(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	_, worker := restTask(t, s, "a")
 	worker.post("/internal/v1/events/default/task/a", `{"type":"ModelMessage"}`).want(t, http.StatusCreated)
@@ -140,6 +145,7 @@ func TestRESTStreamsEndWithTheServer(t *testing.T) {
 }
 
 func TestRESTMetrics(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	s := Start(t, func(o *standalone.Options) { o.Metrics = reg })
 	c := restAs(t, s, "default", "vi", "view")

@@ -41,6 +41,7 @@ func restTask(t *testing.T, s *Server, name string) (*v1alpha1.Task, *restClient
 }
 
 func TestRESTWorkerPaths(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	_, worker := restTask(t, s, "mine")
 	restTask(t, s, "other")
@@ -96,6 +97,7 @@ func TestRESTWorkerPaths(t *testing.T) {
 }
 
 func TestRESTChildren(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	tasks := clientOf(t, s).Tasks("default")
 	long := "parent-" + strings.Repeat("x", 100)
@@ -121,6 +123,7 @@ func TestRESTChildren(t *testing.T) {
 }
 
 func TestRESTLogs(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	restTask(t, s, "a")
 	admin := clientOf(t, s).RESTClient()
@@ -192,6 +195,7 @@ func TestRESTLogs(t *testing.T) {
 }
 
 func TestRESTEvents(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	_, worker := restTask(t, s, "a")
 	for i := range 5 {
@@ -245,6 +249,7 @@ func TestRESTEvents(t *testing.T) {
 }
 
 func TestRESTFork(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	source(t, clientOf(t, s), "src", 3)
 	c := restAs(t, s, "default", "ed", "edit")
@@ -284,6 +289,7 @@ func TestRESTFork(t *testing.T) {
 
 // A stream ends with its client: the server would not stop otherwise.
 func TestRESTClientGoesAway(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	restTask(t, s, "a")
 	c := restAs(t, s, "default", "vi", "view").at(s.RESTURL)

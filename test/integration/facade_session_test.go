@@ -18,6 +18,7 @@ import (
 
 // Every native target of the table is offered by the server, with the verb that the row uses.
 func TestRESTTargetsAreServed(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	lists := must[[]*metav1.APIResourceList](t)(s.Kubernetes(t).Discovery().ServerPreferredResources())
 	served := map[string]bool{}
@@ -45,6 +46,7 @@ func TestRESTTargetsAreServed(t *testing.T) {
 }
 
 func TestRESTSessions(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	sessions := clientOf(t, s).Sessions("default")
 	for name, kind := range map[string]v1alpha1.SessionType{"talk": v1alpha1.SessionTypeChat, "work": v1alpha1.SessionTypeTask, "door": v1alpha1.SessionTypeGateway} {
@@ -99,6 +101,7 @@ func TestRESTSessions(t *testing.T) {
 }
 
 func TestRESTApprovals(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a", "test.platform.ai/hold")
@@ -158,6 +161,7 @@ func TestRESTApprovals(t *testing.T) {
 }
 
 func TestRESTTrace(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	_, worker := restTask(t, s, "a")
 	for _, e := range []string{

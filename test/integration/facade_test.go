@@ -204,6 +204,7 @@ func (l taskList) names() string {
 }
 
 func TestRESTTasks(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	a := c.post("/api/v1/tasks", `{"name":"a","type":"container","command":["true"],"labels":{"team":"x"}}`).want(t, 201, `"kind":"Task"`, `"uid":`)
@@ -253,6 +254,7 @@ func TestRESTTasks(t *testing.T) {
 }
 
 func TestRESTTaskBodies(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	const rest = `"type":"container","command":["true"]`
@@ -294,6 +296,7 @@ func TestRESTTaskBodies(t *testing.T) {
 }
 
 func TestRESTCallers(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	makeNamespace(t, s.Kubernetes(t), "team")
 	nobody := restOf(t, s)
@@ -333,6 +336,7 @@ func TestRESTCallers(t *testing.T) {
 }
 
 func TestRESTPaths(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	c.get("/api/v1/tasks/a/nosuch").problem(t, 404, "nothing at /api/v1/tasks/a/nosuch")
@@ -358,6 +362,7 @@ func TestRESTPaths(t *testing.T) {
 }
 
 func TestRESTRequestIDs(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	a := c.with("X-Request-Id", "order-17.a:b").get("/api/v1/tasks")
@@ -373,6 +378,7 @@ func TestRESTRequestIDs(t *testing.T) {
 }
 
 func TestRESTPages(t *testing.T) {
+	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.CORSOrigins = []string{"https://ui.example"} })
 	open := Start(t)
 	preflight := func(s *Server, origin string) answer {

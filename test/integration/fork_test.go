@@ -76,6 +76,7 @@ func eventTypes(t *testing.T, c typed.CoreV1alpha1Interface, task string) []stri
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	_, c := forkServer(t)
 	src := source(t, c, "src", 5)
 	tasks := c.Tasks("default")
@@ -130,6 +131,7 @@ func TestFork(t *testing.T) {
 }
 
 func TestForkIsRefused(t *testing.T) {
+	t.Parallel()
 	_, c := forkServer(t)
 	source(t, c, "src", 2)
 	digest := "sha256:" + strings.Repeat("a", 64)
@@ -163,6 +165,7 @@ func TestForkIsRefused(t *testing.T) {
 }
 
 func TestForkIsIdempotent(t *testing.T) {
+	t.Parallel()
 	_, c := forkServer(t)
 	source(t, c, "src", 4)
 	spec := v1alpha1.TaskForkSpec{AfterSeq: after("2"), IdempotencyKey: "once"}
@@ -222,6 +225,7 @@ func TestForkIsIdempotent(t *testing.T) {
 
 // TestForkNeedsBothPermissions: whoever may fork but not create tasks, may not make one by forking.
 func TestForkNeedsBothPermissions(t *testing.T) {
+	t.Parallel()
 	s, c := forkServer(t)
 	source(t, c, "src", 1)
 	k := s.Kubernetes(t)

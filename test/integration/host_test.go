@@ -60,6 +60,7 @@ func deleteNamespace(t *testing.T, k kubernetes.Interface, name string) {
 // A deleted namespace takes everything with it, of every resource the server has, events and results included; a new
 // one of the same name knows nothing of them.
 func TestNamespaceDeletionRemovesEverything(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	k := s.Kubernetes(t)
 	c := k.Discovery().RESTClient()
@@ -138,6 +139,7 @@ func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kuber
 
 // A worker writes to its own task, to no other, and not past the task's life.
 func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	own := must[interface{ GetUID() types.UID }](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
 	must[any](t)(in(s, t, tasks).Create(t.Context(), task("other"), metav1.CreateOptions{}))
@@ -168,6 +170,7 @@ func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
 
 // What is in a Secret is in no file of the data folder.
 func TestSecretsAreEncryptedInTheDataFolder(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	secret, open := []byte("sk-plaintext-of-a-secret-0123456789"), []byte("plaintext-of-a-configmap-0123456789")
 	k := s.Kubernetes(t)

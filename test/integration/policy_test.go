@@ -84,6 +84,7 @@ func await(t *testing.T, want string, ask func() error) {
 // Point 13: policies apply to our objects, in this process: to new and to changed ones, from the first request after a
 // restart on, and no longer when their binding is gone.
 func TestPoliciesReachOurObjects(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	const message = "priorities above 900 are for operators"
 	high := func() error { return dryRun(s, t, "priority", int64(901)) }
@@ -122,6 +123,7 @@ func TestPoliciesReachOurObjects(t *testing.T) {
 // A policy's parameters are objects of the server; a change of them changes what is refused, also for a second policy
 // after the first one is gone.
 func TestPolicyParameters(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "limits"}, Data: map[string]string{"priority": "10"}}
@@ -149,6 +151,7 @@ func TestPolicyParameters(t *testing.T) {
 
 // A policy that cannot be evaluated is not stored, and only administrators write policies.
 func TestPoliciesAreGuarded(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx := t.Context()
 	policies := s.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicies()

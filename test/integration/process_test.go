@@ -43,6 +43,7 @@ func (s *safeBuffer) String() string {
 }
 
 func TestReadyMessageSaysWhatToDoNext(t *testing.T) {
+	t.Parallel()
 	out := &safeBuffer{}
 	s := Start(t, func(o *standalone.Options) { o.Out = out })
 	for _, want := range []string{"is ready after", s.URL, "from this machine only", "export KUBECONFIG=" + s.Kubeconfig, s.DataDir} {
@@ -57,6 +58,7 @@ func TestReadyMessageSaysWhatToDoNext(t *testing.T) {
 }
 
 func TestSecondServerOnTheSameFolderIsRefused(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	o := standalone.NewOptions()
 	o.DataDir, o.Port = s.DataDir, 0
@@ -67,6 +69,7 @@ func TestSecondServerOnTheSameFolderIsRefused(t *testing.T) {
 }
 
 func TestUsedPortIsRefused(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	o := standalone.NewOptions()
 	o.DataDir = t.TempDir()
@@ -78,6 +81,7 @@ func TestUsedPortIsRefused(t *testing.T) {
 }
 
 func TestRestartKeepsObjectsKeysAndIdentities(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "correct-horse-battery"}}
@@ -109,6 +113,7 @@ func TestRestartKeepsObjectsKeysAndIdentities(t *testing.T) {
 
 // Point 12: controllers that fail are started again, and the API answers all the while.
 func TestAPIOutlivesControllers(t *testing.T) {
+	t.Parallel()
 	attempts := make(chan *rest.Config)
 	s := Start(t, func(o *standalone.Options) {
 		o.Controllers = func(ctx context.Context, c *rest.Config) error {
@@ -133,6 +138,7 @@ func TestAPIOutlivesControllers(t *testing.T) {
 
 // Point 10: who did what is on record.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log, policy := filepath.Join(dir, "audit.log"), filepath.Join(dir, "policy.yaml")
 	rules := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n"
@@ -161,6 +167,7 @@ func TestAudit(t *testing.T) {
 }
 
 func TestBadOptionsAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*standalone.Options){
 		"--bind-address": func(o *standalone.Options) { o.BindAddress = "localhost" },
 		"--secure-port":  func(o *standalone.Options) { o.Port = 70000 },

@@ -66,6 +66,7 @@ func at(u *unstructured.Unstructured, path string) any {
 
 // Point 6: a missing object is the typed error, with the kind and the name; a name can be used again at once.
 func TestNotFoundIsTypedAndNamesCanBeReused(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	_, err := c.Get(ctx, "absent", metav1.GetOptions{})
@@ -102,6 +103,7 @@ func TestNotFoundIsTypedAndNamesCanBeReused(t *testing.T) {
 
 // Point 7: only a change of spec is a new generation.
 func TestGenerationFollowsSpecOnly(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	ok(c.Create(ctx, task("a"), metav1.CreateOptions{}))
@@ -132,6 +134,7 @@ func TestGenerationFollowsSpecOnly(t *testing.T) {
 
 // Point 8: every kind of patch works.
 func TestPatches(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	ok(c.Create(ctx, task("a", "env", []any{map[string]any{"name": "A", "value": "1"}}), metav1.CreateOptions{}))
@@ -163,6 +166,7 @@ func TestPatches(t *testing.T) {
 }
 
 func TestServerSideApply(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	opts := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
@@ -187,6 +191,7 @@ func TestServerSideApply(t *testing.T) {
 }
 
 func TestDryRunStoresNothing(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c := t.Context(), in(s, t, tasks)
 	if _, err := c.Create(ctx, task("a"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -198,6 +203,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 }
 
 func TestBadObjectsTellFieldAndRule(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	for name, tc := range map[string]struct {
@@ -225,6 +231,7 @@ func TestBadObjectsTellFieldAndRule(t *testing.T) {
 
 // Point 3: selectors are obeyed or refused, on lists and on watches.
 func TestSelectorsAreObeyedOrRefused(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c := t.Context(), in(s, t, tasks)
 	for name, kind := range map[string]string{"a": "container", "b": "ai"} {

@@ -19,6 +19,7 @@ import (
 // Old events of an ended task leave: a watch sees each of them go, pages and streams
 // tell of the gap, and the end stays. A task that has not ended keeps all.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	s := &streams{Server: Start(t, func(o *standalone.Options) { o.EventRetention = time.Nanosecond }), t: t}
 	s.connect(nil)
 	if _, err := in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {

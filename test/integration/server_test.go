@@ -49,6 +49,7 @@ const tasksPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
 // Point 9: only watches, streams and followed logs are without a deadline. Whoever has a deadline may shorten it with
 // the timeout parameter, which is parsed for nobody else: a bad one tells the two apart without waiting.
 func TestOnlyStreamsAreLongRunning(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	in(s, t, tasks)
 	if _, err := in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}); err != nil {
@@ -75,6 +76,7 @@ func TestOnlyStreamsAreLongRunning(t *testing.T) {
 
 // Point 10: nobody gets in without credentials, and nobody does what no rule allows.
 func TestAuthenticationAndAuthorization(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	anonymous := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}}
 	for path, want := range map[string]int{tasksPath: 0, "/api/v1/secrets": 0, "/metrics": 0, "/livez": 200, "/readyz": 200, "/version": 200} {
@@ -101,6 +103,7 @@ func TestAuthenticationAndAuthorization(t *testing.T) {
 
 // Point 13: admission runs in this process: nothing is created in a namespace that is missing or ends.
 func TestNamespaceAdmission(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	missing := s.Dynamic(t).Resource(tasks).Namespace("missing")
@@ -132,6 +135,7 @@ func TestNamespaceAdmission(t *testing.T) {
 // Point 11: names of definitions are such that every client can follow references; every field is described, and no
 // internal version is shown.
 func TestOpenAPIIsComplete(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/core.platform.ai/v1alpha1"} {
 		code, body := get(t, s.client(), path, "application/json")
@@ -199,6 +203,7 @@ func (d schemaDoc) undescribed() []string {
 }
 
 func TestProtobufClientsGetJSONForOurKinds(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	code, body := get(t, s.client(), tasksPath, "application/vnd.kubernetes.protobuf,application/json")
 	if code != http.StatusOK || !strings.HasPrefix(body, "{") {

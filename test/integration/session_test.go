@@ -121,6 +121,7 @@ func (p *platform) transcript(session string, limit int) []v1alpha1.SessionMessa
 }
 
 func TestSessionGoesOn(t *testing.T) {
+	t.Parallel()
 	p, model := withModel(t, rememberScript)
 	first := p.ask("first", "Remember the word heliotrope.", v1alpha1.TaskSessionReference{Name: "s", Create: true}, v1alpha1.TaskSucceeded)
 	second := p.ask("second", "Which word was it?", v1alpha1.TaskSessionReference{Name: "s"}, v1alpha1.TaskSucceeded)
@@ -204,6 +205,7 @@ func (p *platform) release(task *v1alpha1.Task) {
 }
 
 func TestSessionTakesTurns(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	names := []string{"e", "d", "c", "b", "a"}
 	on := func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s", Create: true} }
@@ -270,6 +272,7 @@ func (p *platform) created(x, y string) int {
 
 // A namespace goes although a task of it holds a session.
 func TestNamespaceWithABusySessionGoes(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	ctx, namespaces := t.Context(), p.Kubernetes(t).CoreV1().Namespaces()
 	if _, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
@@ -299,6 +302,7 @@ func TestNamespaceWithABusySessionGoes(t *testing.T) {
 
 // A transcript is appended to, read and refused over HTTP, and goes with its session.
 func TestTranscriptOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	p := &platform{t: t, Server: s}
 	ctx, c := t.Context(), p.client().CoreV1alpha1()

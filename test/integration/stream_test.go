@@ -195,6 +195,7 @@ func (s *stream) want(frames ...string) {
 
 // A stream sends what is stored, then what comes, and ends once with the task.
 func TestTaskStream(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		live := s.open(tasksPath + "/a/stream") // before there is an event
@@ -232,6 +233,7 @@ func TestTaskStream(t *testing.T) {
 
 // The JSON of an event is the object without what is for the Kubernetes API.
 func TestRowsOfEvents(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		if _, err := in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -288,6 +290,7 @@ func (s *streams) page(path string) *v1alpha1.ExecutionEventPage {
 }
 
 func TestEventPages(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		if _, err := in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -354,6 +357,7 @@ func (s *streams) addFresh(task string, types ...v1alpha1.EventType) {
 
 // What cannot be answered is an error before the first byte, of pages and streams alike.
 func TestBadRequestsForEvents(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		if _, err := in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -403,6 +407,7 @@ func TestBadRequestsForEvents(t *testing.T) {
 
 // A session's stream has the events of all its tasks, outlives them, and ends with the session.
 func TestSessionStream(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		c := in(s.Server, t, sessions)
 		if _, err := c.Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {
@@ -432,6 +437,7 @@ func TestSessionStream(t *testing.T) {
 
 // A deleted task ends its streams, with events and without, and a new one of the same name begins anew.
 func TestStreamOfADeletedTask(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		s.task("b", "")
@@ -454,6 +460,7 @@ func TestStreamOfADeletedTask(t *testing.T) {
 
 // A server that stops ends its streams in good order, without a last frame, and the client goes on where it was.
 func TestStreamsEndWithTheServer(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		s.add("a", v1alpha1.EventTaskStarted)
@@ -470,6 +477,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 
 // A client that reads nothing is cut by the whole server too, also through its handler chain.
 func TestSlowStreamIsCut(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		slow := s.open(tasksPath + "/a/stream")
@@ -508,6 +516,7 @@ func TestSlowStreamIsCut(t *testing.T) {
 
 // Pages count as requests, with what came of them.
 func TestPagesAreCounted(t *testing.T) {
+	t.Parallel()
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		s.page(tasksPath + "/a/events")

@@ -20,6 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
 // TestTables holds the columns of every kind, as kubectl get and kubectl get -o wide (marked *) show them.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	if _, err := in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -208,6 +208,7 @@ func started() []string {
 func ended(as string) []string { return append(started(), "TaskPhaseChanged", as) }
 
 func TestTaskSucceeds(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `sleep 0.2; echo '{"reason":"Completed","message":"all done","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`)
 	p.run("good")
 	task, phases := p.await("good", func(t *v1alpha1.Task) bool { return t.Status.Phase.Terminal() })
@@ -232,6 +233,7 @@ func TestTaskSucceeds(t *testing.T) {
 }
 
 func TestTaskFails(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `echo '{"reason":"CommandFailed","message":"command ended with exit code 7","exitCode":1}' >"$PLATFORM_TERMINATION_LOG"; exit 1`)
 	p.run("bad")
 	task := p.awaitPhase("bad", v1alpha1.TaskFailed)
@@ -242,6 +244,7 @@ func TestTaskFails(t *testing.T) {
 }
 
 func TestTaskIsRetried(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `[ "$PLATFORM_TASK_ATTEMPT" = 3 ]`)
 	policy := func(n int32) func(*v1alpha1.TaskSpec) {
 		return func(s *v1alpha1.TaskSpec) {
@@ -267,6 +270,7 @@ func TestTaskIsRetried(t *testing.T) {
 const endless = `setsid sleep 1000 & echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; echo '{"reason":"Completed","message":"went","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`
 
 func TestTaskTimesOut(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("slow", func(s *v1alpha1.TaskSpec) {
 		s.Timeout = &metav1.Duration{Duration: 300 * time.Millisecond}
@@ -280,6 +284,7 @@ func TestTaskTimesOut(t *testing.T) {
 }
 
 func TestTaskIsCancelled(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("unwanted")
 	_, pid := p.started("unwanted")
@@ -299,6 +304,7 @@ func TestTaskIsCancelled(t *testing.T) {
 }
 
 func TestTaskIsDeleted(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("gone")
 	task, pid := p.started("gone")
@@ -330,6 +336,7 @@ func TestTaskIsDeleted(t *testing.T) {
 }
 
 func TestRunningTaskIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("long")
 	before, pid := p.started("long")
@@ -349,6 +356,7 @@ func TestRunningTaskIsFoundAgain(t *testing.T) {
 }
 
 func TestTaskEndedWhileServerWasDown(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		end     func(folder string, pid int) error
@@ -383,6 +391,7 @@ func TestTaskEndedWhileServerWasDown(t *testing.T) {
 }
 
 func TestKilledWorkerIsNotSuccess(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("killed")
 	_, pid := p.started("killed")
@@ -397,6 +406,7 @@ func TestKilledWorkerIsNotSuccess(t *testing.T) {
 }
 
 func TestContainerTaskNeedsPermission(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `echo ran >"$0.ran"`, func(o *standalone.Options) { o.AllowHostCommands = false })
 	p.run("forbidden")
 	task := p.awaitPhase("forbidden", v1alpha1.TaskFailed)
@@ -407,6 +417,7 @@ func TestContainerTaskNeedsPermission(t *testing.T) {
 }
 
 func TestReferencesMayComeLate(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `exit 0`)
 	ai := func(provider string) func(*v1alpha1.TaskSpec) {
 		return func(s *v1alpha1.TaskSpec) {
@@ -439,6 +450,7 @@ func TestReferencesMayComeLate(t *testing.T) {
 }
 
 func TestScheduleRunsTasks(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, `exit 0`)
 	p.run("often", func(s *v1alpha1.TaskSpec) { s.Schedule = "@every 1s" })
 	parent, _ := p.await("often", func(t *v1alpha1.Task) bool { return t.Status.LastScheduleTime != nil })
@@ -457,6 +469,7 @@ func TestScheduleRunsTasks(t *testing.T) {
 }
 
 func TestTasksWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := newPlatform(t, fmt.Sprintf(`cd %s; mkdir -p now; : >now/$$; ls now | wc -l >>counts; sleep 0.1; rm now/$$`, dir),
 		func(o *standalone.Options) { o.MaxRunning = 3 })
@@ -478,6 +491,7 @@ func TestTasksWaitForTheirTurn(t *testing.T) {
 }
 
 func TestCompletionCallback(t *testing.T) {
+	t.Parallel()
 	bodies := make(chan map[string]any, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body map[string]any
@@ -497,6 +511,7 @@ func TestCompletionCallback(t *testing.T) {
 }
 
 func TestSessionIsHeldByOneTask(t *testing.T) {
+	t.Parallel()
 	p := newPlatform(t, endless)
 	in := func(create bool) func(*v1alpha1.TaskSpec) {
 		return func(s *v1alpha1.TaskSpec) {

@@ -52,6 +52,7 @@ turns:
 
 // TestTraceOfARun runs a real agent task against the scripted model and reads its trace.
 func TestTraceOfARun(t *testing.T) {
+	t.Parallel()
 	parsed, err := script.Parse([]byte(tracedScript))
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +167,7 @@ func traceAt(t *testing.T, c *rest.Config, query url.Values) *v1alpha1.TaskTrace
 }
 
 func TestTracePages(t *testing.T) {
+	t.Parallel()
 	s, c := forkServer(t)
 	source(t, c, "a", 1)
 	appendAll(t, c, "a", loopEvents(49, "hm"))
@@ -224,6 +226,7 @@ func without(t *v1alpha1.TaskTrace) *v1alpha1.TaskTrace {
 
 // TestTraceOfALongTask has more rows than are held while the timeline is written.
 func TestTraceOfALongTask(t *testing.T) {
+	t.Parallel()
 	s, c := forkServer(t)
 	source(t, c, "a", 1)
 	appendAll(t, c, "a", loopEvents(20000, strings.Repeat("thought ", 100)))

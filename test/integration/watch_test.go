@@ -37,6 +37,7 @@ func next(t *testing.T, w watch.Interface) (watch.Event, string) {
 
 // Point 2: a watch that goes on from a resourceVersion gets exactly what came after it, also from a restarted server.
 func TestWatchResumesExactly(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	var versions, want []string
@@ -79,6 +80,7 @@ func TestWatchResumesExactly(t *testing.T) {
 
 // Point 4: a watch with initial events gets each object once, then one bookmark that says so, and never again.
 func TestInitialEventsEndOnce(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -122,6 +124,7 @@ func TestInitialEventsEndOnce(t *testing.T) {
 // Point 5: DELETED carries the object as it last was, with the revision of the deletion; so it does for a selector
 // that the object no longer matches.
 func TestDeletedCarriesTheLastObject(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	a := agent("a", "first")
@@ -162,6 +165,7 @@ func TestDeletedCarriesTheLastObject(t *testing.T) {
 // Point 1: a watcher that does not read loses nothing: it gets every change in order, or its watch ends with an error
 // and resuming gives the rest.
 func TestSlowWatcherMissesNothing(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	first := ok(c.Create(ctx, agent("a", strings.Repeat("x", 64<<10)), metav1.CreateOptions{}))

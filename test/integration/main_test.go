@@ -1,0 +1,29 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// servers is how many tests run at a time, each with a server of its own. They wait more than they work, so it is more
+// than there are processors.
+const servers = 8
+
+// TestMain sets -parallel where the command line does not.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", fmt.Sprint(servers)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
