@@ -15,6 +15,9 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxBody is the size of the largest request, in bytes: an installation accepts no more (document 1 §8).
@@ -172,14 +175,17 @@ func tooLarge() problem {
 	return problem{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the request is larger than %d MiB", maxBody>>20)}
 }
 
-// cause is the part of an error that may be logged: what the network or the certificate is about. Other errors of a
-// transport quote what came over the wire.
+// cause is the part of an error that may be logged: what the network, a certificate or the API server is about. Other
+// errors of a transport quote what came over the wire.
 func cause(err error) error {
 	if _, network := errors.AsType[net.Error](err); network {
 		return err
 	}
 	if _, certificate := errors.AsType[*tls.CertificateVerificationError](err); certificate {
 		return err
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return fmt.Errorf("the API server says %s", reason)
 	}
 	for _, plain := range []error{context.Canceled, io.EOF, io.ErrUnexpectedEOF, errClient, errBroken} {
 		if errors.Is(err, plain) {

@@ -86,19 +86,19 @@ const statusClientGone = 499
 
 // exchange is one request and what is known of it.
 type exchange struct {
-	w         *writer
-	r         *http.Request
-	id        string
-	endpoint  endpoint // empty where the path is unknown
-	style     style
-	caller    caller // empty before authentication
-	preflight bool
+	w        *writer
+	r        *http.Request
+	id       string
+	endpoint endpoint // empty where the path is unknown
+	style    style
+	caller   caller // empty before authentication
 }
 
 // ServeHTTP answers one request. An answer that broke off is aborted, so that the client does not take it for whole.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := rt.clock.Now()
 	rt.metrics.inFlight.Inc()
+	defer rt.metrics.inFlight.Dec()
 	x := &exchange{w: newWriter(w, rt.clock, rt.timeout), r: r, id: requestID(r.Header), style: styleOf(r.URL.Path)}
 	x.w.Header().Set(headerRequestID, x.id)
 	x.w.Header().Set(headerCacheControl, cacheControl)
@@ -107,7 +107,6 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := rt.serve(x) //nolint:contextcheck // it has the request
 	broken := err != nil && !rt.refuse(x, err)
 	x.w.finish()
-	rt.metrics.inFlight.Dec()
 	rt.done(x, err, broken, rt.clock.Since(began)) //nolint:contextcheck // as above
 	if broken {
 		panic(http.ErrAbortHandler) // the server's way to break a connection, or a stream of HTTP/2
@@ -147,7 +146,7 @@ func (rt *Router) answerPreflight(x *exchange) error {
 	path := x.r.URL.EscapedPath()
 	for _, method := range corsMethods() {
 		if ep, ok := rt.endpoints[method+" "+path]; ok {
-			x.endpoint, x.preflight = ep, true
+			x.endpoint = endpoint{style: ep.style, method: http.MethodOptions, path: ep.path}
 			rt.cors.preflight(x.w.Header())
 			x.w.WriteHeader(http.StatusNoContent)
 			return nil

@@ -53,11 +53,11 @@ func ParseRoutes(data []byte) (*Routes, error) {
 	}
 	var file map[string]map[string]string
 	if err := yaml.UnmarshalStrict(first, &file); err != nil {
-		return nil, fmt.Errorf("must be a mapping namespaces, from namespace to origin: %w", err)
+		return nil, fmt.Errorf("must be a mapping namespaces, from namespace to origin%s", place(err))
 	}
 	for key := range file {
 		if key != "namespaces" {
-			return nil, fmt.Errorf("%s: is not known", key)
+			return nil, fmt.Errorf("%q: is not known", key)
 		}
 	}
 	if file["namespaces"] == nil {
@@ -81,6 +81,16 @@ func ParseRoutes(data []byte) (*Routes, error) {
 		return nil, errors.Join(wrong...)
 	}
 	return routes, nil
+}
+
+// place is where in a file YAML found an error, as far as it says. The rest of its text may quote values.
+func place(err error) string {
+	_, rest, _ := strings.Cut(err.Error(), "line ")
+	number, _, _ := strings.Cut(rest, ":")
+	if _, err := strconv.Atoi(number); err != nil {
+		return ""
+	}
+	return " (line " + number + ")"
 }
 
 // onlyDocument gives the one YAML document of a file: a second one would be ignored silently.

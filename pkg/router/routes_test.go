@@ -21,13 +21,14 @@ func TestParseRoutes(t *testing.T) {
 		"JSON":                  {`{"namespaces": {"team-a": "https://host"}}`, "team-a https://host"},
 		"empty":                 {"", "error: namespaces: is required; {} enables none"},
 		"null":                  {"namespaces:\n", "error: namespaces: is required; {} enables none"},
-		"another key":           {"namespaces: {}\nroutes: {}\n", "error: routes: is not known"},
-		"another case":          {"Namespaces: {}\n", "error: Namespaces: is not known"},
-		"a list":                {"namespaces: [team-a]\n", "error: must be a mapping namespaces, from namespace to origin: "},
+		"another key":           {"namespaces: {}\nroutes: {}\n", `error: "routes": is not known`},
+		"another case":          {"Namespaces: {}\n", `error: "Namespaces": is not known`},
+		"a list":                {"namespaces: [team-a]\n", "error: must be a mapping namespaces, from namespace to origin"},
 		"a number":              {"namespaces: {team-a: 1}\n", `error: namespaces["team-a"]: must begin with https:// or http://`},
-		"twice":                 {"namespaces:\n  team-a: https://a\n  team-a: https://b\n", "error: must be a mapping namespaces, from namespace to origin: "},
+		"twice":                 {"namespaces:\n  team-a: https://a\n  team-a: https://b\n", "error: must be a mapping namespaces, from namespace to origin"},
 		"two documents":         {"namespaces: {}\n---\nnamespaces: {team-a: 'https://a'}\n", "error: must be one YAML document"},
-		"no YAML":               {"namespaces: [", "error: must be a mapping namespaces, from namespace to origin: "},
+		"no YAML":               {"namespaces:\n  team-a: [", "error: must be a mapping namespaces, from namespace to origin (line 2)"},
+		"a key that is none":    {"namespaces: {[a]: 'https://user:canary@host'}", "error: must be a mapping namespaces, from namespace to origin"},
 		"no namespace":          {"namespaces: {Team_A: 'https://a'}", `error: namespaces["Team_A"]: is not the name of a namespace`},
 		"nothing":               {"namespaces: {team-a: }", `error: namespaces["team-a"]: must begin with https:// or http://`},
 		"no scheme":             {"namespaces: {team-a: host}", `error: namespaces["team-a"]: must begin with https:// or http://`},
@@ -46,7 +47,7 @@ func TestParseRoutes(t *testing.T) {
 		"port zero":             {"namespaces: {team-a: 'https://host:0'}", `error: namespaces["team-a"]: has a port that is none`},
 		"empty port":            {"namespaces: {team-a: 'https://host:'}", `error: namespaces["team-a"]: has an empty port`},
 		"all errors, in order":  {"namespaces: {b: x, a: x}", "error: namespaces[\"a\"]: must begin with https:// or http://\nnamespaces[\"b\"]: must begin with https:// or http://"},
-		"a credential, in YAML": {"namespaces: {team-a: [canary]}", "error: must be a mapping namespaces, from namespace to origin: "},
+		"a credential, in YAML": {"namespaces: {team-a: [canary]}", "error: must be a mapping namespaces, from namespace to origin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			routes, err := ParseRoutes([]byte(tc.text))

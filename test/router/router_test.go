@@ -210,6 +210,9 @@ func TestTokensCannotBeChecked(t *testing.T) {
 	if len(in.requests()) != 0 {
 		t.Error("the request reached the installation")
 	}
+	if !strings.Contains(s.logs(), "Forbidden") {
+		t.Errorf("the log does not say why: %s", s.logs())
+	}
 }
 
 // Of all headers only those that belong to the protocol reach the installation, with one credential.
