@@ -20,7 +20,7 @@ import (
 func defaultRoles() []string {
 	return []string{
 		"view", "edit", "admin", "cluster-admin",
-		"platform-viewer", "platform-editor", "platform-approver", "platform-operator", "platform-worker",
+		"platform-viewer", "platform-editor", "platform-approver", "platform-operator", "platform-worker", "platform-backup",
 		"system:discovery", "system:public-info-viewer", "system:basic-user", "system:monitoring", "system:auth-delegator",
 	}
 }

@@ -1,0 +1,365 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/integration"
+)
+
+const (
+	kinds  = "tasks sessions agents providers tools skills"
+	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status"
+	read   = "get list watch"
+)
+
+// platformRoles are the roles by the letters of the table.
+func platformRoles() map[rune]string {
+	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'w': "platform-worker"}
+}
+
+// permission says which roles may do something.
+type permission struct{ verbs, resources, roles string }
+
+// permissions has every verb on every resource of the group, and what is asked for only inside the server.
+func permissions() []permission {
+	return []permission{
+		{read, "tasks sessions executionevents approvals", "veaow"},
+		{read, "agents providers tools skills", "veow"},
+		{"create update patch delete deletecollection", kinds, "eo"},
+		{"get", status, "veo"},
+		{"update patch", status, "o"},
+		{"get", "tasks/events", "veaow"},
+		{"get", "tasks/stream tasks/trace", "veao"},
+		{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content", "veow"},
+		{"get", "sessions/events sessions/stream", "veo"},
+		{"create", "tasks/events tasks/log tasks/result tasks/artifacts", "w"},
+		{"create", "tasks/fork tasks/cancel sessions/transcript", "eo"},
+		{"create", "approvals/decision", "a"},
+		{"create", "executionevents", ""},
+		{"create", "executionevents/controlled", ""},
+	}
+}
+
+// place is a host of the API and a namespace of its own there.
+type place struct {
+	t         *testing.T
+	c         *cluster.Cluster // for its kubectl
+	namespace string
+	admin     *rest.Config
+	host      kubernetes.Interface
+}
+
+// TestRoles: the platform's roles allow what they are meant for and nothing else, in a cluster and in the standalone
+// host; as kubectl auth can-i says, and as requests show.
+func TestRoles(t *testing.T) {
+	t.Run("cluster", func(t *testing.T) {
+		s := Start(t)
+		newPlace(t, s.c, s.c.Config()).test()
+	})
+	t.Run("standalone", func(t *testing.T) {
+		newPlace(t, cluster.Control(t), integration.Start(t).Admin).test()
+	})
+}
+
+func newPlace(t *testing.T, c *cluster.Cluster, admin *rest.Config) *place {
+	t.Helper()
+	admin = rest.CopyConfig(admin)
+	admin.QPS = -1
+	p := &place{t: t, c: c, namespace: "roles", admin: admin, host: must(kubernetes.NewForConfig(admin))(t)}
+	ctx := context.WithoutCancel(t.Context())
+	must(p.host.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() {
+		if err := p.host.CoreV1().Namespaces().Delete(ctx, p.namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// account is the configuration of a ServiceAccount that has the role in the namespace.
+func (p *place) account(role string) *rest.Config {
+	p.t.Helper()
+	ctx, accounts := p.t.Context(), p.host.CoreV1().ServiceAccounts(p.namespace)
+	must(accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "has-" + role}}, metav1.CreateOptions{}))(p.t)
+	must(p.host.RbacV1().RoleBindings(p.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: "has-" + role}},
+	}, metav1.CreateOptions{}))(p.t)
+	token := must(accounts.CreateToken(ctx, "has-"+role, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(p.t)
+	c := rest.AnonymousClientConfig(p.admin)
+	c.BearerToken, c.QPS = token.Status.Token, -1
+	for !p.may(c, "list", "tasks") { // until the authorizer has seen the binding
+		if ctx.Err() != nil {
+			p.t.Fatal(ctx.Err())
+		}
+	}
+	return c
+}
+
+// may asks for a permission as its holder.
+func (p *place) may(c *rest.Config, verb, resource string) bool {
+	p.t.Helper()
+	a := &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: verb, Group: v1alpha1.GroupName}
+	a.Resource, a.Subresource, _ = strings.Cut(resource, "/")
+	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}}
+	client := must(kubernetes.NewForConfig(c))(p.t)
+	return must(client.AuthorizationV1().SelfSubjectAccessReviews().Create(p.t.Context(), r, metav1.CreateOptions{}))(p.t).Status.Allowed
+}
+
+func (p *place) test() {
+	p.complete()
+	accounts := map[string]*rest.Config{}
+	for letter, role := range platformRoles() {
+		c := p.account(role)
+		accounts[role] = c
+		p.t.Run(role, func(t *testing.T) {
+			in := *p
+			in.t = t
+			in.permissions(c, letter)
+		})
+	}
+	p.t.Run("work", func(t *testing.T) {
+		in := *p
+		in.t = t
+		in.work(accounts)
+	})
+}
+
+// complete checks that the table has all that the server offers.
+func (p *place) complete() {
+	p.t.Helper()
+	known := map[string]bool{}
+	for _, row := range permissions() {
+		for resource := range strings.FieldsSeq(row.resources) {
+			for verb := range strings.FieldsSeq(row.verbs) {
+				known[verb+" "+resource] = true
+			}
+		}
+	}
+	served := must(p.host.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String()))(p.t)
+	for _, r := range served.APIResources {
+		for _, verb := range r.Verbs {
+			if !known[verb+" "+r.Name] {
+				p.t.Errorf("the table does not say who may %s %s", verb, r.Name)
+			}
+		}
+	}
+}
+
+// permissions checks one role against the table.
+func (p *place) permissions(c *rest.Config, letter rune) {
+	kubectl := p.kubectl(c)
+	var g errgroup.Group
+	g.SetLimit(8)
+	for _, row := range permissions() {
+		allowed := strings.ContainsRune(row.roles, letter)
+		for i, resource := range strings.Fields(row.resources) {
+			for verb := range strings.FieldsSeq(row.verbs) {
+				g.Go(func() error {
+					if p.may(c, verb, resource) != allowed {
+						p.t.Errorf("%s %s: a SelfSubjectAccessReview says %t", verb, resource, !allowed)
+					}
+					if i == 0 { // a program for each would take minutes
+						p.canI(kubectl, verb, resource, allowed)
+					}
+					if resource != "executionevents/controlled" { // which has no path
+						p.try(c, verb, resource, allowed)
+					}
+					return nil
+				})
+			}
+		}
+	}
+	if err := g.Wait(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// kubectl is the start of a command as the account.
+func (p *place) kubectl(c *rest.Config) string {
+	p.t.Helper()
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthority: c.CAFile, CertificateAuthorityData: c.CAData}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
+	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: p.namespace}
+	k.CurrentContext = "c"
+	file := filepath.Join(p.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, file); err != nil {
+		p.t.Fatal(err)
+	}
+	return "kubectl --kubeconfig=" + file + " "
+}
+
+func (p *place) canI(kubectl, verb, resource string, allowed bool) {
+	name, sub, _ := strings.Cut(resource, "/")
+	line := fmt.Sprintf("auth can-i %s %s.%s --subresource=%q", verb, name, v1alpha1.GroupName, sub)
+	r := p.c.Shell(p.t, kubectl+line+" 2>/dev/null")
+	if got := strings.TrimSpace(r.Output); got != map[bool]string{true: "yes", false: "no"}[allowed] {
+		p.t.Errorf("kubectl %s: %s", line, got)
+	}
+}
+
+// try makes the request, of something that does not exist, so that an allowed one changes nothing: it is refused for
+// that, or shows an empty list.
+func (p *place) try(c *rest.Config, verb, resource string, allowed bool) {
+	resource, sub, _ := strings.Cut(resource, "/")
+	path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + p.namespace + "/" + resource
+	if sub != "" {
+		path += "/none/" + sub
+	} else if slices.Contains([]string{"get", "update", "patch", "delete"}, verb) {
+		path += "/none"
+	}
+	method, body, kind := http.MethodGet, "", "application/json"
+	switch verb {
+	case "watch":
+		path += "?watch=true&timeoutSeconds=1"
+	case "create":
+		method, body = http.MethodPost, "{}"
+	case "update":
+		method, body = http.MethodPut, "{}"
+	case "patch":
+		method, body, kind = http.MethodPatch, "{}", string(types.MergePatchType)
+	case "delete":
+		method = http.MethodDelete
+	case "deletecollection":
+		method = http.MethodDelete
+		path += "?labelSelector=of=nobody"
+	}
+	client := must(rest.HTTPClientFor(c))(p.t)
+	req := must(http.NewRequestWithContext(p.t.Context(), method, c.Host+path, strings.NewReader(body)))(p.t)
+	req.Header.Set("Content-Type", kind)
+	resp, err := client.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text := must(io.ReadAll(resp.Body))(p.t)
+	denied := resp.StatusCode == http.StatusForbidden && strings.Contains(string(text), fmt.Sprintf(`cannot %s resource \"%s`, verb, resource))
+	if denied == allowed || resp.StatusCode >= 500 || !allowed && !denied {
+		p.t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	}
+}
+
+// work does the real things with each role: who may do them does them, who may not is refused.
+func (p *place) work(accounts map[string]*rest.Config) {
+	ctx, t := p.t.Context(), p.t
+	as := map[string]core.CoreV1alpha1Interface{}
+	for role, c := range accounts {
+		as[role] = must(versioned.NewForConfig(c))(t).CoreV1alpha1()
+	}
+	admin := must(versioned.NewForConfig(p.admin))(t).CoreV1alpha1()
+	newTask := func(name string) *v1alpha1.Task {
+		return &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+			Type: v1alpha1.TaskTypeAI, Prompt: "find it", AI: &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI, Model: "m"},
+		}}
+	}
+	source := must(admin.Tasks(p.namespace).Create(ctx, newTask("source"), metav1.CreateOptions{}))(t)
+	ask := approval.RequestEvent(p.namespace, v1alpha1.ApprovalSpec{
+		TaskName: source.Name, TaskUID: source.UID, Action: "delete it", TargetTool: "exec", ToolCallID: "call",
+		TargetArgsDigest: must(approval.Digest([]byte("{}")))(t),
+	})
+	for _, e := range []*v1alpha1.ExecutionEvent{{Type: v1alpha1.EventTaskStarted}, ask} {
+		must(admin.Tasks(p.namespace).AppendEvent(ctx, source.Name, e, metav1.CreateOptions{}))(t)
+	}
+	opts := metav1.CreateOptions{}
+	do := []struct {
+		what, roles string
+		f           func(c core.CoreV1alpha1Interface, role string) error
+	}{
+		{"list", "veaow", func(c core.CoreV1alpha1Interface, _ string) error {
+			list, err := c.Tasks(p.namespace).List(ctx, metav1.ListOptions{})
+			if err == nil && len(list.Items) == 0 {
+				return errors.New("the list has no task")
+			}
+			return err
+		}},
+		{"watch", "veaow", func(c core.CoreV1alpha1Interface, _ string) error {
+			w, err := c.ExecutionEvents(p.namespace).Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			defer w.Stop()
+			if e := <-w.ResultChan(); e.Object == nil {
+				return errors.New("the watch ended without an event")
+			}
+			return nil
+		}},
+		{"create", "eo", func(c core.CoreV1alpha1Interface, role string) error {
+			_, err := c.Tasks(p.namespace).Create(ctx, newTask("of-"+role), opts)
+			return err
+		}},
+		{"append an event", "w", func(c core.CoreV1alpha1Interface, _ string) error {
+			_, err := c.Tasks(p.namespace).AppendEvent(ctx, source.Name, &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage}, opts)
+			return err
+		}},
+		{"fork", "eo", func(c core.CoreV1alpha1Interface, role string) error {
+			f := &v1alpha1.TaskFork{Spec: v1alpha1.TaskForkSpec{NewTaskName: "fork-of-" + role}}
+			_, err := c.Tasks(p.namespace).Fork(ctx, source.Name, f, opts)
+			return err
+		}},
+		{"write a status", "o", func(c core.CoreV1alpha1Interface, role string) error {
+			_, err := c.Tasks(p.namespace).Patch(ctx, source.Name, types.MergePatchType, []byte(`{"status": {"message": "`+role+`"}}`), metav1.PatchOptions{}, "status")
+			return err
+		}},
+		{"decide", "a", func(c core.CoreV1alpha1Interface, _ string) error {
+			d := &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: "approve"}}
+			_, err := c.Approvals(p.namespace).Decide(ctx, approval.IDOf(ask), d, opts)
+			return err
+		}},
+		{"cancel", "eo", func(c core.CoreV1alpha1Interface, _ string) error {
+			_, err := c.Tasks(p.namespace).Cancel(ctx, source.Name, &v1alpha1.TaskCancellation{}, opts)
+			return err
+		}},
+		{"delete", "eo", func(c core.CoreV1alpha1Interface, role string) error {
+			return c.Tasks(p.namespace).Delete(ctx, "fork-of-"+role, metav1.DeleteOptions{})
+		}},
+	}
+	for _, d := range do {
+		for letter, role := range platformRoles() {
+			err := d.f(as[role], role)
+			if allowed := strings.ContainsRune(d.roles, letter); allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
+				t.Errorf("%s: %s: %v", role, d.what, err)
+			}
+		}
+	}
+}
