@@ -7,17 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/discovery"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/task"
@@ -158,17 +159,17 @@ func newClient(cfg *rest.Config) (clientset.Interface, error) {
 // groupPause is between two looks for the platform's API.
 const groupPause = 500 * time.Millisecond
 
-// awaitGroup returns when the platform's own API is served. Controllers that
-// start before would fail.
+// awaitGroup returns when the platform's own API is served, and known as such.
+// Controllers that start before would fail.
 func awaitGroup(ctx context.Context, cfg *rest.Config, c clock.WithTicker) error {
-	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return fmt.Errorf("discovery: %w", err)
+		return fmt.Errorf("client: %w", err)
 	}
 	tick := c.NewTicker(groupPause)
 	defer tick.Stop()
 	for told := false; ; {
-		_, err := d.ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+		err := hasGroup(cfg, client)
 		if err == nil {
 			return nil
 		}
@@ -182,4 +183,19 @@ func awaitGroup(ctx context.Context, cfg *rest.Config, c clock.WithTicker) error
 		case <-tick.C():
 		}
 	}
+}
+
+// hasGroup looks as the controllers will. kube-apiserver serves a group a
+// moment before its discovery has it.
+func hasGroup(cfg *rest.Config, client *http.Client) error {
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, client)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"Task", "Approval"} {
+		if _, err := mapper.RESTMapping(v1alpha1.SchemeGroupVersion.WithKind(kind).GroupKind(), v1alpha1.SchemeGroupVersion.Version); err != nil {
+			return err
+		}
+	}
+	return nil
 }
