@@ -20,7 +20,7 @@ import (
 // Install registers each kind as its version and as the internal one, of the
 // same Go type.
 func Install(s *runtime.Scheme) error {
-	for gv, kinds := range map[schema.GroupVersion][]runtime.Object{
+	err := add(s, map[schema.GroupVersion][]runtime.Object{
 		corev1.SchemeGroupVersion: {
 			&corev1.Namespace{}, &corev1.NamespaceList{},
 			&corev1.Secret{}, &corev1.SecretList{},
@@ -46,7 +46,18 @@ func Install(s *runtime.Scheme) error {
 			&authorizationv1.SubjectAccessReview{}, &authorizationv1.LocalSubjectAccessReview{},
 			&authorizationv1.SelfSubjectAccessReview{}, &authorizationv1.SelfSubjectRulesReview{},
 		},
-	} {
+	})
+	addDefaults(s)
+	return err
+}
+
+// WhoAmI registers only what callers need to ask who they are.
+func WhoAmI(s *runtime.Scheme) error {
+	return add(s, map[schema.GroupVersion][]runtime.Object{authenticationv1.SchemeGroupVersion: {&authenticationv1.SelfSubjectReview{}}})
+}
+
+func add(s *runtime.Scheme, groups map[schema.GroupVersion][]runtime.Object) error {
+	for gv, kinds := range groups {
 		s.AddKnownTypes(gv, kinds...)
 		s.AddKnownTypes(schema.GroupVersion{Group: gv.Group, Version: runtime.APIVersionInternal}, kinds...)
 		metav1.AddToGroupVersion(s, gv)
@@ -54,6 +65,5 @@ func Install(s *runtime.Scheme) error {
 			return err
 		}
 	}
-	addDefaults(s)
 	return nil
 }

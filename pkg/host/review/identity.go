@@ -24,11 +24,16 @@ func Identity(t authenticator.Token, serverAudiences []string) []resource.Resour
 			Kind:     "TokenReview", Singular: "tokenreview", ClusterScoped: true,
 			Shape: resource.Action[*authenticationv1.TokenReview]{Create: tokens{t, serverAudiences}.create},
 		},
-		&resource.Definition[*authenticationv1.SelfSubjectReview]{
-			Resource: gv.WithResource("selfsubjectreviews"),
-			Kind:     "SelfSubjectReview", Singular: "selfsubjectreview", ClusterScoped: true,
-			Shape: resource.Action[*authenticationv1.SelfSubjectReview]{Create: whoAmI},
-		},
+		WhoAmI(),
+	}
+}
+
+// WhoAmI serves the question of callers who they are.
+func WhoAmI() resource.Resource {
+	return &resource.Definition[*authenticationv1.SelfSubjectReview]{
+		Resource: authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
+		Kind:     "SelfSubjectReview", Singular: "selfsubjectreview", ClusterScoped: true,
+		Shape: resource.Action[*authenticationv1.SelfSubjectReview]{Create: whoAmI},
 	}
 }
 
