@@ -30,8 +30,8 @@ import (
 const quotaWorkers = 5
 
 // admission makes the plugins after NamespaceLifecycle: first those that change objects, then those that judge them,
-// the quota last, so that nothing is charged that is refused. ready is closed once this server answers, or ends.
-func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, host kubernetes.Interface, ready <-chan struct{}) ([]admission.Interface, error) {
+// the quota last, so that nothing is charged that is refused.
+func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, host kubernetes.Interface) ([]admission.Interface, error) {
 	var plugins []admission.Interface
 	known, err := hasMutatingPolicies(host.Discovery())
 	switch {
@@ -44,7 +44,7 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 		if err != nil {
 			return nil, fmt.Errorf("admission client: %w", err)
 		}
-		p, err := policy.NewMutating(own, ready)
+		p, err := policy.NewMutating(own, v1alpha1.SchemeGroupVersion)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,6 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/options"
-	"k8s.io/client-go/kubernetes"
 )
 
 const (
@@ -32,23 +31,19 @@ const (
 //
 // It returns when the authorities are known. A server that accepts connections before cannot tell kube-apiserver which
 // certificate to show, and everything on such a connection, which may live for hours, would be anonymous.
-func (o *Options) delegate(ctx context.Context, g *genericapiserver.Config, host kubernetes.Interface) error {
-	published, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("delegated authentication: %w", err)
-	}
-	users, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", metav1.NamespaceSystem, authenticationMap, clientCAKey, host)
+func (a *assembly) delegate(ctx context.Context, g *genericapiserver.Config) error {
+	users, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", metav1.NamespaceSystem, authenticationMap, clientCAKey, a.host)
 	if err != nil {
 		return fmt.Errorf("delegated authentication: %w", err)
 	}
 	authentication := options.NewDelegatingAuthenticationOptions()
-	authentication.RemoteKubeConfigFile = o.Kubeconfig
+	authentication.RemoteKubeConfigFile = a.Kubeconfig
 	authentication.ClientCert.CAContentProvider = users
 	if err := authentication.ApplyTo(&g.Authentication, g.SecureServing, nil); err != nil {
 		return fmt.Errorf("delegated authentication: %w", err)
 	}
 	authorization := options.NewDelegatingAuthorizationOptions()
-	authorization.RemoteKubeConfigFile = o.Kubeconfig
+	authorization.RemoteKubeConfigFile = a.Kubeconfig
 	if err := authorization.ApplyTo(&g.Authorization); err != nil {
 		return fmt.Errorf("delegated authorization: %w", err)
 	}
@@ -56,7 +51,7 @@ func (o *Options) delegate(ctx context.Context, g *genericapiserver.Config, host
 	return wait.PollUntilContextCancel(ctx, authorityPoll, true, func(context.Context) (bool, error) {
 		_, proxies := g.Authentication.RequestHeaderConfig.CAContentProvider.VerifyOptions()
 		_, known := users.VerifyOptions()
-		return proxies && (known || published.Data[clientCAKey] == ""), nil
+		return proxies && (known || a.authorities.Data[clientCAKey] == ""), nil
 	})
 }
 

@@ -88,7 +88,7 @@ func (r *registration) run(ctx context.Context) {
 		log.Error(err, "The CA could not be published")
 	}
 	for {
-		wait := time.Duration(lookAgain)
+		wait := lookAgain
 		if obj, ok, _ := informer.GetStore().GetByKey(apiServiceName()); ok {
 			if wait, err = r.keep(ctx, obj.(*unstructured.Unstructured)); err != nil && ctx.Err() == nil {
 				log.Error(err, "The APIService could not be kept in order", "name", apiServiceName())

@@ -10,8 +10,9 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/install"
 	"github.com/platform-ai/platform/pkg/apiserver"
+	hostinstall "github.com/platform-ai/platform/pkg/host/install"
+	"github.com/platform-ai/platform/pkg/host/review"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/version"
 )
@@ -46,12 +49,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	cert, err := o.certificate()
-	if err != nil {
-		return err
-	}
-	if err := awaitHost(ctx, host); err != nil {
-		return nil //nolint:nilerr // ctx ended
+	authorities := awaitHost(ctx, host)
+	if authorities == nil {
+		return nil
 	}
 	st, err := o.OpenStores(ctx)
 	switch {
@@ -60,14 +60,14 @@ func Run(ctx context.Context, o Options) error {
 	case err != nil:
 		return err
 	}
-	a := &assembly{Options: &o, config: config, host: host, cert: cert}
+	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
 		p, err := a.assemble(ctx, st)
 		if err != nil {
 			return nil, err
 		}
 		p.Work = func(ctx context.Context) error {
-			i := Info{URL: p.Listeners.URL, RESTURL: p.Listeners.RESTURL, CA: cert.ca()}
+			i := Info{URL: p.Listeners.URL, RESTURL: p.Listeners.RESTURL, CA: a.cert.ca()}
 			if err := announce(&o, i, o.Clock.Since(began)); err != nil {
 				return err
 			}
@@ -77,15 +77,19 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// awaitHost waits until the cluster answers; its error is that ctx ended.
-func awaitHost(ctx context.Context, host kubernetes.Interface) error {
-	return wait.PollUntilContextCancel(ctx, hostPoll, true, func(context.Context) (bool, error) {
-		_, err := host.Discovery().ServerVersion()
+// awaitHost waits until the cluster answers and tells the authorities of client certificates; nil is that ctx ended.
+// That may be refused for a moment after an installation, too, while the cluster takes up what was granted.
+func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.ConfigMap) {
+	_ = wait.PollUntilContextCancel(ctx, hostPoll, true, func(ctx context.Context) (bool, error) {
+		m, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "The cluster does not answer; trying again")
+			klog.FromContext(ctx).Error(err, "The cluster does not tell who may name callers; trying again")
+			return false, nil
 		}
-		return err == nil, nil
+		found = m
+		return true, nil
 	})
+	return found
 }
 
 // announce tells, in one write, that the server is ready.
@@ -100,11 +104,16 @@ type assembly struct {
 	*Options
 	config *rest.Config
 	host   kubernetes.Interface
-	cert   *certificate
+	// authorities are those of client certificates, as the cluster published them at the start.
+	authorities *corev1.ConfigMap
+	cert        *certificate
 }
 
 // assemble builds the server. Its hooks and watches end with ctx.
-func (a *assembly) assemble(ctx context.Context, st *server.Stores) (*server.Process, error) {
+func (a *assembly) assemble(ctx context.Context, st *server.Stores) (_ *server.Process, err error) {
+	if a.cert, err = a.certificate(); err != nil {
+		return nil, err
+	}
 	l, err := a.Listen(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +126,7 @@ func (a *assembly) assemble(ctx context.Context, st *server.Stores) (*server.Pro
 }
 
 func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Listeners) (*server.Process, error) {
-	scheme, err := apiserver.NewScheme(install.Install)
+	scheme, err := apiserver.NewScheme(install.Install, hostinstall.WhoAmI)
 	if err != nil {
 		return nil, err
 	}
@@ -127,40 +136,33 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	}
 	g.EnableProfiling = a.Profiling
 	st.SetStorage(g, scheme, nil)
-	if err := a.delegate(ctx, g, a.host); err != nil {
+	if err := a.delegate(ctx, g); err != nil {
 		return nil, err
 	}
 	config, err := a.Config(g, scheme, st)
 	if err != nil {
 		return nil, err
 	}
+	config.Resources = append(config.Resources, review.WhoAmI()) // REST tells callers who they are
 	if config.Identify, err = a.identify(config); err != nil {
 		return nil, err
 	}
-	ready, answers := context.WithCancel(ctx)
-	if config.Admission, err = a.admission(ctx, g, a.host, ready.Done()); err != nil {
-		answers()
+	if config.Admission, err = a.admission(ctx, g, a.host); err != nil {
 		return nil, err
 	}
 	config.Host, config.PriorityAndFairness, config.GarbageCollector = a.config, a.PriorityAndFairness, true
 	completed, err := config.Complete()
 	if err != nil {
-		answers()
 		return nil, err
 	}
 	api, err := completed.New(ctx)
 	if err != nil {
-		answers()
 		return nil, err
 	}
-	err = api.Generic.AddPostStartHook("schemas", func(genericapiserver.PostStartHookContext) error {
-		answers()
-		return nil
-	})
 	return &server.Process{
 		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Healthy: st.Engine.Healthy, Clock: a.Clock,
 		Parts: []server.Part{{Name: "certificates", Run: a.cert.run}},
-	}, err
+	}, nil
 }
 
 // work keeps the registration in order until ctx ends.

@@ -47,7 +47,10 @@ func TestRestartIsFoundAvailable(t *testing.T) {
 		s.Run()
 		ready := time.Now()
 		s.AwaitAvailable("True")
-		t.Logf("%s: ready %.2f s after the start, found available %.2f s after the start", end, ready.Sub(began).Seconds(), time.Since(began).Seconds())
+		available := time.Now()
+		s.AwaitDiscovered("Current")
+		t.Logf("%s: after the start ready %.2f s, found available %.2f s, in discovery %.2f s",
+			end, ready.Sub(began).Seconds(), available.Sub(began).Seconds(), time.Since(began).Seconds())
 		s.c.Kubectl(t, "get", "tasks")
 	}
 }
@@ -72,10 +75,7 @@ func TestOutage(t *testing.T) {
 	if out := s.c.Shell(t, "kubectl api-resources"); !strings.Contains(out.Output, "deployments") {
 		t.Errorf("discovery of others:\n%s", out.Output)
 	}
-	for stale := false; !stale; { // discovery says so when it next looks
-		_, groups := s.get(s.c.Config(), "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		stale = strings.Contains(groups, `"Stale"`)
-	}
+	s.AwaitDiscovered("Stale")
 
 	// The namespace controller deletes what it can and then says what it could not look at. So the namespace stays,
 	// empty but for what it does not know of, until the server is back.

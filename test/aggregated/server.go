@@ -9,12 +9,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -82,6 +84,7 @@ func Start(t testing.TB, args ...string) *Server {
 	s := New(t, args...)
 	s.Run()
 	s.AwaitAvailable("True")
+	s.AwaitDiscovered("Current")
 	return s
 }
 
@@ -118,6 +121,23 @@ func (s *Server) AwaitAvailable(status string) {
 		code, _ := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1")
 		if (code == http.StatusOK) == (status == "True") {
 			return
+		}
+	}
+}
+
+// AwaitDiscovered waits until discovery tells the group's resources as Current or Stale.
+func (s *Server) AwaitDiscovered(freshness string) {
+	s.t.Helper()
+	for {
+		_, body := s.get(s.c.Config(), "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		var groups apidiscovery.APIGroupDiscoveryList
+		if err := json.Unmarshal([]byte(body), &groups); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, g := range groups.Items {
+			if g.Name == tasks.Group && len(g.Versions) == 1 && string(g.Versions[0].Freshness) == freshness {
+				return
+			}
 		}
 	}
 }
@@ -300,4 +320,13 @@ func task(name string) *unstructured.Unstructured {
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"type": "container", "command": []any{"true"}},
 	}}
+}
+
+func serverTLS(t testing.TB, certPEM, keyPEM []byte) *tls.Config {
+	t.Helper()
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}
 }

@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
@@ -29,15 +30,15 @@ var (
 )
 
 // NewMutating makes the admission plugin of MutatingAdmissionPolicies. own is
-// the server's client of itself, from which the plugin takes the schemas of what
-// it changes, once ready is closed: the host's copy of them comes late. ready
-// is also closed when the server ends.
-func NewMutating(own discovery.DiscoveryInterfaces, ready <-chan struct{}) (admission.Interface, error) {
+// the server's client of itself, from which the plugin takes the schemas of the
+// versions that the server serves, when it first needs one: the host's copy of
+// them comes late, and the plugin would look for it only every five seconds.
+func NewMutating(own discovery.DiscoveryInterfaces, versions ...schema.GroupVersion) (admission.Interface, error) {
 	p, err := mutating.NewPlugin(nil)
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", mutating.PluginName, err)
 	}
-	return &mutator{p, schemas{own, ready}}, nil
+	return &mutator{p, schemas{own, versions}}, nil
 }
 
 // SetExternalKubeInformerFactory gives the informers of policies, bindings and
@@ -60,10 +61,10 @@ type withSchemas struct {
 // Discovery is the server's own.
 func (c withSchemas) Discovery() discovery.DiscoveryInterfaces { return c.schemas }
 
-// schemas are those of this server, once it answers.
+// schemas are those of this server. The list is known before the server answers.
 type schemas struct {
 	discovery.DiscoveryInterfaces
-	ready <-chan struct{}
+	versions []schema.GroupVersion
 }
 
 // OpenAPIV3 is the client of the documents.
@@ -71,6 +72,32 @@ func (s schemas) OpenAPIV3() openapi.Client { return s }
 
 // Paths lists the documents.
 func (s schemas) Paths() (map[string]openapi.GroupVersion, error) {
-	<-s.ready // the plugin asks again only after seconds, in which its policies would fail
-	return s.DiscoveryInterfaces.OpenAPIV3().Paths()
+	paths := map[string]openapi.GroupVersion{}
+	for _, v := range s.versions {
+		d := document{s.DiscoveryInterfaces, "apis/" + v.String()}
+		paths[d.path] = d
+	}
+	return paths, nil
+}
+
+// document is the schema of one version. It never changes while the server runs.
+type document struct {
+	own  discovery.DiscoveryInterfaces
+	path string
+}
+
+// ServerRelativeURL is the same for the same content.
+func (d document) ServerRelativeURL() string { return "/openapi/v3/" + d.path }
+
+// Schema reads the document.
+func (d document) Schema(contentType string) ([]byte, error) {
+	paths, err := d.own.OpenAPIV3().Paths()
+	if err != nil {
+		return nil, err
+	}
+	v := paths[d.path]
+	if v == nil {
+		return nil, fmt.Errorf("this server has no document %s", d.ServerRelativeURL())
+	}
+	return v.Schema(contentType)
 }
