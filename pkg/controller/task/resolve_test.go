@@ -5,6 +5,7 @@ package task
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -158,5 +160,81 @@ func TestResolve(t *testing.T) {
 	r := resolver{}
 	if _, err := r.resolve(t.Context(), task()); err != nil {
 		t.Errorf("allowed container task: %v", err)
+	}
+}
+
+// TestResolveByReference: where the host brings secrets to a run, none is read into it.
+func TestResolveByReference(t *testing.T) {
+	c := testClient(t,
+		&corev1.Secret{ObjectMeta: in("n", "keys"), Data: map[string][]byte{"api-key": []byte("canary"), "token": []byte("canary")}},
+		&corev1.Secret{ObjectMeta: in("other", "keys"), Data: map[string][]byte{"api-key": []byte("canary")}},
+		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{AuthSecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "token"}}}},
+		&v1alpha1.Agent{ObjectMeta: in("n", "a"), Spec: v1alpha1.AgentSpec{
+			ProviderRef: ref("p"), Model: &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("p")}}},
+			Tools: []v1alpha1.AgentTool{{Name: "weather"}}, SecretRef: &v1alpha1.LocalReference{Name: "keys"},
+			Execution: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
+		}},
+	)
+	r := resolver{reader: &wire{Client: c, live: c}, byReference: true, searchKey: "canary", crossNamespace: true}
+	got, err := r.resolve(t.Context(), aiTask(func(s *v1alpha1.TaskSpec) {
+		s.AgentRef = ref("a")
+		s.Env = []corev1.EnvVar{fromSecret("A", "keys", "token", false)}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &resolved{
+		agentName: "a", providerName: "p", model: "m", agentSecret: "keys", placement: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
+		secrets: []executor.Secret{
+			{Use: executor.ForProvider, For: "p", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+			{Use: executor.ForTool, For: "weather", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+		},
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(resolved{})); d != "" {
+		t.Error(d)
+	}
+	for name, change := range map[string]func(*v1alpha1.TaskSpec){
+		"of another namespace": func(s *v1alpha1.TaskSpec) {
+			s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}
+		},
+		"mounted, of another namespace": func(s *v1alpha1.TaskSpec) {
+			s.SecretRef = &v1alpha1.NamespacedReference{Namespace: "other", Name: "keys"}
+		},
+	} {
+		_, err := r.resolve(t.Context(), aiTask(change))
+		if refused, ok := errors.AsType[*refusal](err); !ok || refused.reason != reasonRefused || refused.missing {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	noCommand := task(func(t *v1alpha1.Task) { t.Spec.Image, t.Spec.Command = "alpine", nil })
+	if _, err := r.resolve(t.Context(), noCommand); err == nil || !strings.Contains(err.Error(), "spec.command") {
+		t.Errorf("an image without a command: %v", err)
+	}
+}
+
+// TestPlacement: scalars of the task override the Agent's, and maps and lists replace them.
+func TestPlacement(t *testing.T) {
+	agent := &v1alpha1.ExecutionPlacement{
+		RuntimeClassName: new("a"), NodeSelector: map[string]string{"a": "1"}, Tolerations: []corev1.Toleration{{Key: "a"}}, Affinity: &corev1.Affinity{},
+	}
+	own := v1alpha1.ExecutionPlacement{RuntimeClassName: new("t"), NodeSelector: map[string]string{"t": "1"}, Tolerations: []corev1.Toleration{{Key: "t"}}}
+	for name, tc := range map[string]struct {
+		own   *v1alpha1.TaskExecutionSpec
+		agent *v1alpha1.ExecutionPlacement
+		want  v1alpha1.ExecutionPlacement
+	}{
+		"none":  {},
+		"agent": {agent: agent, want: *agent},
+		"task":  {own: &v1alpha1.TaskExecutionSpec{ExecutionPlacement: own}, want: own},
+		"both": {own: &v1alpha1.TaskExecutionSpec{ExecutionPlacement: own}, agent: agent, want: v1alpha1.ExecutionPlacement{
+			RuntimeClassName: own.RuntimeClassName, NodeSelector: own.NodeSelector, Tolerations: own.Tolerations, Affinity: agent.Affinity,
+		}},
+		"unset": {own: &v1alpha1.TaskExecutionSpec{}, agent: agent, want: *agent},
+	} {
+		if d := cmp.Diff(tc.want, placement(tc.own, tc.agent)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -267,6 +268,52 @@ func TestRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStartByReference: a run whose host knows the secrets gets no token, and the
+// task takes over the host's identity of the run.
+func TestStartByReference(t *testing.T) {
+	l := &eventLog{}
+	e := &runs{err: executor.ErrNotFound, state: executor.State{ID: "job", UID: "uid", Phase: executor.Running}, byReference: true}
+	accounts := 0
+	s := run{
+		now: noon, append: l.append, executor: e,
+		resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
+			return &resolved{agentSecret: "files", secrets: []executor.Secret{{Use: executor.ForTool, For: "x"}}}, nil
+		},
+		account: func(context.Context, *v1alpha1.Task) error { accounts++; return nil },
+		token: func(context.Context, *v1alpha1.Task, time.Duration) (string, error) {
+			t.Error("a token was made")
+			return "", nil
+		},
+	}
+	tk := task(running)
+	outcomeIs(t, s.do(t.Context(), tk), "done")
+	if accounts != 1 || e.started.Credentials.Token != "" || e.started.AgentSecret != "files" || len(e.started.Secrets) != 1 || e.started.Task != tk {
+		t.Errorf("%d accounts, started %+v", accounts, e.started)
+	}
+	if tk.Status.JobUID != "uid" {
+		t.Errorf("identity of the run: %s", tk.Status.JobUID)
+	}
+	refused := &runs{err: executor.ErrNotFound, startErr: fmt.Errorf("%w: no such class", executor.ErrRefused), byReference: true}
+	s.executor, s.end = refused, l.finish
+	outcomeIs(t, s.do(t.Context(), task(running)), "done")
+	if l.end == nil || l.end.reason != reasonRefused || !strings.Contains(l.end.message, "no such class") {
+		t.Errorf("refused by the host: %+v", l.end)
+	}
+}
+
+// TestReasonOfTheRun: the condition of the run says why it ended, in a word that a condition takes.
+func TestReasonOfTheRun(t *testing.T) {
+	for given, want := range map[string]string{
+		executor.ReasonOOMKilled: "OOMKilled", "": jobEnded, "not a word": jobEnded, "1st": jobEnded, strings.Repeat("x", 2000): jobEnded,
+	} {
+		tk := task(isStarted)
+		setTerminal(&tk.Status, 1, outcome{phase: v1alpha1.TaskFailed, reason: given, message: "why"}, metav1.NewTime(noon()))
+		if c := meta.FindStatusCondition(tk.Status.Conditions, v1alpha1.ConditionJobCreated); c.Status != metav1.ConditionFalse || c.Reason != want {
+			t.Errorf("%q became %+v", given, c)
+		}
 	}
 }
 
