@@ -26,7 +26,7 @@ export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
-.PHONY: images cluster cluster-up cluster-down
+.PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -55,8 +55,8 @@ lint: ## vet and golangci-lint, at the pinned version
 	$(TOOLS) golangci-lint config verify
 	$(TOOLS) golangci-lint run ./...
 
-test: build kubectl scriptedmodel ## all tests: unit, conformance, integration, and the kubectl dialogue
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m ./...
+test: build kubectl scriptedmodel control ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
 	cd hack/images && $(GO) test ./...
 
 race: ## unit and integration tests under the race detector
@@ -77,6 +77,9 @@ e2e: build kubectl scriptedmodel cluster ## whole runs on both hosts: real proce
 
 images: ## write the images for a cluster to _output/images, as OCI tarballs
 	hack/images.sh $(IMAGES)
+
+control: ## build the control plane of it
+	test/cluster/build.sh control
 
 cluster: ## build the real Kubernetes of the tests: minutes the first time on a machine
 	test/cluster/build.sh $(if $(NETNS),all,control)

@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${CLUSTER_DIR:?}" "${PLATFORM_BIN:?}"
-packages=(./test/cluster ./test/e2e ./test/manifests/uninstall) # the last takes the platform out
+packages=(./test/cluster ./test/kubernetes ./test/e2e ./test/manifests/uninstall) # the last takes the platform out
 
 if [[ -z ${NETNS:-} ]]; then
   go test -count=1 -v -timeout 30m "${packages[@]}" "$@"
