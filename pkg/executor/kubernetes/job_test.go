@@ -64,7 +64,9 @@ func jobCases() map[string]struct {
 			Env: []corev1.EnvVar{
 				{Name: "PLAIN", Value: "x"},
 				{Name: "HOME", Value: "/tmp/home"},
-				{Name: runspec.EnvTaskName, Value: "forged"}, {Name: runspec.EnvSecretEnv, Value: "forged"}, {Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.66"},
+				{Name: runspec.EnvTaskName, Value: "forged"},
+				{Name: runspec.EnvSecretEnv, Value: "forged"},
+				{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.66"},
 				{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "k"}}},
 				{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
 			},
