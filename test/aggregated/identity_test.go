@@ -32,7 +32,8 @@ func TestKubectl(t *testing.T) {
 		}
 	}
 	expect("kubectl api-resources --api-group=core.platform.ai", "tasks")
-	expect("kubectl explain task.spec.timeout", "FIELD: timeout")
+	// kube-apiserver reads schemas a second after a server is found available.
+	expect("until kubectl explain task.spec.timeout 2>/dev/null; do :; done", "FIELD: timeout")
 	s.apply(`{apiVersion: core.platform.ai/v1alpha1, kind: Task, metadata: {name: a}, spec: {type: container, command: ["true"]}}`)
 	expect("kubectl get tasks", "Pending")
 	expect(`kubectl apply --server-side --field-manager=x -f - <<<'{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": {"name": "b", "labels": {"x": "y"}}, "spec": {"type": "container", "command": ["true"]}}'`, "serverside-applied")

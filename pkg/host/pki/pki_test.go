@@ -273,3 +273,29 @@ func TestIssueClient(t *testing.T) {
 		t.Errorf("subject = %v", c.Subject)
 	}
 }
+
+func TestServingOnlyMakesNoOtherIdentity(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, pki.Options{Dir: dir, Name: "platform-apiserver", Hosts: []string{"api.system.svc"}, ServingOnly: true})
+	before := files(t, dir)
+	for _, name := range []string{"ca.crt", "ca.key", "serving.crt", "serving.key"} {
+		if before[name] == "" {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if len(before) != 4 {
+		t.Errorf("%d files", len(before))
+	}
+	served := parse(t, []byte(before["serving.crt"]))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.CAPEM())
+	if _, err := served.Verify(x509.VerifyOptions{Roots: roots, DNSName: "api.system.svc", CurrentTime: time.Now()}); err != nil {
+		t.Error(err)
+	}
+	if served.Subject.CommonName != "platform-apiserver" || served.Issuer.CommonName != "platform-apiserver-ca" {
+		t.Errorf("%s signed by %s", served.Subject, served.Issuer)
+	}
+	if changed, err := a.Renew(); err != nil || changed {
+		t.Errorf("renewed at once: %v %v", changed, err)
+	}
+}
