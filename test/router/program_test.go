@@ -45,7 +45,7 @@ func TestProgram(t *testing.T) {
 	go func() { ended <- p.Stop() }()
 	p.Await(t, "Stopping")
 	close(in.next)
-	if data, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(data), "installation-a") {
+	if data, err := io.ReadAll(res.body); err != nil || !strings.Contains(string(data), "installation-a") {
 		t.Errorf("the stream under way: %q, %v", data, err)
 	}
 	if err := <-ended; err != nil {

@@ -18,15 +18,23 @@ import (
 	"github.com/platform-ai/platform/pkg/router"
 )
 
+// stream is an answer that has begun.
+type stream struct {
+	code   int
+	proto  string
+	header http.Header
+	body   io.ReadCloser
+}
+
 // open begins a request and gives its answer as soon as that begins.
-func (s *shared) open(t *testing.T, client http.RoundTripper, path, body string, headers ...string) *http.Response {
+func (s *shared) open(t *testing.T, client http.RoundTripper, path, body string, headers ...string) stream {
 	t.Helper()
 	res, err := client.RoundTrip(s.request(t, "POST", path, strings.NewReader(body), headers...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { res.Body.Close() })
-	return res
+	return stream{code: res.StatusCode, proto: res.Proto, header: res.Header, body: res.Body}
 }
 
 // Each part of a stream reaches the client before the installation has sent the next.
@@ -38,10 +46,10 @@ func TestStreamsArriveAsTheyAreSent(t *testing.T) {
 	token := h.token(t, "team-a", "client")
 	for _, path := range []string{"/openai/v1/chat/completions", "/openai/v1/responses", "/anthropic/v1/messages"} {
 		res := s.open(t, http.DefaultTransport, path, `{"stream":true}`, "Authorization", "Bearer "+token, "Accept", "text/event-stream")
-		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("Cache-Control") != "private, no-store" {
-			t.Fatalf("%s: %d %v", path, res.StatusCode, res.Header)
+		if res.code != http.StatusOK || res.header.Get("Content-Type") != "text/event-stream" || res.header.Get("Cache-Control") != "private, no-store" {
+			t.Fatalf("%s: %d %v", path, res.code, res.header)
 		}
-		lines := bufio.NewReader(res.Body)
+		lines := bufio.NewReader(res.body)
 		for _, want := range []string{"installation-a", "!"} {
 			in.next <- struct{}{}
 			if data := nextData(t, lines); !strings.Contains(data, want) {
@@ -89,10 +97,10 @@ func TestBrokenStream(t *testing.T) {
 		client http.RoundTripper
 	}{"HTTP/1.1": {plain, http.DefaultTransport}, "HTTP/2.0": {secure, certificate.client()}} {
 		res := tc.s.open(t, tc.client, "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+token)
-		if res.Proto != name {
-			t.Errorf("the answer is %s, want %s", res.Proto, name)
+		if res.proto != name {
+			t.Errorf("the answer is %s, want %s", res.proto, name)
 		}
-		data, err := io.ReadAll(res.Body)
+		data, err := io.ReadAll(res.body)
 		if string(data) != "data: half\n\n" || err == nil {
 			t.Errorf("%s: got %q and %v, want half a stream and an error", name, data, err)
 		}
@@ -119,7 +127,7 @@ func TestClientLeaves(t *testing.T) {
 	s := start(t, h, map[string]string{"team-a": in.URL})
 	token := h.token(t, "team-a", "client")
 	res := s.open(t, http.DefaultTransport, "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+token)
-	res.Body.Close()
+	res.body.Close()
 	<-gone
 
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -172,7 +180,7 @@ func testClientThatDoesNotRead(t *testing.T, h *host, token string, client func(
 	s.open(t, client(), "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+token)
 	<-released
 	close(silent)
-	data, err := io.ReadAll(waiting.Body)
+	data, err := io.ReadAll(waiting.body)
 	if string(data) != "data: at last\n\n" || err != nil {
 		t.Errorf("the silent stream: %q, %v", data, err)
 	}
@@ -249,7 +257,7 @@ func TestShutdown(t *testing.T) {
 		return err != nil
 	})
 	close(in.next)
-	data, err := io.ReadAll(res.Body)
+	data, err := io.ReadAll(res.body)
 	if err != nil || !strings.HasSuffix(string(data), "data: [DONE]\n\n") {
 		t.Errorf("the stream under way: %q, %v", data, err)
 	}
@@ -269,7 +277,7 @@ func TestShutdownTimeout(t *testing.T) {
 	token := h.token(t, "team-a", "client")
 	res := s.open(t, http.DefaultTransport, "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+token)
 	s.stop()
-	if _, err := io.ReadAll(res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := io.ReadAll(res.body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the stream ended with %v", err)
 	}
 	if err := <-s.done; err == nil || !strings.Contains(err.Error(), "--shutdown-timeout") {
