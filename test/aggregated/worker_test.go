@@ -127,6 +127,15 @@ func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (
 	return j, e.Object.(*corev1.Pod)
 }
 
+// end makes a Pod one that failed, as kubelet tells of it.
+func (w *workload) end(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	_, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), p.Name, types.MergePatchType, []byte(`{"status": {"phase": "Failed"}}`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // run makes a task with a published Job, and gives its worker's configuration.
 func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *rest.Config) {
 	t.Helper()
@@ -322,10 +331,7 @@ func TestBrokenChains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended.Status.Phase = corev1.PodFailed
-	if _, err := w.host.CoreV1().Pods(w.namespace).UpdateStatus(t.Context(), ended, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.end(t, ended)
 	lost := map[string]*rest.Config{}
 	for way := range s.ways() { // tokens that no server has seen, and remembers
 		lost[way] = w.worker(t, gone)

@@ -70,11 +70,14 @@ func later(format string, args ...any) error {
 
 // chain is the remembered chain of a Pod, or the one that is found now.
 func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
-	old := f.remembered(pod)
-	if old != nil && f.o.Clock.Now().Before(old.until) {
-		return old, nil
+	if c, active := f.remembered(pod); active {
+		return c, nil
 	}
 	found := f.flights.DoChan(pod.namespace+"/"+pod.name+"/"+string(pod.uid), func() (any, error) {
+		old, active := f.remembered(pod)
+		if active { // since another lookup that has ended just now
+			return old, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		c, err := f.lookUp(ctx, pod, old)
@@ -95,12 +98,14 @@ func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
 	}
 }
 
-func (f *Filter) remembered(pod podRef) *chain {
+// remembered is what is known of a Pod, nil if nothing, and whether the Pod is still taken to be active.
+func (f *Filter) remembered(pod podRef) (c *chain, active bool) {
 	v, ok := f.chains.Get(pod.uid)
 	if !ok || v.(*chain).pod != pod {
-		return nil
+		return nil, false
 	}
-	return v.(*chain)
+	c = v.(*chain)
+	return c, f.o.Clock.Now().Before(c.until)
 }
 
 // lookUp reads the Pod, and its Job unless old has it.
