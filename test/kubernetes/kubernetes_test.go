@@ -61,7 +61,9 @@ func newFixture(t *testing.T, change func(*kubernetes.Options)) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{Cluster: c, client: client}
-	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "runs-"}}, metav1.CreateOptions{})
+	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "runs-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, // all that a namespace can ask of pods
+	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,11 +29,12 @@ const workerImage = "platform.ai/platform-worker:dev"
 
 func testExecutor(t *testing.T, change func(*Options)) *Executor {
 	t.Helper()
-	e := &Executor{opts: Options{WorkerImage: workerImage, Client: &clientset.Clientset{}}}
+	o := Options{WorkerImage: workerImage, Client: &clientset.Clientset{}}
 	if change != nil {
-		change(&e.opts)
+		change(&o)
 	}
-	if err := e.opts.complete(); err != nil {
+	e, err := New(o)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -72,7 +73,10 @@ func jobCases() map[string]struct {
 			},
 			SecretRef: &v1alpha1.NamespacedReference{Name: "files"},
 			Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
-		}, func(r *executor.Run) { r.Timeout = 90*time.Second + time.Millisecond })},
+		}, func(r *executor.Run) {
+			r.Timeout = 90*time.Second + time.Millisecond
+			r.Env = map[string]string{"PLAIN": "of the run", "MORE": "of the run", runspec.EnvTaskUID: "forged"}
+		})},
 		"ai": {
 			options: func(o *Options) { o.SearchURL, o.WebFetchAllow = "https://search.example", []string{"10.0.0.1:80"} },
 			run: runOf("primes", v1alpha1.TaskSpec{

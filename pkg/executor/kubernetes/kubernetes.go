@@ -30,13 +30,13 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/executor"
 )
@@ -117,10 +117,14 @@ type Executor struct {
 	onExit map[*func(executor.Ref)]struct{}
 	// told has the UIDs of Jobs whose end was told.
 	told map[types.UID]struct{}
-	// lastPods has, by the UID of its Job, the last state of a Pod that is gone
-	// before its Job: what the Job itself tells of it is less.
-	lastPods map[types.UID]*corev1.Pod
+	// lastPods has, by the UID of its Job, the last state of a *corev1.Pod that is
+	// gone before its Job: what the Job itself tells of it is less. It locks itself.
+	lastPods *lru.Cache
 }
+
+// maxLastPods bounds what is kept of Pods that are gone, at about 8 KiB each. They
+// are asked for at once, if at all.
+const maxLastPods = 1024
 
 // New makes an Executor. It asks nothing of the cluster yet.
 func New(o Options) (*Executor, error) {
@@ -129,7 +133,7 @@ func New(o Options) (*Executor, error) {
 	}
 	return &Executor{
 		opts: o, onExit: map[*func(executor.Ref)]struct{}{},
-		told: map[types.UID]struct{}{}, lastPods: map[types.UID]*corev1.Pod{},
+		told: map[types.UID]struct{}{}, lastPods: lru.New(maxLastPods),
 	}, nil
 }
 

@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -187,19 +188,22 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "HOME", Value: homeDir}, {Name: "TMPDIR", Value: tempDir}}
 	contained := run.Task.Spec.Type == v1alpha1.TaskTypeContainer
-	var secret []string
 	own := e.ownEnv(run, contained)
-	if contained {
-		reserved := func(name string) bool {
-			return name == runspec.EnvSecretEnv || strings.HasPrefix(name, "KUBERNETES_SERVICE_") || slices.ContainsFunc(own, func(v corev1.EnvVar) bool { return v.Name == name })
+	add := func(v corev1.EnvVar) bool {
+		same := func(o corev1.EnvVar) bool { return o.Name == v.Name }
+		if v.Name == runspec.EnvSecretEnv || strings.HasPrefix(v.Name, "KUBERNETES_SERVICE_") || slices.ContainsFunc(own, same) {
+			return false
 		}
+		env = append(slices.DeleteFunc(env, same), v)
+		return true
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Env)) {
+		add(corev1.EnvVar{Name: name, Value: run.Env[name]})
+	}
+	var secret []string
+	if contained {
 		for _, v := range run.Task.Spec.Env {
-			if reserved(v.Name) {
-				continue
-			}
-			env = slices.DeleteFunc(env, func(o corev1.EnvVar) bool { return o.Name == v.Name })
-			env = append(env, v)
-			if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			if add(v) && v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
 				secret = append(secret, v.Name)
 			}
 		}

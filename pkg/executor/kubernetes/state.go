@@ -33,11 +33,9 @@ type assessment struct {
 
 // assess draws the conclusion from a Job and its Pod, which may be nil.
 func (e *Executor) assess(job *batchv1.Job, pod *corev1.Pod) assessment {
-	e.mu.Lock()
-	if pod == nil {
-		pod = e.lastPods[job.UID]
+	if last, ok := e.lastPods.Get(job.UID); ok && pod == nil {
+		pod, _ = last.(*corev1.Pod)
 	}
-	e.mu.Unlock()
 	return assess(job, pod, e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
 }
 

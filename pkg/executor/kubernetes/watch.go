@@ -184,9 +184,7 @@ func (w *watch) podGone(o any) {
 	uid := types.UID(pod.Labels[batchv1.ControllerUidLabel])
 	job, err := w.jobs.Jobs(pod.Namespace).Get(pod.Labels[batchv1.JobNameLabel])
 	if err == nil && job.UID == uid && ended(pod) {
-		w.e.mu.Lock()
-		w.e.lastPods[uid] = pod
-		w.e.mu.Unlock()
+		w.e.lastPods.Add(uid, pod)
 	}
 	w.podChanged(pod)
 }
@@ -212,8 +210,8 @@ func (e *Executor) tell(job *batchv1.Job) {
 
 // forget drops what is remembered of a Job that is gone.
 func (e *Executor) forget(uid types.UID) {
+	e.lastPods.Remove(uid)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.told, uid)
-	delete(e.lastPods, uid)
 }
