@@ -79,7 +79,7 @@ func TestNodeDies(t *testing.T) {
 	p.cluster.StartNode(t)
 	p.awaitServer(t)
 	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s deployment/platform-controller")
-	failedBecause(t, p, "hit", "", "NodeLost", "Evicted", "WorkerLost", "WorkerKilled")
+	failedBecause(t, p, "hit", "", "NodeLost", "Evicted", "WorkerLost")
 	if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/before/result")); !strings.Contains(got, "kept") {
 		t.Errorf("result: %s", got)
 	}

@@ -4,6 +4,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -209,8 +210,9 @@ func concludePod(s *executor.State, pod *corev1.Pod) {
 	case s.Cause != "":
 	case ended != nil && ended.Reason == "OOMKilled":
 		s.Reason, s.Message = executor.ReasonOOMKilled, memoryExceeded(pod)
-	case ended != nil && ended.Reason == "ContainerStatusUnknown":
-		s.Phase, s.Message = executor.Lost, fmt.Sprintf("pod %s: %s", pod.Name, ended.Message)
+	case ended != nil && (ended.Reason == "ContainerStatusUnknown" || ended.Reason == "Unknown"): // kubelet's word, and containerd's after its own end
+		s.Phase = executor.Lost
+		s.Message = fmt.Sprintf("node %s does not know how the container of pod %s ended: %s", pod.Spec.NodeName, pod.Name, clean(cmp.Or(ended.Message, "it was gone when the node came back")))
 	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
 		s.Reason, s.Message = executor.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
 	case ended == nil && failedInit(pod) != nil:
