@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	auditlog "k8s.io/apiserver/plugin/pkg/audit/log"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/connrotation"
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/platform-ai/platform/pkg/apiserver"
@@ -83,8 +85,17 @@ func (o *Options) addLoopback(g *genericapiserver.Config) error {
 		return err
 	}
 	g.SecureServing.SNICerts = append(g.SecureServing.SNICerts, content)
-	g.LoopbackClientConfig, err = g.SecureServing.NewLoopbackClientConfig(string(uuid.NewUUID()), certPEM)
-	return err
+	if g.LoopbackClientConfig, err = g.SecureServing.NewLoopbackClientConfig(string(uuid.NewUUID()), certPEM); err != nil {
+		return err
+	}
+	// On HTTP/2 a listener that stops waits a second for each connection that its client does not close.
+	own := connrotation.NewDialer((&net.Dialer{}).DialContext)
+	g.LoopbackClientConfig.Dial = own.DialContext
+	go func() { // ends when the server has no more requests
+		<-g.DrainedNotify()
+		own.CloseAll()
+	}()
+	return nil
 }
 
 // audit sets up the audit log. Its file is appended to; it stays open until the process ends.
