@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,27 +102,24 @@ func relay(w *writer, body io.Reader) error {
 }
 
 // upload is the body of a request on its way. It is bounded in size, and in time by the server's read timeout, which
-// ends with the body: a stream that follows may take as long as it likes.
+// net/http ends with the body: a stream that follows may take as long as it likes.
 type upload struct {
-	whole func() // the body has ended
-
-	mu     sync.Mutex // guards the rest; held while reading, so that no read outlives Close
+	mu     sync.Mutex // guards body and closed; held while reading, so that no read outlives Close
 	body   io.ReadCloser
 	closed bool
-	err    error // why it did not arrive
+
+	err atomic.Pointer[error] // why it did not arrive; not guarded, so that nobody waits for a client to send
 }
 
 // newUpload gives the body of a request, or nil where there is none.
 func newUpload(x *exchange) (*upload, error) {
-	whole := func() { _ = x.w.control.SetReadDeadline(time.Time{}) } // a writer that knows no deadline is a test's
 	if x.r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
 	if x.endpoint.method == http.MethodGet || x.r.Body == nil || x.r.ContentLength == 0 {
-		whole()
 		return nil, nil
 	}
-	return &upload{whole: whole, body: http.MaxBytesReader(x.w.ResponseWriter, x.r.Body, maxBody)}, nil
+	return &upload{body: http.MaxBytesReader(x.w.ResponseWriter, x.r.Body, maxBody)}, nil
 }
 
 func (u *upload) Read(p []byte) (int, error) {
@@ -132,12 +129,8 @@ func (u *upload) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := u.body.Read(p)
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		u.whole()
-	case u.err == nil:
-		u.err = err
+	if err != nil && !errors.Is(err, io.EOF) {
+		u.err.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }
@@ -156,16 +149,15 @@ func (u *upload) Close() error {
 
 // failure is the error for a client that did not send its body as it should.
 func (u *upload) failure() (problem, bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.err == nil {
+	failed := u.err.Load()
+	if failed == nil {
 		return problem{}, false
 	}
-	if _, large := errors.AsType[*http.MaxBytesError](u.err); large {
+	if _, large := errors.AsType[*http.MaxBytesError](*failed); large {
 		return tooLarge(), true
 	}
-	p := problem{code: http.StatusBadRequest, message: "the request did not arrive whole", err: u.err}
-	if errors.Is(u.err, os.ErrDeadlineExceeded) {
+	p := problem{code: http.StatusBadRequest, message: "the request did not arrive whole", err: *failed}
+	if errors.Is(*failed, os.ErrDeadlineExceeded) {
 		p.message = "the request did not arrive in time"
 	}
 	return p, true
