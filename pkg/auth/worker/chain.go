@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -131,8 +130,7 @@ func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, e
 			return nil, err
 		}
 	}
-	// A name that is too long for a label is shortened there; the UIDs tell in any case.
-	if label := pod.Labels[v1alpha1.LabelTask]; label != c.task.name && (label == "" || len(c.task.name) <= validation.LabelValueMaxLength) {
+	if label := pod.Labels[v1alpha1.LabelTask]; label != v1alpha1.LabelValue(c.task.name) {
 		return nil, never("the label %s of Pod %s is %q, its Job is controlled by Task %s", v1alpha1.LabelTask, want.name, label, c.task.name)
 	}
 	return c, nil
