@@ -86,7 +86,7 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s: a forged token: %d %s", way, code, body)
 		}
 	}
-	if got := strings.TrimSpace(s.c.MustShell(t, "kubectl auth can-i create tasks/fork --as=system:serviceaccount:perm:reader -n perm || true")); got != "no" {
+	if got := strings.TrimSpace(s.c.MustShell(t, "kubectl auth can-i create tasks --subresource=fork --as=system:serviceaccount:perm:reader -n perm || true")); got != "no" {
 		t.Errorf("may the reader fork: %s", got)
 	}
 }
