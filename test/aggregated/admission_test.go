@@ -234,11 +234,24 @@ func TestQuota(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("quota")
-	s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: tasks, namespace: quota}, spec: {hard: {count/tasks.core.platform.ai: "2"}}}`)
+	const counted = "count/tasks.core.platform.ai"
+	// The controller learns of new kinds every 30 s. A quota that it looked at before it takes up after minutes only, so
+	// the quota is made anew until it is counted.
+	for known := false; !known; {
+		s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: tasks, namespace: quota}, spec: {hard: {` + counted + `: "2"}}}`)
+		s.await(quotas, "quota", "tasks", func(u *unstructured.Unstructured) bool {
+			_, known, _ = unstructured.NestedString(u.Object, "status", "used", counted)
+			_, looked, _ := unstructured.NestedString(u.Object, "status", "hard", counted)
+			return looked
+		})
+		if !known {
+			s.c.Kubectl(t, "--namespace", "quota", "delete", "resourcequota", "tasks")
+		}
+	}
 	used := func(n string) {
 		t.Helper()
 		s.await(quotas, "quota", "tasks", func(u *unstructured.Unstructured) bool {
-			got, _, _ := unstructured.NestedString(u.Object, "status", "used", "count/tasks.core.platform.ai")
+			got, _, _ := unstructured.NestedString(u.Object, "status", "used", counted)
 			return got == n
 		})
 	}

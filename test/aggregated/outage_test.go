@@ -299,7 +299,7 @@ func TestCertificates(t *testing.T) {
 		return bundle != "" && condition(u, "Available") == "True"
 	})
 
-	own := New(t)
+	own := newServer(t, s.c, t.TempDir(), harness.FreePort(t))
 	cert, key := own.DataDir+"/tls.crt", own.DataDir+"/tls.key"
 	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
 	copyFile(t, s.DataDir+"/pki/serving.key", key)

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -88,16 +89,34 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// New registers a server and does not start it.
+var shared struct {
+	once sync.Once
+	port string
+}
+
+// port is that of the servers of this test binary.
+func port(t testing.TB) string {
+	t.Helper()
+	shared.once.Do(func() { shared.port = harness.FreePort(t) })
+	return shared.port
+}
+
+// New registers a server and does not start it. All of one test binary have one folder and one port, one after the
+// other: the cluster's controllers, which watch, see one server that is sometimes away.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, c: cluster.Control(t), DataDir: t.TempDir(), port: harness.FreePort(t)}
+	c := cluster.Control(t)
+	return newServer(t, c, filepath.Join(c.Dir, "aggregated"), port(t), args...)
+}
+
+// newServer is New with a folder and a port of its own.
+func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, c: c, DataDir: dir, port: port}
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: platform-system}}`)
 	s.apply(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: platform-apiserver, namespace: platform-system}}`)
 	manifests := filepath.Join("..", "..", "manifests", "base")
 	s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))
-	// What was found of another test's server says nothing of this one.
-	s.c.Kubectl(t, "delete", "apiservice", apiService, "--ignore-not-found")
 	s.apply(fmt.Sprintf(registration, s.port))
 	s.args = append([]string{
 		"--data-dir", s.DataDir, "--bind-address", "127.0.0.1", "--secure-port", s.port, "--namespace", system,
