@@ -54,10 +54,10 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	st, err := o.OpenStores(ctx)
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return nil
-	case err != nil:
+	if err != nil {
+		if ctx.Err() != nil {
+			err = nil // asked to stop while it waited
+		}
 		return err
 	}
 	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}

@@ -145,6 +145,9 @@ func TestHealthAndMetrics(t *testing.T) {
 	if resp.Get("X-Kubernetes-Pf-Flowschema-Uid") == "" {
 		t.Errorf("no FlowSchema in %v", resp)
 	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
 	profiled := Start(t, "--profiling")
 	if code, _ := profiled.get(profiled.direct(s.c.Config()), "/debug/pprof/"); code != 200 {
 		t.Errorf("/debug/pprof/ with --profiling: %d", code)
