@@ -56,11 +56,11 @@ lint: ## vet and golangci-lint, at the pinned version
 	$(TOOLS) golangci-lint run ./...
 
 test: build kubectl scriptedmodel control ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 10m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
 	cd hack/images && $(GO) test ./...
 
 race: ## unit and integration tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./pkg/... ./test/integration/...
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m ./pkg/... ./test/integration/...
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh

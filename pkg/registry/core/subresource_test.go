@@ -268,12 +268,14 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 	if err := s.blobs.AppendLog(t.Context(), "gone", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)}); err != nil {
+	left, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)})
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.close()
 	s = startIn(t, dir)
-	w := s.watch(internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("taskName", "gone")})
+	// From there on, since the orphan may be gone before the watch begins.
+	w := s.watch(internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("taskName", "gone"), ResourceVersion: left[0].ResourceVersion})
 	for e := range w.ResultChan() {
 		if e.Type == watch.Deleted {
 			break
