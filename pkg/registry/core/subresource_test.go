@@ -269,8 +269,8 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || left[0].ResourceVersion == "" {
+		t.Fatalf("%v: %v", left, err)
 	}
 	s.close()
 	s = startIn(t, dir)
