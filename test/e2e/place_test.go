@@ -46,14 +46,18 @@ type place interface {
 	Records(t *testing.T) map[string]string
 }
 
-// everywhere runs a scenario on each kind of host. In a cluster it runs where
-// one is up; see "make e2e".
+// everywhere runs a scenario on each kind of host, on both at the same time. In
+// a cluster it runs where one is up; see "make e2e".
 func everywhere(t *testing.T, scenario func(*testing.T, place)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
 		scenario(t, local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")})
 	})
-	t.Run("cluster", func(t *testing.T) { scenario(t, newTeam(t)) })
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		scenario(t, newTeam(t))
+	})
 }
 
 // local is platform-standalone.

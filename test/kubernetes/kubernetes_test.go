@@ -223,6 +223,7 @@ func withMemory(limit string) func(*executor.Run) {
 }
 
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	for _, tc := range []struct {
 		mode   string
@@ -280,6 +281,7 @@ func TestEnds(t *testing.T) {
 
 // TestContainer: what the worker finds in its container.
 func TestContainer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, StringData: map[string]string{"k": "value-of-k"}}
 	if _, err := f.client.CoreV1().Secrets(f.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -310,6 +312,7 @@ func TestContainer(t *testing.T) {
 
 // TestDoesNotStart: runs that cannot start are ended, and tell why.
 func TestDoesNotStart(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(o *kubernetes.Options) { o.StartTimeout = 8 * time.Second })
 	for _, tc := range []struct {
 		name, reason, message string
@@ -342,6 +345,7 @@ func TestDoesNotStart(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	run := f.start(t, "wait")
 	f.running(t, run)
@@ -396,6 +400,7 @@ func (f *fixture) gone(t *testing.T, run executor.Run) {
 
 // TestDeletedByOthers: a Job that somebody deletes is told of, and is not found any more.
 func TestDeletedByOthers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	run := f.start(t, "wait")
 	f.running(t, run)
@@ -409,6 +414,7 @@ func TestDeletedByOthers(t *testing.T) {
 
 // TestEvicted: a pod that is evicted through the API.
 func TestEvicted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	run := f.start(t, "wait")
 	pod := f.running(t, run)
@@ -429,6 +435,7 @@ func TestEvicted(t *testing.T) {
 
 // TestAdopted: an executor that begins knows all runs, and tells of those that ended without it.
 func TestAdopted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	short := f.start(t, "look")
 	f.exited(t, short)
@@ -476,6 +483,7 @@ func TestAdopted(t *testing.T) {
 
 // TestParked: while a run is parked its deadline does not count, also not in an executor that begins then.
 func TestParked(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, nil)
 	run := f.start(t, "wait", func(r *executor.Run) { r.Timeout = 8 * time.Second })
 	f.running(t, run)
@@ -525,7 +533,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestNodeDies is the last: other tests need the node.
+// TestNodeDies has the node for itself: the other tests run side by side, after it.
 func TestNodeDies(t *testing.T) {
 	f := newFixture(t, func(o *kubernetes.Options) { o.UnreachableTimeout = time.Second })
 	run := f.start(t, "wait")
