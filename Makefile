@@ -56,7 +56,7 @@ lint: ## vet and golangci-lint, at the pinned version
 	$(TOOLS) golangci-lint run ./...
 
 test: build kubectl scriptedmodel control ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -p 4 -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
 	cd hack/images && $(GO) test ./...
 
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector

@@ -4,12 +4,15 @@
 package aggregated
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/test/cluster"
@@ -140,9 +143,13 @@ func TestHealthAndMetrics(t *testing.T) {
 	if code, body := s.get(admin, "/api/v1/tasks?namespace=default"); code != 200 || !strings.Contains(body, "items") {
 		t.Errorf("the REST paths on the secure port: %d %s", code, body)
 	}
-	// Priority and fairness names the FlowSchema of each request.
-	resp := s.header(admin, allTasks)
-	if resp.Get("X-Kubernetes-Pf-Flowschema-Uid") == "" {
+	// Priority and fairness names the FlowSchema of each request, once it has read them from the cluster.
+	var resp http.Header
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		resp = s.header(admin, allTasks)
+		return resp.Get("X-Kubernetes-Pf-Flowschema-Uid") != "", nil
+	})
+	if err != nil {
 		t.Errorf("no FlowSchema in %v", resp)
 	}
 	if err := s.Stop(); err != nil {
