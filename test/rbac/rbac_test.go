@@ -21,7 +21,7 @@ const (
 	seed              = 1
 	worlds            = 50
 	questionsAWorld   = 24
-	defaultQuestions  = 400
+	defaultQuestions  = 2000
 	explanationsAtAll = 3
 )
 
