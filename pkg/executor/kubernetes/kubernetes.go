@@ -23,6 +23,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,23 +90,16 @@ func (o *Options) complete() error {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
 	}
-	setDefault(&o.AIImage, o.WorkerImage)
-	setDefault(&o.GeneralImage, o.WorkerImage)
-	setDefault(&o.APIURL, DefaultAPIURL)
-	setDefault(&o.SearchSecret, DefaultSearchSecret)
-	setDefault(&o.UnreachableTimeout, DefaultUnreachableTimeout)
-	setDefault(&o.StartTimeout, DefaultStartTimeout)
+	o.AIImage = cmp.Or(o.AIImage, o.WorkerImage)
+	o.GeneralImage = cmp.Or(o.GeneralImage, o.WorkerImage)
+	o.APIURL = cmp.Or(o.APIURL, DefaultAPIURL)
+	o.SearchSecret = cmp.Or(o.SearchSecret, DefaultSearchSecret)
+	o.UnreachableTimeout = cmp.Or(o.UnreachableTimeout, DefaultUnreachableTimeout)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	return nil
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Executor runs workers as Jobs. All but OnExit works without Run.

@@ -30,6 +30,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,19 +109,12 @@ func (o *Options) complete() error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	setDefault(&o.Grace, DefaultGrace)
-	setDefault(&o.LogBytes, DefaultLogBytes)
-	setDefault(&o.OpenFiles, DefaultOpenFiles)
-	setDefault(&o.FileBytes, DefaultFileBytes)
-	setDefault(&o.MemoryBytes, DefaultMemoryBytes)
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.LogBytes = cmp.Or(o.LogBytes, DefaultLogBytes)
+	o.OpenFiles = cmp.Or(o.OpenFiles, DefaultOpenFiles)
+	o.FileBytes = cmp.Or(o.FileBytes, DefaultFileBytes)
+	o.MemoryBytes = cmp.Or(o.MemoryBytes, DefaultMemoryBytes)
 	return nil
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Executor runs workers as local processes.

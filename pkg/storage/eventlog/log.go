@@ -35,6 +35,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,20 +81,13 @@ func (o *Options) ensureDefaults() {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	setDefault(&o.HistoryWindow, 5*time.Minute)
-	setDefault(&o.PurgeInterval, time.Minute)
-	setDefault(&o.BookmarkInterval, time.Minute)
-	setDefault(&o.CachedStreams, 16384)
-	setDefault(&o.WatchQueue, 1024)
-	setDefault(&o.MaxWatchLag, 250_000)
-	setDefault(&o.ScanBudget, 100_000)
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
+	o.HistoryWindow = cmp.Or(o.HistoryWindow, 5*time.Minute)
+	o.PurgeInterval = cmp.Or(o.PurgeInterval, time.Minute)
+	o.BookmarkInterval = cmp.Or(o.BookmarkInterval, time.Minute)
+	o.CachedStreams = cmp.Or(o.CachedStreams, 16384)
+	o.WatchQueue = cmp.Or(o.WatchQueue, 1024)
+	o.MaxWatchLag = cmp.Or(o.MaxWatchLag, 250_000)
+	o.ScanBudget = cmp.Or(o.ScanBudget, 100_000)
 }
 
 // Errors of the log, to be compared with errors.Is.
