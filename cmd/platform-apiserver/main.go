@@ -15,14 +15,14 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/platform-ai/platform/pkg/aggregated"
-	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/cors"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
 func main() {
 	o := aggregated.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
-	o.CORSOrigins = server.CORSOrigins(os.Getenv)
+	o.CORSOrigins = cors.Origins(os.Getenv)
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return aggregated.Run(genericapiserver.SetupSignalContext(), *o) },

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 
+	"github.com/platform-ai/platform/pkg/cors"
 	"github.com/platform-ai/platform/pkg/router"
 	"github.com/platform-ai/platform/pkg/version"
 )
@@ -23,11 +24,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	o := router.NewOptions()
-	o.Origins = router.CORSOrigins(os.Getenv)
+	o.Origins = cors.Origins(os.Getenv)
 	cmd := &cobra.Command{
 		Use: "platform-router", Short: "Serve many installations' model APIs on one address", Version: version.Version(), Args: cobra.NoArgs,
 		Long: "Serves /openai/v1 and /anthropic/v1 and forwards each request to the installation that serves the namespace of\n" +
-			"the caller's ServiceAccount token. " + router.EnvCORSOrigins + " lists the origins whose pages may use it,\n" +
+			"the caller's ServiceAccount token. " + cors.EnvOrigins + " lists the origins whose pages may use it,\n" +
 			"separated by commas; unset is any.",
 		RunE: func(*cobra.Command, []string) error { return router.Run(ctx, *o) },
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/platform-ai/platform/pkg/cors"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/standalone"
 	"github.com/platform-ai/platform/pkg/version"
@@ -33,7 +34,7 @@ func main() {
 			return standalone.Run(genericapiserver.SetupSignalContext(), *o)
 		},
 	}
-	o.CORSOrigins = server.CORSOrigins(os.Getenv)
+	o.CORSOrigins = cors.Origins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

@@ -25,6 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/cors"
 )
 
 // maxBody bounds a request body, in bytes (supplement 0.4).
@@ -48,7 +50,7 @@ type Facade struct {
 	o       Options
 	rows    []row
 	own     map[string]bool // first two path segments and, below /api/v1, the third
-	cors    cors
+	cors    cors.Policy
 	metrics *metrics
 }
 
@@ -100,7 +102,10 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		f.metrics.done(found.pattern, r.Method, out.status(), f.o.Clock.Since(began))
 	}()
 	defer f.recoverPanic(out, r)
-	if f.cors.answer(out, r) {
+	f.cors.Allow(out.Header(), r)
+	if cors.IsPreflight(r) {
+		f.cors.Preflight(out.Header())
+		out.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if err == nil {

@@ -22,6 +22,8 @@ import (
 	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/cors"
 )
 
 // Config is what a Router needs.
@@ -46,7 +48,7 @@ type Router struct {
 	reviewer  *reviewer
 	transport http.RoundTripper
 	endpoints map[string]endpoint
-	cors      cors
+	cors      cors.Policy
 	timeout   time.Duration // of one write or flush to a client
 	clock     clock.PassiveClock
 	metrics   *metrics
@@ -102,7 +104,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{w: newWriter(w, rt.clock, rt.timeout), r: r, id: requestID(r.Header), style: styleOf(r.URL.Path)}
 	x.w.Header().Set(headerRequestID, x.id)
 	x.w.Header().Set(headerCacheControl, cacheControl)
-	rt.cors.allow(x.w.Header(), r.Header.Get("Origin"))
+	rt.cors.Allow(x.w.Header(), r)
 
 	err := rt.serve(x) //nolint:contextcheck // it has the request
 	broken := err != nil && !rt.refuse(x, err)
@@ -115,7 +117,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve finds out where a request goes and sends it there.
 func (rt *Router) serve(x *exchange) error {
-	if isPreflight(x.r) {
+	if cors.IsPreflight(x.r) {
 		return rt.answerPreflight(x)
 	}
 	ep, known := rt.endpoints[x.r.Method+" "+x.r.URL.EscapedPath()]
@@ -147,7 +149,7 @@ func (rt *Router) answerPreflight(x *exchange) error {
 	for _, method := range corsMethods() {
 		if ep, ok := rt.endpoints[method+" "+path]; ok {
 			x.endpoint = endpoint{style: ep.style, method: http.MethodOptions, path: ep.path}
-			rt.cors.preflight(x.w.Header())
+			rt.cors.Preflight(x.w.Header())
 			x.w.WriteHeader(http.StatusNoContent)
 			return nil
 		}

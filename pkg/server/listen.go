@@ -10,29 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 )
-
-// EnvCORSOrigins and its alias list the origins whose pages may use the REST API, separated by commas; unset is any.
-const (
-	EnvCORSOrigins      = "PLATFORM_CORS_ALLOWED_ORIGINS"
-	EnvCORSOriginsAlias = "ORKA_CORS_ALLOWED_ORIGINS"
-)
-
-// CORSOrigins reads the allowed origins from the environment.
-func CORSOrigins(getenv func(string) string) []string {
-	value := getenv(EnvCORSOrigins)
-	if value == "" {
-		value = getenv(EnvCORSOriginsAlias)
-	}
-	var origins []string
-	for o := range strings.SplitSeq(value, ",") {
-		if o = strings.TrimSpace(o); o != "" {
-			origins = append(origins, o)
-		}
-	}
-	return origins
-}
 
 // Listeners are the open ports of a server.
 type Listeners struct {

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/standalone"
 )
@@ -53,22 +52,6 @@ func TestRESTListener(t *testing.T) {
 	restAs(t, off, "default", "vi", "view").get("/api/v1/tasks").want(t, http.StatusOK)
 	remote := Start(t, func(o *standalone.Options) { o.RESTBindAddress, o.RESTAllowRemote = "0.0.0.0:0", true })
 	restOf(t, remote).at(remote.RESTURL).get("/api/v1/tasks").problem(t, http.StatusUnauthorized, "Unauthorized")
-}
-
-func TestCORSOrigins(t *testing.T) {
-	t.Parallel()
-	for want, env := range map[string]map[string]string{
-		"":                            {},
-		"https://a.example":           {server.EnvCORSOrigins: "https://a.example"},
-		"https://a.example b":         {server.EnvCORSOrigins: " https://a.example,, b "},
-		"https://b.example":           {server.EnvCORSOriginsAlias: "https://b.example"},
-		"https://c.example https://d": {server.EnvCORSOrigins: "https://c.example,https://d", server.EnvCORSOriginsAlias: "https://e"},
-	} {
-		got := strings.Join(server.CORSOrigins(func(name string) string { return env[name] }), " ")
-		if got != want {
-			t.Errorf("%v: %q, want %q", env, got, want)
-		}
-	}
 }
 
 // A connection of HTTP/1.1 that carried a stream serves the requests after it as any other: the stream's deadline for
