@@ -104,11 +104,11 @@ func (o *Options) complete() error {
 
 // Executor runs workers as Jobs. All but OnExit works without Run.
 type Executor struct {
-	opts Options
+	opts  Options
+	exits executor.Listeners
 
 	// mu guards what follows.
-	mu     sync.Mutex
-	onExit map[*func(executor.Ref)]struct{}
+	mu sync.Mutex
 	// told has the UIDs of Jobs whose end was told.
 	told map[types.UID]struct{}
 	// lastPods has, by the UID of its Job, the last state of a *corev1.Pod that is
@@ -125,10 +125,7 @@ func New(o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return &Executor{
-		opts: o, onExit: map[*func(executor.Ref)]struct{}{},
-		told: map[types.UID]struct{}{}, lastPods: lru.New(maxLastPods),
-	}, nil
+	return &Executor{opts: o, told: map[types.UID]struct{}{}, lastPods: lru.New(maxLastPods)}, nil
 }
 
 // ByReference is true: kubelet projects token and Secrets into the Pod.
@@ -291,12 +288,5 @@ func (e *Executor) list(ctx context.Context, selector string) ([]batchv1.Job, er
 
 // OnExit has f told about every run that ends while Run runs, until the context does.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onExit[&f] = struct{}{}
-	context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.onExit, &f)
-	})
+	e.exits.Add(ctx, f)
 }

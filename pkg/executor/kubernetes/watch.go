@@ -6,8 +6,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -198,13 +196,9 @@ func (e *Executor) tell(job *batchv1.Job) {
 	e.mu.Lock()
 	_, before := e.told[job.UID]
 	e.told[job.UID] = struct{}{}
-	listeners := slices.Collect(maps.Keys(e.onExit))
 	e.mu.Unlock()
-	if before {
-		return
-	}
-	for _, f := range listeners {
-		(*f)(ref)
+	if !before {
+		e.exits.Tell(ref)
 	}
 }
 

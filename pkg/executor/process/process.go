@@ -125,6 +125,7 @@ type Executor struct {
 	log     klog.Logger
 	closing chan struct{}
 	watches sync.WaitGroup
+	exits   executor.Listeners
 
 	// mu guards what follows. It is not held over system calls that may wait.
 	mu            sync.Mutex
@@ -133,7 +134,6 @@ type Executor struct {
 	live          map[key]*run
 	// unsaved are runs that are over, but whose record could not be written.
 	unsaved map[key]record
-	onExit  map[*func(executor.Ref)]struct{}
 }
 
 type key struct {
@@ -163,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	e := &Executor{
 		opts: o, bootID: boot, lock: lock, log: klog.FromContext(ctx),
 		closing: make(chan struct{}), live: map[key]*run{},
-		unsaved: map[key]record{}, onExit: map[*func(executor.Ref)]struct{}{},
+		unsaved:       map[key]record{},
 		controllerURL: o.ControllerURL, caFile: o.CAFile,
 	}
 	if err := e.recoverAll(); err != nil {
@@ -230,14 +230,7 @@ func (e *Executor) ByReference() bool { return false }
 
 // OnExit has f told about every run that ends, until the context does.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onExit[&f] = struct{}{}
-	context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.onExit, &f)
-	})
+	e.exits.Add(ctx, f)
 }
 
 // State returns what is known about an attempt.

@@ -9,10 +9,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -218,11 +216,8 @@ func (e *Executor) ended(r *run, rec record, saved bool) {
 	if !saved {
 		e.unsaved[keyOf(r.ref)] = rec
 	}
-	tell := slices.Collect(maps.Keys(e.onExit))
 	e.mu.Unlock()
-	for _, f := range tell {
-		(*f)(r.ref)
-	}
+	e.exits.Tell(r.ref)
 }
 
 // settle fills in the outcome. Without an exit status the worker's own words
