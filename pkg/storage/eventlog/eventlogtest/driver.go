@@ -23,7 +23,8 @@
 //	                          its end, or with the word last the last of them
 //	slow w | resume w | stop w             w stops, or goes on, reading
 //	tail w task=a after=N | session=s after=N   and recv w
-//	clock 90s | purge | floor
+//	clock 90s | floor
+//	purge [uncounted]         uncounted: how much was left to do is chance
 //	crash unsynced=N seed=N   power goes, and the store is opened again
 //	reopen                    closed and opened again
 //	fault                     the next sync of the log's journal fails

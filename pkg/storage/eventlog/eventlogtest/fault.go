@@ -23,10 +23,13 @@ func step(d *Driver, c Command) (string, error) {
 	return "", nil
 }
 
-func purge(d *Driver, _ Command) (string, error) {
+func purge(d *Driver, c Command) (string, error) {
 	n, err := d.log.Purge(d.t.Context())
 	if err != nil {
 		return said(err), nil
+	}
+	if c.Has("uncounted") {
+		return fmt.Sprintf("floor %d\n", d.log.Floor()), nil
 	}
 	return fmt.Sprintf("purged %d, floor %d\n", n, d.log.Floor()), nil
 }
