@@ -152,7 +152,7 @@ const (
 // Reasons of a State: what the executor's host did to a run, one word each for a
 // condition. Container runtimes and Kubernetes use the same words where they have one.
 const (
-	ReasonOOMKilled       = "OOMKilled"
+	ReasonOOMKilled       = runspec.ReasonOOMKilled
 	ReasonEvicted         = "Evicted"
 	ReasonPreempted       = "Preempted"
 	ReasonNodeLost        = "NodeLost"

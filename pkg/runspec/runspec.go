@@ -121,6 +121,10 @@ const (
 	ExitUnavailable = 75
 )
 
+// ReasonOOMKilled is the reason of a run that needed more memory than it may
+// have: the worker says so of its command, and an executor of the worker.
+const ReasonOOMKilled = "OOMKilled"
+
 // Termination is what the worker leaves in EnvTerminationLog, as JSON of at
 // most 4096 bytes.
 type Termination struct {

@@ -71,7 +71,7 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	case err != nil:
 		return d, fail(ReasonCommandNotRun, "%s: %w", args[0], err)
 	case w.config.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
-		return d, fail(ReasonOOMKilled, "the command needed more memory than the limit of its container")
+		return d, fail(runspec.ReasonOOMKilled, "the command needed more memory than the limit of its container")
 	case outcome.Signal != "":
 		return d, fail(ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:

@@ -32,7 +32,6 @@ const (
 	ReasonRuntimeNotAvailable    = "RuntimeNotAvailable"
 	ReasonCommandFailed          = "CommandFailed"
 	ReasonCommandNotRun          = "CommandNotRun"
-	ReasonOOMKilled              = "OOMKilled"
 	ReasonMaxIterations          = "MaxIterations"
 	ReasonBlankAnswer            = "BlankAnswer"
 	ReasonApprovalNotAsked       = "ApprovalNotAsked"

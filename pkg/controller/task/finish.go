@@ -21,7 +21,6 @@ const (
 	reasonWorkerFailed    = "WorkerFailed"
 	reasonWorkerKilled    = "WorkerKilled"
 	reasonTimedOut        = "TimedOut"
-	reasonStartFailed     = "StartFailed"
 	reasonRefused         = "Refused"
 	reasonInvalidSchedule = "InvalidSchedule"
 	reasonCancelled       = "Cancelled"

@@ -93,7 +93,7 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 		t.Status.Message = messagef("attempt %d cannot be started yet: %v", t.Status.Attempts, err)
 		return err
 	}
-	return s.fail(ctx, t, outcome{reason: reasonStartFailed, message: messagef("the worker could not be started: %v", err)})
+	return s.fail(ctx, t, outcome{reason: executor.ReasonStartFailed, message: messagef("the worker could not be started: %v", err)})
 }
 
 func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, error) {
