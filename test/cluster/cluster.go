@@ -156,21 +156,13 @@ func (c *Cluster) Shell(t testing.TB, line string) harness.Result {
 // MustShell is Shell for a line that must succeed; it returns the output.
 func (c *Cluster) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	r := c.Shell(t, line)
-	if r.Code != 0 {
-		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
-	}
-	return r.Output
+	return c.Shell(t, line).Must(t, line)
 }
 
 // Kubectl runs kubectl as the administrator; it must succeed. It returns the output.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
-	r := harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), args...)
-	if r.Code != 0 {
-		t.Fatalf("kubectl %q: exit %d: %s", args, r.Code, r.Output)
-	}
-	return r.Output
+	return harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), args...).Must(t, fmt.Sprintf("kubectl %q", args))
 }
 
 // LoadImages makes images of tarballs known to the node, as there is no registry.

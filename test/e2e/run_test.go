@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/test/harness"
 )
 
@@ -45,7 +46,7 @@ func cancelTask(t *testing.T, p place, name string) {
 func terminalEvents(types []v1alpha1.EventType) []v1alpha1.EventType {
 	var out []v1alpha1.EventType
 	for _, e := range types {
-		if e == v1alpha1.EventTaskSucceeded || e == v1alpha1.EventTaskFailed || e == v1alpha1.EventTaskCancelled {
+		if event.Terminal(e) {
 			out = append(out, e)
 		}
 	}

@@ -4,14 +4,10 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -100,25 +96,12 @@ func (p team) state(t *testing.T) string {
 
 func (p team) Shell(t testing.TB, line string) harness.Result {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-c", "set -o pipefail; "+line) // also in clean-ups
-	cmd.Env = p.Env(t)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s: %v", line, err)
-	}
-	return harness.Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
+	return harness.Run(t, p.Env(t), "bash", "-c", "set -o pipefail; "+line)
 }
 
 func (p team) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	r := p.Shell(t, line)
-	if r.Code != 0 {
-		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
-	}
-	return r.Output
+	return p.Shell(t, line).Must(t, line)
 }
 
 func (p team) Env(t testing.TB) []string {

@@ -187,6 +187,15 @@ func Run(t testing.TB, env []string, name string, args ...string) Result {
 	return Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
+// Must is the output of a command that has to succeed; the test ends where it did not.
+func (r Result) Must(t testing.TB, command string) string {
+	t.Helper()
+	if r.Code != 0 {
+		t.Fatalf("%s: exit %d: %s", command, r.Code, r.Output)
+	}
+	return r.Output
+}
+
 // Shell runs a line of shell with the built programs first on the PATH and the
 // server's kubeconfig.
 func (s *Server) Shell(t testing.TB, line string) Result {
@@ -197,11 +206,7 @@ func (s *Server) Shell(t testing.TB, line string) Result {
 // MustShell is Shell for a line that must succeed; it returns the output.
 func (s *Server) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	r := s.Shell(t, line)
-	if r.Code != 0 {
-		t.Fatalf("%s: exit %d: %s", line, r.Code, r.Output)
-	}
-	return r.Output
+	return s.Shell(t, line).Must(t, line)
 }
 
 // Env is the environment of a client of the server.

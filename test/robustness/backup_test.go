@@ -76,11 +76,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range ws { // backups disturbed no watch
-		seen, err := w.await(ctx, maxRevision(live))
-		if err == nil {
-			err = checkWatched(upTo(seen, rev), live)
-		}
-		if err != nil {
+		if err := w.check(ctx, live, rev); err != nil {
 			t.Error(err)
 		}
 	}

@@ -257,6 +257,15 @@ func (w *watcher) take(kind string, object []byte) error {
 	return nil
 }
 
+// check compares what was seen up to a revision with what is stored up to it, once the watch has got there.
+func (w *watcher) check(ctx context.Context, stored []record, revision uint64) error {
+	seen, err := w.await(ctx, maxRevision(stored))
+	if err != nil {
+		return err
+	}
+	return checkWatched(upTo(seen, revision), stored)
+}
+
 // await returns what was seen once the watch has got to a revision.
 func (w *watcher) await(ctx context.Context, revision uint64) ([]record, error) {
 	for {
