@@ -30,13 +30,14 @@ type reader struct {
 	after   int64     // where a tail began
 	close   func()
 
-	mu     sync.Mutex
-	wake   chan struct{} // closed and renewed when any of the below changes
-	slow   bool
-	got    []received
-	read   int // by recv
-	ended  bool
-	ending sync.WaitGroup
+	mu      sync.Mutex
+	wake    chan struct{} // closed and renewed when any of the below changes
+	slow    bool
+	reading bool // past the gate
+	got     []received
+	read    int // by recv
+	ended   bool
+	ending  sync.WaitGroup
 }
 
 // received is one item of a reader.
@@ -57,6 +58,10 @@ func (r *reader) gate(ctx context.Context) {
 	for {
 		r.mu.Lock()
 		slow, wake := r.slow, r.wake
+		if !slow {
+			r.reading = true
+			r.notify()
+		}
 		r.mu.Unlock()
 		if !slow {
 			return
@@ -73,6 +78,7 @@ func (r *reader) note(items ...received) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, items...)
+	r.reading = false
 	r.notify()
 }
 
@@ -83,9 +89,16 @@ func (r *reader) end() {
 	r.notify()
 }
 
+// setSlow lets a reader stop or go on. One that stops is past the gate: it still reads once.
 func (r *reader) setSlow(slow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for slow && !r.slow && !r.reading && !r.ended {
+		wake := r.wake
+		r.mu.Unlock()
+		<-wake
+		r.mu.Lock()
+	}
 	r.slow = slow
 	r.notify()
 }
@@ -139,7 +152,8 @@ func (r *reader) pumpTail(ctx context.Context, t *eventlog.Tail) {
 
 var errTimeout = errors.New("nothing came")
 
-// recv returns the next n items, waiting for them. Fewer come when it ended.
+// recv returns the next n items, waiting for them, or with 0 all until the end. It tells of the end where it had to
+// wait for it: whether the end came right behind the nth item is chance.
 func (r *reader) recv(n int) (_ []received, ended bool, err error) {
 	timeout := clock.RealClock{}.NewTimer(wait)
 	defer timeout.Stop()
@@ -151,9 +165,8 @@ func (r *reader) recv(n int) (_ []received, ended bool, err error) {
 				take = take[:min(n, len(take))]
 			}
 			r.read += len(take)
-			ended := r.ended && r.read == len(r.got)
 			r.mu.Unlock()
-			return take, ended, nil
+			return take, n == 0 || len(take) < n, nil
 		}
 		wake := r.wake
 		r.mu.Unlock()
