@@ -54,6 +54,16 @@ func awaitParked(t *testing.T, s place, task string) v1alpha1.Approval {
 	return list.Items[0]
 }
 
+// awaitPending returns the name of the first approval that a field selector selects.
+func awaitPending(t *testing.T, s place, selector string) string {
+	t.Helper()
+	const kind = "approval.core.platform.ai/"
+	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", selector, "--watch", "--output", "name")
+	line := asked.Await(t, kind)
+	_ = asked.Stop() // by a signal
+	return line[strings.Index(line, kind)+len(kind):]
+}
+
 func decide(t *testing.T, s place, a v1alpha1.Approval, decision, reason string) {
 	t.Helper()
 	s.MustShell(t, fmt.Sprintf(`kubectl create --raw %s/decision -f - <<< '{"kind":"ApprovalDecision","apiVersion":"core.platform.ai/v1alpha1","spec":{"decision":%q,"reason":%q}}'`,
@@ -132,16 +142,14 @@ func approvalsAndCrashes(t *testing.T, s place) {
 	applyGated(t, s, "gated", "1h", false)
 	s.MustShell(t, `kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"crashes"},"spec":{"type":"ai","agentRef":{"name":"gated"},"prompt":"run-slow","retryPolicy":{"maxRetries":2,"initialDelay":"1s"}}}'`)
 	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
-	seen := map[string]bool{}
 	next := func() v1alpha1.Approval { // of the next attempt
 		t.Helper()
-		for {
-			s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/crashes")
-			if a := awaitParked(t, s, "crashes"); !seen[a.Name] {
-				seen[a.Name] = true
-				return a
-			}
-		}
+		// The events of an attempt's end come before the status that tells of it, which may still be that of the last approval.
+		name := awaitPending(t, s, "spec.taskName=crashes,status.state=pending")
+		status := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "task", "crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
+		status.Await(t, name)
+		_ = status.Stop() // by a signal
+		return awaitParked(t, s, "crashes")
 	}
 	first := next()
 	killWorker(t, s, "crashes", 1)
@@ -177,6 +185,8 @@ func approvals(t *testing.T, s place) {
 	applyGated(t, s, "asking", "1h", true)
 	// It expires after more time than the task may run.
 	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
+	// The others do not take the machine from it while its time runs.
+	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/expires")
 	for task, prompt := range map[string]string{"approved": "run-it", "declined": "run-it", "cancelled": "run-it", "deleted": "run-it", "restarted": "run-it", "twice": "run-twice"} {
 		applyGatedTask(t, s, task, "gated", prompt, "5m")
 	}
@@ -229,13 +239,9 @@ func approvals(t *testing.T, s place) {
 	t.Run("two equal calls need two approvals", func(t *testing.T) {
 		first := awaitParked(t, s, "twice")
 		decide(t, s, first, "approve", "")
-		watched := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", "spec.taskName=twice,status.state=pending", "--watch", "-o", "name", "--chunk-size=0")
-		name := ""
-		for name == "" {
-			line := watched.Await(t, "approval.core.platform.ai/")
-			if name = line[strings.LastIndex(line, "/")+1:]; name == first.Name {
-				t.Fatalf("asked for %s again", name)
-			}
+		name := awaitPending(t, s, "spec.taskName=twice,status.state=pending")
+		if name == first.Name {
+			t.Fatalf("asked for %s again", name)
 		}
 		var second v1alpha1.Approval
 		getJSON(t, s, "approval "+name, &second)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,9 +152,7 @@ func printAndWait(t *testing.T, s place, name string, groups []string) (gate str
 // approveNext waits for a call that needs approval and approves it.
 func approveNext(t *testing.T, s place, reason string) {
 	t.Helper()
-	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", "status.state=pending", "--watch", "--output", "name")
-	_, name, _ := strings.Cut(asked.Await(t, "/"), "/")
-	_ = asked.Stop() // by a signal
+	name := awaitPending(t, s, "status.state=pending")
 	decision := jsonFile(t, map[string]any{
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "ApprovalDecision", "spec": map[string]any{"decision": "approve", "reason": reason},
 	})
@@ -232,22 +229,13 @@ func canaryAnswers(t *testing.T, s local) map[string]string {
 // searchCanaries looks for the secrets in every file of a folder.
 func searchCanaries(t *testing.T, dir string, canaries []corpus.Canary) {
 	t.Helper()
-	files, seen := 0, false
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
+	seen := false
+	eachFile(t, dir, func(path string, data []byte) {
 		seen = seen || bytes.Contains(data, []byte(control))
 		findCanaries(t, canaries, strings.TrimPrefix(path, dir), data)
-		return nil
 	})
-	if err != nil || !seen {
-		t.Fatalf("searched %d files, found the texts: %v; %v", files, seen, err)
+	if !seen {
+		t.Fatal("the texts are in no file")
 	}
 }
 

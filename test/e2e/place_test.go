@@ -144,6 +144,8 @@ func asAccount(t *testing.T, p place, name, role string) restClient {
 	p.MustShell(t, "kubectl create serviceaccount "+name)
 	if role != "" {
 		p.MustShell(t, fmt.Sprintf("kubectl create rolebinding %s --clusterrole=%s --serviceaccount=%s:%s", name, role, p.Namespace(), name))
+		// the authorizer watches bindings: kubectl asks it until it knows the new one
+		p.MustShell(t, fmt.Sprintf("until kubectl auth can-i list tasks --as system:serviceaccount:%s:%s; do :; done", p.Namespace(), name))
 	}
 	base, client := p.Direct(t)
 	token := strings.TrimSpace(p.MustShell(t, "kubectl create token "+name))

@@ -7,7 +7,6 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -258,10 +257,10 @@ func (l *log) await(ctx context.Context, text string) (string, error) {
 		l.mu.Lock()
 		all, change, ended := l.buf.String(), l.change, l.ended
 		l.mu.Unlock()
-		lines := bufio.NewScanner(strings.NewReader(all))
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), text) {
-				return lines.Text(), nil
+		for line := range strings.Lines(all) {
+			whole := ended || strings.HasSuffix(line, "\n") // programs print lines in pieces
+			if whole && strings.Contains(line, text) {
+				return strings.TrimSuffix(line, "\n"), nil
 			}
 		}
 		if ended {
