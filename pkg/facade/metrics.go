@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // metrics are those of REST requests (supplement E4). An endpoint is the pattern of a row, never a path.
 type metrics struct {
+	metric.Group
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-var _ prometheus.Collector = (*metrics)(nil)
-
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "platform", Name: "api_requests_total", Help: "REST requests that were answered.",
 		}, []string{"endpoint", "method", "status"}),
@@ -31,6 +32,8 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14), // 1 ms to 149 s
 		}, []string{"endpoint", "method"}),
 	}
+	m.Group = metric.Group{m.requests, m.duration}
+	return m
 }
 
 func (m *metrics) done(endpoint, method string, status int, took time.Duration) {
@@ -45,16 +48,4 @@ func (m *metrics) done(endpoint, method string, status int, took time.Duration) 
 	}
 	m.requests.WithLabelValues(endpoint, method, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(endpoint, method).Observe(took.Seconds())
-}
-
-// Describe sends what Collect may send.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	m.requests.Describe(ch)
-	m.duration.Describe(ch)
-}
-
-// Collect sends the current values.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	m.requests.Collect(ch)
-	m.duration.Collect(ch)
 }

@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // metrics are those of the router. An endpoint is one of the table, never a path; no label is a namespace or a caller.
 type metrics struct {
+	metric.Group
 	requests *prometheus.CounterVec
 	broken   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -21,11 +24,9 @@ type metrics struct {
 	current  prometheus.Gauge
 }
 
-var _ prometheus.Collector = (*metrics)(nil)
-
 func newMetrics() *metrics {
 	const namespace, subsystem = "platform", "router"
-	return &metrics{
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
 			Help: "Requests that ended, by what was answered; 499 is a client that left before.",
@@ -54,6 +55,8 @@ func newMetrics() *metrics {
 			Help: "1 while the routes in force are those of the routes file; 0 while that cannot be used.",
 		}),
 	}
+	m.Group = metric.Group{m.requests, m.broken, m.duration, m.inFlight, m.reviews, m.routes, m.current}
+	return m
 }
 
 func (m *metrics) done(endpoint string, status int, broken bool, took time.Duration) {
@@ -61,23 +64,5 @@ func (m *metrics) done(endpoint string, status int, broken bool, took time.Durat
 	m.duration.WithLabelValues(endpoint).Observe(took.Seconds())
 	if broken {
 		m.broken.WithLabelValues(endpoint).Inc()
-	}
-}
-
-func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.broken, m.duration, m.inFlight, m.reviews, m.routes, m.current}
-}
-
-// Describe sends what Collect may send.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(ch)
-	}
-}
-
-// Collect sends the current values.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
 	}
 }

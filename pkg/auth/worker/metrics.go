@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // metrics tell how often workers were identified, with what outcome, and how long it took.
 type metrics struct {
+	metric.Group
 	proofs   *prometheus.CounterVec
 	duration prometheus.Histogram
 }
 
-var _ prometheus.Collector = (*metrics)(nil)
-
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		proofs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "platform", Name: "worker_identity_proofs_total",
 			Help: "Requests of workers by the outcome of their identity's proof: proved, refused, later (to be repeated), failed.",
@@ -30,6 +31,8 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.00001, 4, 10), // 10 µs to 2.6 s
 		}),
 	}
+	m.Group = metric.Group{m.proofs, m.duration}
+	return m
 }
 
 func (m *metrics) proved(err error, took time.Duration) {
@@ -43,16 +46,4 @@ func (m *metrics) proved(err error, took time.Duration) {
 	}
 	m.proofs.WithLabelValues(outcome).Inc()
 	m.duration.Observe(took.Seconds())
-}
-
-// Describe sends what Collect may send.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	m.proofs.Describe(ch)
-	m.duration.Describe(ch)
-}
-
-// Collect sends the current values.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	m.proofs.Collect(ch)
-	m.duration.Collect(ch)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // Reasons of a stream error (D1 §6.6): reading the log, writing to the client.
@@ -19,6 +21,7 @@ const (
 // metrics are those of spec 1 §6.6 that reading moves. Lists have the scopes
 // task_api and session_api, streams task and session.
 type metrics struct {
+	metric.Group
 	lists        *prometheus.CounterVec
 	listDuration *prometheus.HistogramVec
 	connections  *prometheus.GaugeVec
@@ -30,7 +33,7 @@ func newMetrics() *metrics {
 	opts := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "platform", Name: "execution_event_" + name, Help: help}
 	}
-	return &metrics{
+	m := &metrics{
 		lists: prometheus.NewCounterVec(prometheus.CounterOpts(
 			opts("list_requests_total", "Pages of execution events that were asked for.")), []string{"scope", "result"}),
 		listDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -45,6 +48,8 @@ func newMetrics() *metrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts(
 			opts("stream_errors_total", "Streams that an error ended.")), []string{"scope", "reason"}),
 	}
+	m.Group = metric.Group{m.lists, m.listDuration, m.connections, m.reconnects, m.errors}
+	return m
 }
 
 // register gives the metrics of the process: those that an earlier server has
@@ -89,24 +94,4 @@ func (m *metrics) opened(t *Timeline, after int64) (closed func()) {
 
 func (m *metrics) failed(t *Timeline, reason string) {
 	m.errors.WithLabelValues(string(t.Type), reason).Inc()
-}
-
-var _ prometheus.Collector = (*metrics)(nil)
-
-func (m *metrics) all() [5]prometheus.Collector {
-	return [...]prometheus.Collector{m.lists, m.listDuration, m.connections, m.reconnects, m.errors}
-}
-
-// Describe sends the descriptions of all metrics.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(ch)
-	}
-}
-
-// Collect sends all metrics.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // metrics is the store's prometheus.Collector.
@@ -72,15 +74,13 @@ func (m *metrics) group(txns, bytes int, took time.Duration) {
 	m.commitSeconds.Observe(took.Seconds())
 }
 
-func (m *metrics) own() []prometheus.Collector {
-	return []prometheus.Collector{m.groups, m.txns, m.bytes, m.groupTxns, m.commitSeconds, m.syncSeconds, m.backgroundErrors, m.slowDisk, m.stalls}
+func (m *metrics) own() metric.Group {
+	return metric.Group{m.groups, m.txns, m.bytes, m.groupTxns, m.commitSeconds, m.syncSeconds, m.backgroundErrors, m.slowDisk, m.stalls}
 }
 
 // Describe sends what Collect may send.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.own() {
-		c.Describe(ch)
-	}
+	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{
 		m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
 		m.l0Files, m.readAmplification, m.compactionDebt,
@@ -91,9 +91,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.own() {
-		c.Collect(ch)
-	}
+	m.own().Collect(ch)
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
 	count := func(d *prometheus.Desc, v int64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))

@@ -8,11 +8,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // metrics are those of spec 1 §6.6 that appending moves. Labels are types, never
 // names of tasks, sessions or tools.
 type metrics struct {
+	metric.Group
 	appends     *prometheus.CounterVec
 	failures    *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
@@ -27,7 +29,7 @@ func newMetrics() *metrics {
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "platform", Name: name, Help: help}, labels)
 	}
-	return &metrics{
+	m := &metrics{
 		appends:  counter("execution_events_appended_total", "Execution events that were stored."),
 		failures: counter("execution_event_append_failures_total", "Execution events that were not stored, refused or failed."),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -47,6 +49,8 @@ func newMetrics() *metrics {
 			Help: "Failures that execution events tell of, by kind.",
 		}, []string{"category", "event_type"}),
 	}
+	m.Group = metric.Group{m.appends, m.failures, m.duration, m.redactions, m.truncations, m.derived, m.broken}
+	return m
 }
 
 // appended notes an append of events and its outcome. What was stored before is
@@ -84,24 +88,4 @@ func typeLabel(t v1alpha1.EventType) string {
 		return string(t)
 	}
 	return "unknown"
-}
-
-var _ prometheus.Collector = (*metrics)(nil)
-
-func (m *metrics) all() [7]prometheus.Collector {
-	return [...]prometheus.Collector{m.appends, m.failures, m.duration, m.redactions, m.truncations, m.derived, m.broken}
-}
-
-// Describe sends the descriptions of all metrics.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(ch)
-	}
-}
-
-// Collect sends all metrics.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
 }

@@ -3,7 +3,11 @@
 
 package object
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
+)
 
 // metrics is the DB's prometheus.Collector.
 type metrics struct {
@@ -57,15 +61,13 @@ func newMetrics(db *DB) *metrics {
 	}
 }
 
-func (m *metrics) own() []prometheus.Collector {
-	return []prometheus.Collector{m.writes, m.conflicts, m.reads, m.watches, m.watchesCut, m.replayed, m.compacted}
+func (m *metrics) own() metric.Group {
+	return metric.Group{m.writes, m.conflicts, m.reads, m.watches, m.watchesCut, m.replayed, m.compacted}
 }
 
 // Describe sends what Collect may send.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.own() {
-		c.Describe(ch)
-	}
+	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{m.objects, m.bytes, m.ringEvents, m.ringB, m.compactedRevision, m.cachedBytes} {
 		ch <- d
 	}
@@ -73,9 +75,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.own() {
-		c.Collect(ch)
-	}
+	m.own().Collect(ch)
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
