@@ -232,6 +232,8 @@ func approvals(t *testing.T, s place) {
 	t.Run("deleted", func(t *testing.T) {
 		a := awaitParked(t, s, "deleted")
 		s.MustShell(t, "kubectl delete task deleted --timeout=120s")
+		// What a task has left goes after it.
+		s.MustShell(t, "timeout 120 bash -c 'while kubectl get approval "+a.Name+"; do :; done'")
 		if r := s.Shell(t, "kubectl get approval "+a.Name); r.Code == 0 {
 			t.Errorf("the approval of a deleted task: %s", r.Output)
 		}
