@@ -255,7 +255,18 @@ func TestQuota(t *testing.T) {
 			return got == n
 		})
 	}
+	// The server, too, follows what the controller writes.
+	followed := func(not string) {
+		t.Helper()
+		_, err := s.until("quota", func(_ *unstructured.Unstructured, err error) bool {
+			return err == nil || !strings.Contains(err.Error(), not)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	used("0")
+	followed("status unknown for quota")
 	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("quota")
 	for _, name := range []string{"a", "b"} {
 		if _, err := c.Create(ctx, task(name), metav1.CreateOptions{}); err != nil {
@@ -270,6 +281,7 @@ func TestQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	used("1") // the controller saw the deletion
+	followed("exceeded quota: tasks")
 	if _, err := c.Create(ctx, task("c"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("after a deletion: %v", err)
 	}

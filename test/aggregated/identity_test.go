@@ -44,7 +44,7 @@ func TestKubectl(t *testing.T) {
 	expect(`kubectl create -f - <<<'{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": {"name": "c"}, "spec": {"type": "container", "command": ["true"]}}'`, "created")
 	// A watch through kube-apiserver sees what happens after it began.
 	expect(`kubectl get tasks a --watch-only -o name >"$HOME/watched" & pid=$!
-		until kubectl annotate --overwrite task a at="$(date +%N)" >/dev/null && [ -s "$HOME/watched" ]; do :; done
+		until kubectl annotate --overwrite task a at="$(date +%N)" >/dev/null && grep -q task.core.platform.ai/a "$HOME/watched"; do :; done
 		kill $pid; cat "$HOME/watched"`, "task.core.platform.ai/a")
 	expect("kubectl delete task a b c", `task.core.platform.ai "c" deleted`)
 	if out := k("kubectl get tasks 2>&1"); !strings.Contains(out, "No resources found") {
@@ -62,6 +62,8 @@ func TestPermissions(t *testing.T) {
 	s.namespace("perm")
 	reader, stranger := s.account("perm", "reader"), s.account("perm", "stranger")
 	s.c.Kubectl(t, "--namespace", "perm", "create", "rolebinding", "reader", "--clusterrole=platform-viewer", "--serviceaccount=perm:reader")
+	// The authorizer watches bindings, and the server keeps a refusal for seconds.
+	s.c.MustShell(t, "until kubectl auth can-i list tasks -n perm --as system:serviceaccount:perm:reader; do :; done")
 	for way, as := range map[string]func(*rest.Config) *rest.Config{
 		"kube-apiserver": func(c *rest.Config) *rest.Config { return c },
 		"direct":         s.direct,
