@@ -182,7 +182,7 @@ func TestUploadTime(t *testing.T) {
 	h := standalone(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.ReadTimeout = 300 * time.Millisecond }
+	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second } // the others arrive in it
 	t.Run("HTTP/1.1", func(t *testing.T) { testUploadTime(t, h, token, http.DefaultTransport, quick) })
 	t.Run("HTTP/2", func(t *testing.T) { testUploadTime(t, h, token, c.client(), quick, c.serve) })
 }
@@ -237,7 +237,7 @@ func testUploadTime(t *testing.T, h *host, token string, client http.RoundTrippe
 // A header that does not end in time closes the connection.
 func TestHeaderTime(t *testing.T) {
 	h := standalone(t)
-	s := start(t, h, map[string]string{}, func(o *router.Options) { o.ReadTimeout = 100 * time.Millisecond })
+	s := start(t, h, map[string]string{}, func(o *router.Options) { o.ReadTimeout = 2 * time.Second }) // to send half a header
 	c, err := net.Dial("tcp", s.url[len("http://"):])
 	if err != nil {
 		t.Fatal(err)

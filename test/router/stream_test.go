@@ -150,7 +150,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	h := standalone(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.WriteTimeout = 200 * time.Millisecond }
+	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second } // the silent one's parts are sent in it
 	t.Run("HTTP/1.1", func(t *testing.T) {
 		testClientThatDoesNotRead(t, h, token, func() http.RoundTripper { return &http.Transport{} }, quick)
 	})
