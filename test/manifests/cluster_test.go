@@ -46,6 +46,10 @@ func TestAccepted(t *testing.T) {
 	c := cluster.Control(t)
 	c.Kubectl(t, "apply", "--server-side", "-f", "testdata/crds.yaml")
 	c.Kubectl(t, "wait", "--for=condition=Established", "-f", "testdata/crds.yaml")
+	// Discovery follows; kubectl asks it anew for kinds that it does not know.
+	for _, crd := range decode(t, must(os.ReadFile("testdata/crds.yaml"))(t)) {
+		c.MustShell(t, "until kubectl get --all-namespaces "+crd.GetName()+"; do :; done")
+	}
 	for _, overlay := range overlays() {
 		t.Run(overlay, func(t *testing.T) {
 			dir := kustomization(t, overlay, everything(), "")

@@ -128,7 +128,7 @@ func (h *host) remove(ctx context.Context, objects []object) error {
 // settle waits until the host judges by all that was written: first until aggregated roles have their rules, and then
 // until one more object of each kind, which every watch gives after them, has its effect.
 func (h *host) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	lw := cache.NewListWatchFromClient(h.client.RbacV1().RESTClient(), "clusterroles", "", fields.Everything())
 	var store cache.Store

@@ -52,6 +52,7 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	for _, workload := range []string{"statefulset/platform-apiserver", "deployment/platform-controller", "deployment/platform-router"} {
 		c.Kubectl(t, "--namespace", system, "rollout", "status", "--timeout=3m", workload)
 	}
+	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery follows
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
 	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
 	if !i.server {
