@@ -85,7 +85,9 @@ func TestReopenKeepsDeadline(t *testing.T) {
 	f.close()
 	f.edit(run, func(r *record) { r.Timeout = time.Millisecond })
 	f.open()
-	if s := f.wait(run); s.Cause != executor.CauseDeadline {
+	// It may be over before anybody asks to be told.
+	await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
+	if s := f.get(run); s.Cause != executor.CauseDeadline {
 		t.Errorf("state = %+v", s)
 	}
 }
