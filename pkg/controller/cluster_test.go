@@ -4,11 +4,13 @@
 package controller
 
 import (
-	"net"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +48,30 @@ func TestClusterNeedsAnImage(t *testing.T) {
 	}
 }
 
+// reserve gives an address that nobody else gets while the test runs, though one may listen there: a socket that does
+// not listen is bound to it.
+func reserve(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Close(fd); err != nil {
+			t.Error(err)
+		}
+	})
+	local := &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := errors.Join(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1), syscall.Bind(fd, local)); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+}
+
 // TestProbes: a process that waits for the API, here for one that nobody serves, is alive and not ready.
 func TestProbes(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -53,14 +79,7 @@ func TestProbes(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := reserve(t)
 	o := NewClusterOptions()
 	o.Kubeconfig, o.HealthProbeBindAddress, o.Runs.WorkerImage = kubeconfig, address, "w"
 	done := make(chan error, 1)
