@@ -282,6 +282,7 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	// A namespace of the same name begins empty and is deleted as well.
 	fill()
 	s.releaseTask("team", "t")
+	s.awaitDefaultAccount(k, "team") // which the server makes by itself
 	if left := s.left("team"); len(left) < 5 {
 		t.Errorf("in the new namespace: %v", left)
 	}

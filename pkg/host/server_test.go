@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/watch"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/dynamic"
@@ -225,6 +226,19 @@ func (s *server) awaitNamespace(k kubernetes.Interface, name string, ok func(*co
 			s.t.Fatalf("namespace %s is still %v", name, last)
 		}
 	}
+}
+
+// awaitDefaultAccount waits until a namespace has its ServiceAccount "default".
+func (s *server) awaitDefaultAccount(k kubernetes.Interface, namespace string) {
+	s.t.Helper()
+	w := must(k.CoreV1().ServiceAccounts(namespace).Watch(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=default"}))(s.t)
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Added {
+			return
+		}
+	}
+	s.t.Fatalf("the watch of namespace %s ended", namespace)
 }
 
 // pool has the server's authority.
