@@ -341,6 +341,16 @@ func TestDerivedMetrics(t *testing.T) {
 	}
 }
 
+// allocations is what a call allocates. The least of several counts is taken, since each counts all goroutines, also
+// those of the store that work behind.
+func allocations(f func()) float64 {
+	least := testing.AllocsPerRun(20, f)
+	for range 4 {
+		least = min(least, testing.AllocsPerRun(20, f))
+	}
+	return least
+}
+
 // A page costs the page and an append the append, however long the stream.
 func TestCostDoesNotGrow(t *testing.T) {
 	if testing.Short() {
@@ -369,17 +379,17 @@ func TestCostDoesNotGrow(t *testing.T) {
 			}
 		}
 		return map[string]float64{
-			"list":     testing.AllocsPerRun(20, list(eventlog.Query{})),
-			"task":     testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Task: "a"})),
-			"severity": testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Severity: []v1alpha1.EventSeverity{"error"}})),
-			"type":     testing.AllocsPerRun(20, list(eventlog.Query{Namespace: "n", Task: "a", Types: []v1alpha1.EventType{"ToolCallFailed"}})),
-			"page":     testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 400, 10, nil)) }),
-			"timeline": testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10, nil)) }),
+			"list":     allocations(list(eventlog.Query{})),
+			"task":     allocations(list(eventlog.Query{Namespace: "n", Task: "a"})),
+			"severity": allocations(list(eventlog.Query{Namespace: "n", Severity: []v1alpha1.EventSeverity{"error"}})),
+			"type":     allocations(list(eventlog.Query{Namespace: "n", Task: "a", Types: []v1alpha1.EventType{"ToolCallFailed"}})),
+			"page":     allocations(func() { must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 400, 10, nil)) }),
+			"timeline": allocations(func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10, nil)) }),
 		}
 	}
 	fill(1000)
 	poll := func(after int64) float64 {
-		return testing.AllocsPerRun(20, func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", after, 10, nil)) })
+		return allocations(func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", after, 10, nil)) })
 	}
 	if idle := poll(1001); idle > 8 {
 		t.Errorf("a poll with nothing new allocates %.0f times, as if it read", idle)
