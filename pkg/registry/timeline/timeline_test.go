@@ -320,7 +320,7 @@ func TestSlowClientIsCut(t *testing.T) {
 // A stream that was up to date and falls too far behind is told so and ended.
 func TestLaggingClientIsTold(t *testing.T) {
 	bothProtocols(t, func() options {
-		return options{Options: Options{MaxLag: 20}, log: eventlog.Options{WatchQueue: 8}}
+		return options{Options: Options{MaxLag: 20, WriteTimeout: time.Hour}, log: eventlog.Options{WatchQueue: 8}}
 	}, func(s *site) {
 		s.add("a", v1alpha1.EventTaskStarted)
 		c := s.open("/task/a")
