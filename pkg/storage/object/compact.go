@@ -64,7 +64,9 @@ func (db *DB) runCompactor() {
 }
 
 func (db *DB) mark() mark {
-	return mark{at: db.opts.Clock.Now(), rev: db.engine.Revision(), history: db.history.Load()}
+	m := mark{rev: db.engine.Revision(), history: db.history.Load()}
+	m.at = db.opts.Clock.Now() // last, so that nothing in it is younger
+	return m
 }
 
 // wrote accounts for a published write.

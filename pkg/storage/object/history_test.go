@@ -234,7 +234,8 @@ func TestCompactionByAge(t *testing.T) {
 	for i := range 30 {
 		create(t, h, fmt.Sprint(i)) // revision i+2, in minute i
 		clock.Step(time.Minute)
-		if got, most := h.db.CompactRevision(), uint64(max(i-14, 0)); got > most {
+		// At minute i+1 what is of minute i-15, and so up to revision i-13, is 16 minutes old.
+		if got, most := h.db.CompactRevision(), uint64(max(i-13, 0)); got > most {
 			t.Fatalf("compacted to %d after %d minutes, at most %d is old enough", got, i+1, most)
 		}
 	}

@@ -273,6 +273,11 @@ func TestSlowWatchIsCut(t *testing.T) {
 	for i := range writes {
 		setLabel(t, h, "a", fmt.Sprint(i))
 	}
+	for deadline := time.Now().Add(within); len(w.ResultChan()) < watchBuffer; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("the watch took %d events", len(w.ResultChan()))
+		}
+	}
 	if err := h.db.Compact(h.db.Revision()); err != nil {
 		t.Fatal(err)
 	}
