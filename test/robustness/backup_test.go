@@ -288,6 +288,7 @@ func TestRestoreKilled(t *testing.T) {
 	for range 4 * rounds(t) {
 		dir := t.TempDir()
 		cmd := restore(dir)
+		began = time.Now()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +297,8 @@ func TestRestoreKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cmd.Wait() == nil {
-			continue // it was faster
+			takes = min(takes, time.Since(began)) // it was faster: the first one may have waited for the machine
+			continue
 		}
 		killed++
 		if _, err := os.Stat(filepath.Join(dir, "store")); errors.Is(err, fs.ErrNotExist) {
