@@ -313,8 +313,8 @@ func TestContainer(t *testing.T) {
 // TestDoesNotStart: runs that cannot start are ended, and tell why.
 func TestDoesNotStart(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(o *kubernetes.Options) { o.StartTimeout = 8 * time.Second })
-	for _, tc := range []struct {
+	f := newFixture(t, func(o *kubernetes.Options) { o.StartTimeout = 30 * time.Second }) // for the node to say why
+	cases := []struct {
 		name, reason, message string
 		change                func(*executor.Run)
 	}{
@@ -326,9 +326,14 @@ func TestDoesNotStart(t *testing.T) {
 		}},
 		{"node", executor.ReasonUnschedulable, "node", func(r *executor.Run) { r.Placement.NodeSelector = map[string]string{"no": "such"} }},
 		{"account", executor.ReasonPodNotCreated, "platform-agent-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAgent }},
-	} {
+	}
+	runs := make([]executor.Run, len(cases))
+	for i, tc := range cases {
+		runs[i] = f.start(t, "look", tc.change)
+	}
+	for i, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := f.exited(t, f.start(t, "look", tc.change))
+			s := f.exited(t, runs[i])
 			if s.Reason != tc.reason || !strings.Contains(s.Message, tc.message) || s.Cause != "" || s.Succeeded() {
 				f.describe(t)
 				t.Errorf("%+v", s)
@@ -485,9 +490,8 @@ func TestAdopted(t *testing.T) {
 func TestParked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	run := f.start(t, "wait", func(r *executor.Run) { r.Timeout = 8 * time.Second })
-	f.running(t, run)
 	began := time.Now()
+	run := f.start(t, "wait", func(r *executor.Run) { r.Timeout = 8 * time.Second })
 	deadline := func() *int64 {
 		job, err := f.client.BatchV1().Jobs(f.namespace).Get(t.Context(), run.JobName(), metav1.GetOptions{})
 		if err != nil {
@@ -503,10 +507,11 @@ func TestParked(t *testing.T) {
 			}
 		}
 	}
-	park(true)
+	park(true) // before it runs: a pod may need all of its time to start
 	if d := deadline(); d != nil {
 		t.Errorf("parked, with a deadline of %d s", *d)
 	}
+	f.running(t, run)
 	// Nothing can be awaited that does not happen; the deadline would have passed.
 	time.Sleep(12 * time.Second)
 	f.restart(t)
