@@ -24,8 +24,7 @@ func TestProbe(t *testing.T) {
 	defer srv.Close()
 	selfSigned := httptest.NewTLSServer(http.NotFoundHandler())
 	defer selfSigned.Close()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	const gone = "http://127.0.0.1:1"
 	at := func(url string) v1alpha1.ToolSpec { return v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: url}} }
 	for _, tc := range []struct {
 		name     string
@@ -35,7 +34,7 @@ func TestProbe(t *testing.T) {
 	}{
 		{"reachable", at(strings.Replace(srv.URL, "http://", "http://user:pass@", 1) + "/x?key=secret"), srv.URL + "/x", ""},
 		{"remote MCP", v1alpha1.ToolSpec{MCP: &v1alpha1.ToolMCP{Remote: &v1alpha1.ToolMCPRemote{URL: srv.URL}}}, srv.URL, ""},
-		{"nobody there", at(gone.URL), gone.URL, "refused"},
+		{"nobody there", at(gone), gone, "refused"},
 		{"unknown certificate", at(selfSigned.URL), selfSigned.URL, "by TLS"},
 		{"metadata", at("http://169.254.169.254/latest"), "http://169.254.169.254/latest", "not allowed"},
 		{"no address", v1alpha1.ToolSpec{}, "", "no endpoint"},

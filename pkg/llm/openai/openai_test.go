@@ -6,7 +6,7 @@ package openai
 import (
 	"context"
 	"errors"
-	"net"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -253,11 +253,20 @@ func TestStalledStreamIsCut(t *testing.T) {
 	}
 }
 
+// TestCancelIsNotAFailureOfTheVendor: the model says one thing and waits, so nothing but the stop ends the stream.
 func TestCancelIsNotAFailureOfTheVendor(t *testing.T) {
-	_, url := serve(t, `turns: [{reply: {text: "never to be finished, and cut into pieces"}, fault: {chunkDelay: 1ms}}]`)
+	first, _, _ := strings.Cut(cutStream, "\n\n")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees the client leave
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, first+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"})
+	c := newClient(t, Config{APIKey: key, BaseURL: srv.URL})
 	stopAtFirst := func(llm.Part) { cancel() }
 	if _, err := c.Generate(ctx, ask("hi"), stopAtFirst); llm.ClassOf(err) != llm.ClassCanceled {
 		t.Errorf("got %v", err)
@@ -265,13 +274,7 @@ func TestCancelIsNotAFailureOfTheVendor(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
-	_, err = newClient(t, Config{APIKey: key, BaseURL: "http://" + address + "/v1"}).Generate(t.Context(), ask("hi"), nil)
+	_, err := newClient(t, Config{APIKey: key, BaseURL: "http://127.0.0.1:1/v1"}).Generate(t.Context(), ask("hi"), nil)
 	if llm.ClassOf(err) != llm.ClassUnreachable || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "/v1") {
 		t.Errorf("got %v", err)
 	}

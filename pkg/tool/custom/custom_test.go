@@ -235,9 +235,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	e := httptest.NewServer(http.NotFoundHandler())
-	e.Close()
-	r := newTool(t, v1alpha1.ToolHTTP{URL: e.URL, AuthSecretRef: secret()}, "").Call(t.Context(), "weather", "{}")
+	r := newTool(t, v1alpha1.ToolHTTP{URL: "http://127.0.0.1:1", AuthSecretRef: secret()}, "").Call(t.Context(), "weather", "{}")
 	if r.ErrorType != tool.TypeUnavailable || !strings.Contains(r.Text, "refused") || strings.Contains(r.Text, credential) {
 		t.Errorf("got %s", r.Text)
 	}

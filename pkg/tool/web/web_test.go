@@ -160,9 +160,7 @@ func TestFetchFailures(t *testing.T) {
 	if r := call(t, Fetch(guard), map[string]any{"url": base + "/?type=image/png&body=x"}, &FetchResult{}); r.ErrorType != tool.TypeInvalidArguments {
 		t.Errorf("got %s", r.Text)
 	}
-	closed := httptest.NewServer(http.NotFoundHandler())
-	address := closed.Listener.Addr().String()
-	closed.Close()
+	const address = "127.0.0.1:1"
 	guard.Allow = append(guard.Allow, address)
 	r := call(t, Fetch(guard), map[string]any{"url": "http://" + address + "/?token=abc"}, &FetchResult{})
 	if r.ErrorType != tool.TypeUnavailable || strings.Contains(r.Text, "abc") {
