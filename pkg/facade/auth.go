@@ -31,23 +31,36 @@ func authorize(r *http.Request, page bool) {
 	}
 }
 
-// credentials tells whether a request brings any, good or bad.
-func credentials(r *http.Request) bool {
-	_, has := r.Header["Authorization"]
-	return has || r.Header.Get(headerAPIKey) != "" || r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+// bearer is the token of a request, read as the chain reads it, and whether it brings one, good or bad.
+func bearer(r *http.Request) (token string, has bool) {
+	auth := r.Header.Get("Authorization")
+	if _, has = r.Header["Authorization"]; !has {
+		key := r.Header.Get(headerAPIKey)
+		auth, has = "Bearer "+key, key != ""
+	}
+	parts := strings.SplitN(strings.TrimSpace(auth), " ", 3)
+	if len(parts) < 2 || !strings.EqualFold(parts[0], "bearer") {
+		return "", has
+	}
+	return parts[1], has
 }
+
+// credentials tells whether a request brings what the chain will check. Without, a chain that lets anybody read health
+// and discovery would take the caller for somebody: there is nobody like that here (supplement D2 §5).
+func credentials(r *http.Request) bool {
+	if token, has := bearer(r); has {
+		return token != ""
+	}
+	return !fromPage(r) && r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+}
+
+// fromPage tells whether a page in a browser made a request.
+func fromPage(r *http.Request) bool { return r.Header.Get("Origin") != "" }
 
 // ownNamespace is the namespace of the ServiceAccount that a request's token names, or "". It only chooses where to
 // look, so the signature is not checked here; the chain does that before it answers.
 func ownNamespace(r *http.Request) string {
-	token := r.Header.Get(headerAPIKey)
-	if auth, has := r.Header["Authorization"]; has {
-		scheme, t, _ := strings.Cut(strings.TrimSpace(auth[0]), " ")
-		if !strings.EqualFold(scheme, "bearer") {
-			return ""
-		}
-		token = strings.TrimSpace(t)
-	}
+	token, _ := bearer(r)
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return ""

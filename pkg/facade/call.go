@@ -33,13 +33,10 @@ func newCall(f *Facade, w http.ResponseWriter, r *http.Request, params map[strin
 	return &call{f: f, w: w, r: r, query: r.URL.Query(), params: params, id: id}
 }
 
-// serve runs a row. The chain knows every caller before it reads anything of theirs; so a caller without any
-// credentials gets its answer here before a row reads a body.
+// serve runs a row. A caller without credentials gets its answer before a row reads a body.
 func (c *call) serve(r row) error {
 	if !credentials(c.r) {
-		if _, err := c.identity(); err != nil {
-			return err
-		}
+		return restError{code: http.StatusUnauthorized}
 	}
 	return r.serve(c)
 }
@@ -97,7 +94,7 @@ func (c *call) request(n native) *http.Request {
 	for _, name := range []string{"Accept-Encoding", "Content-Type", "Content-Length", "Origin"} {
 		r.Header.Del(name)
 	}
-	authorize(r, c.r.Header.Get("Origin") != "")
+	authorize(r, fromPage(c.r))
 	maps.Copy(r.Header, n.header)
 	r.Body, r.ContentLength = http.NoBody, 0
 	if n.body != nil {

@@ -1,0 +1,116 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// The audit log says who did what, whichever way it came, under the id that kube-apiserver's own log has; and no token.
+func TestAudit(t *testing.T) {
+	dir := t.TempDir()
+	log, policy := filepath.Join(dir, "audit.log"), filepath.Join(dir, "policy.yaml")
+	rules := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: RequestResponse\n"
+	if err := os.WriteFile(policy, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Start(t, "--audit-log", log, "--audit-policy", policy)
+	s.namespace("audited")
+	writer := s.account("audited", "writer")
+	s.c.Kubectl(t, "--namespace", "audited", "create", "rolebinding", "writer", "--clusterrole=platform-editor", "--serviceaccount=audited:writer")
+	// The authorizer watches bindings, and the server keeps a refusal for seconds.
+	s.c.MustShell(t, "until kubectl auth can-i create tasks -n audited --as system:serviceaccount:audited:writer; do :; done")
+	const path = "/apis/core.platform.ai/v1alpha1/namespaces/audited/tasks"
+	body := func(name string) string {
+		b, err := json.Marshal(task(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	type record struct {
+		User, Verb, Resource, Name string
+		Code                       int32
+	}
+	const user = "system:serviceaccount:audited:writer"
+	want := map[string]record{}
+	sent := func(r reply, verb, name string, code int) {
+		t.Helper()
+		id := r.want(t, code, "").header.Get("Audit-Id")
+		want[id] = record{user, verb, "tasks", name, int32(code)} //nolint:gosec // a status of HTTP
+	}
+	for way, as := range s.ways() {
+		name := map[string]string{"direct": "a"}[way] + "x"
+		sent(s.send(t, as(writer), http.MethodPost, path, body(name)), "create", name, http.StatusCreated)
+		sent(s.send(t, as(writer), http.MethodDelete, path+"/"+name+"?dryRun=All", ""), "delete", name, http.StatusOK)
+	}
+	sent(s.send(t, s.direct(writer), http.MethodGet, "/api/v1/tasks/x?namespace=audited", ""), "get", "x", http.StatusOK)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	written, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(written, []byte(writer.BearerToken)) {
+		t.Error("the token is in the audit log")
+	}
+	got := map[string]record{}
+	for line := range bytes.Lines(written) {
+		var e auditv1.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := want[string(e.AuditID)]; ok {
+			got[string(e.AuditID)] = record{e.User.Username, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.ResponseStatus.Code}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 5 {
+		t.Errorf("requests by their ids (-want +got):\n%s", diff)
+	}
+}
+
+// The REST paths on a port without TLS know the cluster's users, and without priority and fairness no FlowSchema counts.
+func TestOtherListenerOtherLimits(t *testing.T) {
+	address := "127.0.0.1:" + harness.FreePort(t)
+	s := Start(t, "--rest-bind-address", address, "--enable-priority-and-fairness=false")
+	plain := func(c *rest.Config) *rest.Config { return &rest.Config{Host: "http://" + address, BearerToken: c.BearerToken} }
+	s.namespace("plain")
+	reader := s.account("plain", "reader")
+	s.c.Kubectl(t, "--namespace", "plain", "create", "rolebinding", "reader", "--clusterrole=platform-viewer", "--serviceaccount=plain:reader")
+	s.c.MustShell(t, "until kubectl auth can-i list tasks -n plain --as system:serviceaccount:plain:reader; do :; done")
+	// The namespace is the one of the caller's account.
+	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks", "").want(t, http.StatusOK, "items")
+	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks?namespace=default", "").want(t, http.StatusForbidden, `"error"`)
+	// Nobody is anonymous here, though everybody may read health and discovery natively.
+	for _, c := range []*rest.Config{plain(&rest.Config{}), s.direct(rest.AnonymousClientConfig(s.c.Config()))} {
+		for _, header := range [][]string{
+			nil, {"Authorization", "Basic eDp5"}, {"Authorization", "Bearer "}, {"X-Api-Key", " "}, {"Authorization", "Bearer x"},
+			{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"},
+		} {
+			for _, path := range []string{"/api/v1/tasks", "/api/v1/tasks/x/events", "/api/v1/auth/validate", "/api/v1/auth/whoami"} {
+				s.send(t, c, http.MethodGet, path, "", header...).want(t, http.StatusUnauthorized, `{"error":{"code":401,"message":"Unauthorized"}}`)
+			}
+		}
+	}
+	s.send(t, plain(reader), http.MethodGet, "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks", "").want(t, http.StatusNotFound, `"error"`)
+	if id := s.header(s.direct(reader), "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks").Get("X-Kubernetes-Pf-Flowschema-Uid"); id != "" {
+		t.Errorf("FlowSchema %s decides", id)
+	}
+	if code, body := s.get(s.direct(s.c.Config()), "/metrics"); code != http.StatusOK || !bytes.Contains([]byte(body), []byte("apiserver_current_inflight_requests")) {
+		t.Errorf("/metrics: %d", code)
+	}
+}
