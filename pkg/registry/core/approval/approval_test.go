@@ -141,9 +141,14 @@ func inWords(a *v1alpha1.Approval) string {
 // A watch from any revision, with any selection, is at each of its events what a
 // list of that revision is.
 func TestWatchAgreesWithLists(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { watchAgreesWithLists(t, seed) })
+	}
+}
+
+func watchAgreesWithLists(t *testing.T, seed uint64) {
+	t.Helper()
 	v := newView(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	s := &script{t, v, rand.New(rand.NewPCG(seed, 0)), map[eventlog.Stream]int{}}
 	var revisions []uint64
 	for range 250 {
