@@ -109,7 +109,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		err = newCall(f, out, r, params, id).serve(found) //nolint:contextcheck // it has the request
+		err = newCall(f, out, r, params, id).serve(found)
 	}
 	if err != nil {
 		fail(out, r, err)

@@ -49,7 +49,7 @@ func TestAudit(t *testing.T) {
 	sent := func(r reply, verb, name string, code int) {
 		t.Helper()
 		id := r.want(t, code, "").header.Get("Audit-Id")
-		want[id] = record{user, verb, "tasks", name, int32(code)} //nolint:gosec // a status of HTTP
+		want[id] = record{user, verb, "tasks", name, int32(code)}
 	}
 	for way, as := range s.ways() {
 		name := map[string]string{"direct": "a"}[way] + "x"
@@ -87,7 +87,9 @@ func TestAudit(t *testing.T) {
 func TestOtherListenerOtherLimits(t *testing.T) {
 	address := "127.0.0.1:" + harness.FreePort(t)
 	s := Start(t, "--rest-bind-address", address, "--enable-priority-and-fairness=false")
-	plain := func(c *rest.Config) *rest.Config { return &rest.Config{Host: "http://" + address, BearerToken: c.BearerToken} }
+	plain := func(c *rest.Config) *rest.Config {
+		return &rest.Config{Host: "http://" + address, BearerToken: c.BearerToken}
+	}
 	s.namespace("plain")
 	reader := s.account("plain", "reader")
 	s.c.Kubectl(t, "--namespace", "plain", "create", "rolebinding", "reader", "--clusterrole=platform-viewer", "--serviceaccount=plain:reader")
@@ -98,7 +100,11 @@ func TestOtherListenerOtherLimits(t *testing.T) {
 	// Nobody is anonymous here, though everybody may read health and discovery natively.
 	for _, c := range []*rest.Config{plain(&rest.Config{}), s.direct(rest.AnonymousClientConfig(s.c.Config()))} {
 		for _, header := range [][]string{
-			nil, {"Authorization", "Basic eDp5"}, {"Authorization", "Bearer "}, {"X-Api-Key", " "}, {"Authorization", "Bearer x"},
+			nil,
+			{"Authorization", "Basic eDp5"},
+			{"Authorization", "Bearer "},
+			{"X-Api-Key", " "},
+			{"Authorization", "Bearer x"},
 			{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"},
 		} {
 			for _, path := range []string{"/api/v1/tasks", "/api/v1/tasks/x/events", "/api/v1/auth/validate", "/api/v1/auth/whoami"} {
