@@ -388,18 +388,21 @@ func TestNarrowWatchSleeps(t *testing.T) {
 		defer w.Stop()
 		watches = append(watches, w)
 	}
-	var wg sync.WaitGroup
-	for n := range 16 {
-		wg.Go(func() {
-			for i := range 300 {
-				name := fmt.Sprintf("%d-%d", n, i)
-				if err := h.Create(context.Background(), "/pods/other/"+name, pod(name), nil, 0); err != nil {
-					t.Error(err)
+	for round := range 6 { // of which each fits into the ring, and all do not
+		awaitSleep(t, h, len(watches))
+		var wg sync.WaitGroup
+		for n := range 16 {
+			wg.Go(func() {
+				for i := range 50 {
+					name := fmt.Sprintf("%d-%d-%d", round, n, i)
+					if err := h.Create(context.Background(), "/pods/other/"+name, pod(name), nil, 0); err != nil {
+						t.Error(err)
+					}
 				}
-			}
-		})
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	mine := setLabel(t, h, "mine", "1")
 	for _, w := range watches {
 		if ev := next(t, w); ev.Type != watch.Modified || revisionOf(t, ev.Object) != revisionOf(t, mine) {
@@ -425,6 +428,29 @@ func TestNarrowWatchSleeps(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%d scopes are left without watches", left)
+		}
+	}
+}
+
+// awaitSleep waits until so many narrow watches, each alone in its scope, have looked at what they were woken for.
+func awaitSleep(t *testing.T, h harness, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(within); ; runtime.Gosched() {
+		asleep := 0
+		h.topic.scopes.mu.RLock()
+		for _, sc := range h.topic.scopes.narrow {
+			sc.mu.Lock()
+			if sc.notify != nil && sc.waiting.Load() == 1 {
+				asleep++
+			}
+			sc.mu.Unlock()
+		}
+		h.topic.scopes.mu.RUnlock()
+		if asleep == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d watches sleep, want %d", asleep, n)
 		}
 	}
 }
