@@ -310,7 +310,7 @@ func TestRestoreKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := harness.StartServer(t, dir)
-		if got := found.MustShell(t, "kubectl get configmaps -o name | grep -c big-"); got != "40\n" {
+		if got := found.MustShell(t, "kubectl get configmaps --no-headers | grep -c ^big-"); got != "40\n" {
 			t.Errorf("%s of 40 objects", got)
 		}
 		if err := found.Stop(); err != nil {
