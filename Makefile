@@ -59,8 +59,9 @@ test: build kubectl scriptedmodel control ## all tests but e2e and robustness: u
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
 	cd hack/images && $(GO) test ./...
 
+# lint vets
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector
-	PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 $(GO) test -race -timeout 15m ./pkg/... ./test/integration/...
+	PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 15m ./pkg/... ./test/integration/...
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
