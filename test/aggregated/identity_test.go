@@ -60,10 +60,7 @@ func TestPermissions(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("perm")
-	reader, stranger := s.account("perm", "reader"), s.account("perm", "stranger")
-	s.c.Kubectl(t, "--namespace", "perm", "create", "rolebinding", "reader", "--clusterrole=platform-viewer", "--serviceaccount=perm:reader")
-	// The authorizer watches bindings, and the server keeps a refusal for seconds.
-	s.c.MustShell(t, "until kubectl auth can-i list tasks -n perm --as system:serviceaccount:perm:reader; do :; done")
+	reader, stranger := s.member("perm", "reader", "platform-viewer", "list"), s.account("perm", "stranger")
 	for way, as := range map[string]func(*rest.Config) *rest.Config{
 		"kube-apiserver": func(c *rest.Config) *rest.Config { return c },
 		"direct":         s.direct,

@@ -28,10 +28,7 @@ func TestAudit(t *testing.T) {
 	}
 	s := Start(t, "--audit-log", log, "--audit-policy", policy)
 	s.namespace("audited")
-	writer := s.account("audited", "writer")
-	s.c.Kubectl(t, "--namespace", "audited", "create", "rolebinding", "writer", "--clusterrole=platform-editor", "--serviceaccount=audited:writer")
-	// The authorizer watches bindings, and the server keeps a refusal for seconds.
-	s.c.MustShell(t, "until kubectl auth can-i create tasks -n audited --as system:serviceaccount:audited:writer; do :; done")
+	writer := s.member("audited", "writer", "platform-editor", "create")
 	const path = "/apis/core.platform.ai/v1alpha1/namespaces/audited/tasks"
 	body := func(name string) string {
 		b, err := json.Marshal(task(name))
@@ -91,9 +88,7 @@ func TestOtherListenerOtherLimits(t *testing.T) {
 		return &rest.Config{Host: "http://" + address, BearerToken: c.BearerToken}
 	}
 	s.namespace("plain")
-	reader := s.account("plain", "reader")
-	s.c.Kubectl(t, "--namespace", "plain", "create", "rolebinding", "reader", "--clusterrole=platform-viewer", "--serviceaccount=plain:reader")
-	s.c.MustShell(t, "until kubectl auth can-i list tasks -n plain --as system:serviceaccount:plain:reader; do :; done")
+	reader := s.member("plain", "reader", "platform-viewer", "list")
 	// The namespace is the one of the caller's account.
 	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks", "").want(t, http.StatusOK, "items")
 	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks?namespace=default", "").want(t, http.StatusForbidden, `"error"`)

@@ -244,6 +244,16 @@ func (s *Server) account(namespace, name string) *rest.Config {
 	return c
 }
 
+// member is an account with a role in its namespace, which it has when member returns: the authorizer watches bindings,
+// and the server keeps a refusal for seconds. verb is one that the role lets it do with tasks.
+func (s *Server) member(namespace, name, role, verb string) *rest.Config {
+	s.t.Helper()
+	c := s.account(namespace, name)
+	s.c.Kubectl(s.t, "--namespace", namespace, "create", "rolebinding", name, "--clusterrole="+role, "--serviceaccount="+namespace+":"+name)
+	s.c.MustShell(s.t, fmt.Sprintf("until kubectl auth can-i %s tasks -n %[2]s --as system:serviceaccount:%[2]s:%s; do :; done", verb, namespace, name))
+	return c
+}
+
 // kubeconfig writes a client configuration with a token into a file.
 func (s *Server) kubeconfig(c *rest.Config) string {
 	s.t.Helper()
