@@ -18,12 +18,21 @@ const (
 	maxRequestID = 128
 )
 
-// authorize sets the credentials of a native request. An x-api-key counts only where there is no Authorization: a bad
-// one must not fall through to another identity. A browser sends a client certificate with requests of any page, so a
-// request that a page made must bring a token.
+// authorization is the Authorization of a request, and whether it brings one, good or bad. An x-api-key counts only
+// where there is none: a bad one must not fall through to another identity.
+func authorization(r *http.Request) (value string, has bool) {
+	if _, has := r.Header["Authorization"]; has {
+		return r.Header.Get("Authorization"), true
+	}
+	key := r.Header.Get(headerAPIKey)
+	return "Bearer " + key, key != ""
+}
+
+// authorize sets the credentials of a native request. A browser sends a client certificate with requests of any page,
+// so a request that a page made must bring a token.
 func authorize(r *http.Request, page bool) {
-	if _, has := r.Header["Authorization"]; !has && r.Header.Get(headerAPIKey) != "" {
-		r.Header.Set("Authorization", "Bearer "+r.Header.Get(headerAPIKey))
+	if value, has := authorization(r); has {
+		r.Header.Set("Authorization", value)
 	}
 	r.Header.Del(headerAPIKey)
 	if page {
@@ -33,12 +42,8 @@ func authorize(r *http.Request, page bool) {
 
 // bearer is the token of a request, read as the chain reads it, and whether it brings one, good or bad.
 func bearer(r *http.Request) (token string, has bool) {
-	auth := r.Header.Get("Authorization")
-	if _, has = r.Header["Authorization"]; !has {
-		key := r.Header.Get(headerAPIKey)
-		auth, has = "Bearer "+key, key != ""
-	}
-	parts := strings.SplitN(strings.TrimSpace(auth), " ", 3)
+	value, has := authorization(r)
+	parts := strings.SplitN(strings.TrimSpace(value), " ", 3)
 	if len(parts) < 2 || !strings.EqualFold(parts[0], "bearer") {
 		return "", has
 	}
@@ -152,7 +157,7 @@ func whoAmI(c *call) error {
 		Authenticated: true, AuthType: "tokenReview", Username: u.Username, UID: u.UID, Groups: u.Groups,
 		Namespace: serviceAccountNamespace(u.Username), Subject: u.Username,
 	}
-	if c.r.Header.Get("Authorization") == "" && c.r.Header.Get(headerAPIKey) == "" {
+	if _, has := authorization(c.r); !has {
 		out.AuthType = "clientCertificate"
 	}
 	reply(c.w, http.StatusOK, out)
