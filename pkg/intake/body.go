@@ -1,0 +1,190 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+type bodyKey struct{}
+
+func bodyOf(ctx context.Context) *body {
+	b, _ := ctx.Value(bodyKey{}).(*body)
+	return b
+}
+
+// step is how many bytes of a body without a declared length are accounted for at a time.
+const step = 64 << 10
+
+// body is the body of one request on its way in. Who reads it reads it alone, as any body of a request.
+type body struct {
+	gate     *Gate
+	in       io.ReadCloser
+	declared int64 // -1: not known
+	conn     *http.ResponseController
+	began    time.Time
+
+	mu       sync.Mutex
+	admitted bool
+	ended    bool // to its last byte
+	failed   bool
+	user     string
+	limit    int64
+	read     int64
+	taken    int64 // of the budget
+	holders  int   // the request itself, and each caller of Admit
+}
+
+func (b *body) admit(user string, limit int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.admitted {
+		return nil
+	}
+	if b.declared > limit {
+		b.gate.refused.WithLabelValues("too_large").Inc()
+		return TooLarge(limit)
+	}
+	n := max(b.declared, 0)
+	if !b.gate.acquire(user, n) {
+		b.gate.refused.WithLabelValues("budget").Inc()
+		return busy()
+	}
+	b.admitted, b.user, b.limit, b.taken = true, user, limit, n
+	b.extend()
+	return nil
+}
+
+// extend gives the client the time that is due for what it has sent; the connection of a test may have no deadlines.
+func (b *body) extend() {
+	_ = b.conn.SetReadDeadline(b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second))
+}
+
+// Read reads as any body does. It lets one byte beyond the limit through, for readers that have the same limit and an
+// answer of their own.
+func (b *body) Read(p []byte) (int, error) {
+	room, err := b.room(len(p))
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.in.Read(p[:room])
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.read / step
+	b.read += int64(n)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.ended = true
+		_ = b.conn.SetReadDeadline(time.Time{}) // else the connection of a stream ends when the body was due
+		if b.read > b.limit {
+			err = nil // the next call refuses
+		}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.gate.refused.WithLabelValues("slow").Inc()
+		b.failed, err = true, slow(b.gate.o.Patience)
+	case err != nil:
+		b.failed = true
+	case b.read/step != before:
+		b.extend()
+	}
+	return n, err
+}
+
+// room is how many bytes may be read now.
+func (b *body) room(want int) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !b.admitted:
+		return 0, errClosed
+	case b.read > b.limit:
+		b.gate.refused.WithLabelValues("too_large").Inc()
+		b.failed = true
+		return 0, TooLarge(b.limit)
+	}
+	want = int(min(int64(want), b.limit+1-b.read))
+	if b.declared < 0 && b.read+int64(want) > b.taken {
+		want = min(want, step)
+		if more := b.read + step - b.taken; more > 0 {
+			if !b.gate.acquire(b.user, more) {
+				b.gate.refused.WithLabelValues("budget").Inc()
+				b.failed = true
+				return 0, busy()
+			}
+			b.taken += more
+		}
+	}
+	return want, nil
+}
+
+// Close does not close what is below: the listener does, and reads what is left where that is little.
+func (*body) Close() error { return nil }
+
+func (b *body) hold() (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.holders++
+	return sync.OnceFunc(b.drop)
+}
+
+// drop gives back what the body took once nobody holds it.
+func (b *body) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.holders--; b.holders == 0 && b.taken > 0 {
+		b.gate.release(b.user, b.taken)
+		b.taken = 0
+	}
+}
+
+// end bounds how long the listener waits for the rest of a body that nobody read.
+func (b *body) end() {
+	b.mu.Lock()
+	if !b.ended {
+		_ = b.conn.SetReadDeadline(b.gate.o.Clock.Now().Add(refusedPatience))
+	}
+	b.mu.Unlock()
+	b.drop()
+}
+
+// refused reports whether the rest of the body is not wanted.
+func (b *body) refused() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.ended && (!b.admitted || b.failed)
+}
+
+// writer answers a request with a body. Where the body is refused, the connection of HTTP/1.1 is closed after the answer:
+// the listener would otherwise read 256 KiB of it before it answers.
+type writer struct {
+	http.ResponseWriter
+	body  *body
+	http1 bool
+}
+
+func (w *writer) WriteHeader(code int) {
+	if w.http1 && code >= http.StatusOK && w.body.refused() {
+		w.Header().Set("Connection", "close")
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// CloseNotify is for handlers that ask for it; contexts do the same.
+func (w *writer) CloseNotify() <-chan bool {
+	if n, ok := w.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // k8s.io/apiserver asks every writer for it
+		return n.CloseNotify()
+	}
+	return make(chan bool)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,190 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const user = "u"
+
+func gate(t *testing.T, o Options) *Gate {
+	t.Helper()
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// serve answers with what next makes of the body: its length, or the error of reading it.
+func serve(t *testing.T, g *Gate, next http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(g.Guard(next))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func reads(limit int64) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		done, err := Admit(r.Context(), user, limit)
+		n := int64(0)
+		if err == nil {
+			defer done()
+			n, err = io.Copy(io.Discard, r.Body)
+		}
+		if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+			http.Error(w, s.Error(), int(s.ErrStatus.Code))
+			return
+		}
+		_, _ = fmt.Fprint(w, n, err)
+	}
+}
+
+// head sends the head of a request and gives the connection.
+func head(t *testing.T, address, lines string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\n"+lines+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+func answer(t *testing.T, r *bufio.Reader) (code int, text string, closes bool) {
+	t.Helper()
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data), resp.Close
+}
+
+// A handler that forgets to ask gets nothing of the body, and the client its answer before it sent any.
+func TestClosedUntilAdmitted(t *testing.T) {
+	address := serve(t, gate(t, Options{}), func(w http.ResponseWriter, r *http.Request) {
+		if n, err := r.Body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errClosed) {
+			t.Errorf("read %d bytes: %v", n, err)
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	for _, lines := range []string{"Content-Length: 10\r\n", "Content-Length: 14000000\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 10\r\nExpect: 100-continue\r\n"} {
+		_, r := head(t, address, lines)
+		if code, _, closes := answer(t, r); code != http.StatusUnauthorized || !closes {
+			t.Errorf("%q: %d, closes %v", lines, code, closes)
+		}
+	}
+}
+
+// Limits hold for declared lengths before anything is read, and for others while it is.
+func TestLimits(t *testing.T) {
+	g := gate(t, Options{})
+	address := serve(t, g, reads(10))
+	_, r := head(t, address, "Content-Length: 11\r\n")
+	if code, text, _ := answer(t, r); code != http.StatusRequestEntityTooLarge || !strings.Contains(text, "at most 10 bytes") {
+		t.Errorf("declared: %d %s", code, text)
+	}
+	for body, want := range map[string]int{"0123456789": 200, "0123456789a": 413, strings.Repeat("x", 1<<20): 413} {
+		resp, err := http.Post("http://"+address, "text/plain", io.MultiReader(strings.NewReader(body)))
+		if err != nil {
+			continue // the server closed while a long body was being sent
+		}
+		if resp.StatusCode != want {
+			t.Errorf("chunked, %d bytes: %s", len(body), resp.Status)
+		}
+		resp.Body.Close()
+	}
+	if g.Held() != 0 {
+		t.Errorf("%d bytes are held after all", g.Held())
+	}
+}
+
+// One caller never takes what is left for the others.
+func TestShares(t *testing.T) {
+	g := gate(t, Options{Budget: 32})
+	for i, step := range []struct {
+		user string
+		n    int64
+		want bool
+	}{{"a", 15, true}, {"a", 3, false}, {"b", 9, true}, {"b", 1, false}, {"c", 8, true}, {"c", 1, false}, {"a", 1, false}} {
+		if got := g.acquire(step.user, step.n); got != step.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+	for user, n := range map[string]int64{"a": 15, "b": 9, "c": 8} {
+		g.release(user, n)
+	}
+	if g.Held() != 0 || len(g.users) != 0 {
+		t.Errorf("%d bytes, %v", g.Held(), g.users)
+	}
+}
+
+// What has no declared length takes its share as it comes.
+func TestBudgetOfChunkedBodies(t *testing.T) {
+	g := gate(t, Options{Budget: 4 * step})
+	address := serve(t, g, reads(1<<30))
+	for n, want := range map[int]int{step: 200, 10 * step: 429} {
+		resp, err := http.Post("http://"+address, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", n))))
+		if err != nil {
+			continue // as above
+		}
+		if resp.StatusCode != want {
+			t.Errorf("%d bytes: %s", n, resp.Status)
+		}
+		resp.Body.Close()
+	}
+}
+
+// A client that stops sending is cut; one that has sent all may wait for its answer as long as that takes.
+func TestPatience(t *testing.T) {
+	const patience = 100 * time.Millisecond
+	g := gate(t, Options{Patience: patience})
+	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
+		reads(1000)(w, r)
+		if r.Header.Get("Wait") != "" {
+			select {
+			case <-r.Context().Done():
+				t.Error("the connection ended with the time for the body")
+			case <-time.After(3 * patience):
+			}
+		}
+	})
+	c, r := head(t, address, "Content-Length: 10\r\n")
+	if _, err := io.WriteString(c, "01234"); err != nil {
+		t.Fatal(err)
+	}
+	if code, text, _ := answer(t, r); code != http.StatusRequestTimeout {
+		t.Errorf("stalled: %d %s", code, text)
+	}
+	c, r = head(t, address, "Content-Length: 10\r\nWait: yes\r\n")
+	if _, err := io.WriteString(c, "0123456789"); err != nil {
+		t.Fatal(err)
+	}
+	if code, text, closes := answer(t, r); code != http.StatusOK || closes {
+		t.Errorf("whole: %d %s, closes %v", code, text, closes)
+	}
+	if g.Held() != 0 {
+		t.Errorf("%d bytes are held after all", g.Held())
+	}
+}

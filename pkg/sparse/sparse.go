@@ -1,0 +1,109 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sparse logs what clients can cause at will: one line per cause and interval, with the number of lines that were
+// left out since the one before.
+package sparse
+
+import (
+	"context"
+	"log"
+	"strings"
+	"sync"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// Interval is the time between two lines of one cause.
+	Interval = 10 * time.Second
+	// maxCauses bounds what is remembered. Causes are few and fixed by the code, but for the first words of what a library
+	// prints.
+	maxCauses = 200
+	// causeWords are the words of a library's line that name its cause; after them come addresses and values.
+	causeWords = 4
+)
+
+// Log is a sparse log. All methods may be called concurrently.
+type Log struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	causes map[string]*cause
+}
+
+type cause struct {
+	last    time.Time
+	dropped int
+}
+
+// New makes a log.
+func New(c clock.PassiveClock) *Log { return &Log{clock: c, causes: map[string]*cause{}} }
+
+// Error logs an error under its message, which is the cause and a constant, to the logger of ctx.
+func (l *Log) Error(ctx context.Context, err error, msg string, keysAndValues ...any) {
+	if dropped, now := l.due(msg); now {
+		klog.FromContext(ctx).Error(err, msg, append(keysAndValues, "alsoDropped", dropped)...)
+	}
+}
+
+// due reports whether a line of a cause may be printed, and how many were not since the last one.
+func (l *Log) due(name string) (dropped int, now bool) {
+	at := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.causes[name]
+	if c == nil {
+		if len(l.causes) >= maxCauses {
+			clear(l.causes)
+		}
+		c = &cause{}
+		l.causes[name] = c
+	}
+	if !c.last.IsZero() && at.Sub(c.last) < Interval {
+		c.dropped++
+		return 0, false
+	}
+	dropped, c.dropped, c.last = c.dropped, 0, at
+	return dropped, true
+}
+
+// Logger is for what prints lines, such as http.Server. The first words of a line are its cause.
+func (l *Log) Logger(ctx context.Context) *log.Logger { return log.New(lines{l, ctx}, "", 0) }
+
+type lines struct {
+	log *Log
+	ctx context.Context //nolint:containedctx // it carries the logger
+}
+
+func (w lines) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	if dropped, now := w.log.due(firstWords(text)); now {
+		klog.FromContext(w.ctx).Info("HTTP server", "message", text, "alsoDropped", dropped)
+	}
+	return len(p), nil
+}
+
+func firstWords(text string) string {
+	words := strings.Fields(text)
+	return strings.Join(words[:min(len(words), causeWords)], " ")
+}
+
+// HandleErrors makes errors that libraries of Kubernetes report and do not return, such as those of writes to clients that
+// are gone, lines of this log. A program calls it once, before it starts anything.
+func (l *Log) HandleErrors() {
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
+		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
+			name := msg
+			if err != nil {
+				name += firstWords(err.Error())
+			}
+			if dropped, now := l.due(name); now {
+				klog.FromContext(ctx).Error(err, msg, append(keysAndValues, "alsoDropped", dropped)...)
+			}
+		},
+	}
+}
