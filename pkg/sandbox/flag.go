@@ -1,0 +1,30 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "errors"
+
+// Flag is the operator's flag "--sandbox", which is on or off, as a pflag.Value.
+type Flag struct{ Off *bool }
+
+// String is the value.
+func (f Flag) String() string {
+	if f.Off != nil && *f.Off {
+		return "off"
+	}
+	return "on"
+}
+
+// Set takes on or off and nothing else: what means less safety is said by name.
+func (f Flag) Set(s string) error {
+	switch s {
+	case "on", "off":
+		*f.Off = s == "off"
+		return nil
+	}
+	return errors.New("must be on or off")
+}
+
+// Type is shown in the help.
+func (f Flag) Type() string { return "on|off" }

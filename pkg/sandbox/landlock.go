@@ -1,0 +1,123 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Versions of Landlock that brought what is used here.
+const (
+	referVersion    = 2
+	truncateVersion = 3
+	networkVersion  = 4
+	ioctlVersion    = 5
+	scopeVersion    = 6
+)
+
+const (
+	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// deviceRights are granted to nobody: a program makes no device files.
+	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	// fileRights are those that a rule on a file may have; the others are of folders.
+	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+func landlockVersion() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0 // not there, switched off, or kept from this process
+	}
+	return int(v)
+}
+
+// allRights are the rights on files that a version knows. What is not among them is not restricted.
+func allRights(version int) uint64 {
+	rights := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1)
+	if version >= referVersion {
+		rights |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version >= truncateVersion {
+		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= ioctlVersion {
+		rights |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rights
+}
+
+// enterDomain restricts the calling thread, which must be locked, to the grants of a policy.
+func enterDomain(p Policy, k Kernel) error {
+	all := allRights(k.Landlock)
+	attr := unix.LandlockRulesetAttr{Access_fs: all}
+	size := unsafe.Sizeof(attr.Access_fs)
+	if k.Landlock >= networkVersion {
+		size += unsafe.Sizeof(attr.Access_net)
+		if !p.Network {
+			attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		}
+	}
+	if k.Landlock >= scopeVersion {
+		size += unsafe.Sizeof(attr.Scoped)
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // a struct for the kernel
+	if errno != 0 {
+		return fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
+	}
+	defer func() { _ = unix.Close(int(ruleset)) }()
+	grants, err := p.grants()
+	if err != nil {
+		return err
+	}
+	for _, g := range grants {
+		rights := uint64(readRights)
+		if g.write {
+			rights = all &^ deviceRights
+		}
+		if err := allow(int(ruleset), g, rights&all); err != nil {
+			return err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
+		return fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
+	}
+	return nil
+}
+
+// allow adds a rule. The path is resolved already: what became a link since is not followed.
+func allow(ruleset int, g grant, rights uint64) error {
+	fd, err := unix.Open(g.path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if g.optional && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
+			return nil
+		}
+		return fmt.Errorf("sandbox: %s: %w", g.path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("sandbox: %s: %w", g.path, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK: // its target has a grant of its own, or none
+		return nil
+	case unix.S_IFDIR:
+	default:
+		rights &= fileRights
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // a struct for the kernel
+	if errno != 0 {
+		return fmt.Errorf("%w: Landlock: %s: %w", ErrUnavailable, g.path, errno)
+	}
+	return nil
+}

@@ -1,0 +1,359 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/platform-ai/platform/test/escape"
+)
+
+func TestMain(m *testing.M) {
+	if escape.Main(os.Stdout) {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// nobody is a user that has nothing.
+const nobody = 65534
+
+// ground is a machine to escape to: a data folder with keys, processes, sockets, and the program's own folder.
+type ground struct {
+	dir, program, data, work string
+	builds                   string // GOCACHE
+	target                   escape.Target
+	uid                      int
+}
+
+// newGround makes the ground for a user.
+func newGround(t *testing.T, uid int) *ground {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // t.TempDir is not for other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	g := &ground{dir: dir, program: filepath.Join(dir, "bin", "program"), data: filepath.Join(dir, "data"), uid: uid}
+	g.work = filepath.Join(g.data, "runs", "uid", "1", "work")
+	other := filepath.Join(g.data, "runs", "other", "1", "work", "file")
+	run := filepath.Dir(g.work)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{
+		g.program: string(self), filepath.Join(g.data, "kubeconfig"): "key", filepath.Join(g.data, "pki", "ca.key"): "key",
+		other: "other", filepath.Join(run, "run.json"): "{}", filepath.Join(run, "log"): "log", filepath.Join(g.work, "own"): "own",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A process of the same user, which can be read where nothing stands in the way.
+	sleep := exec.Command("sleep", "1000")
+	sleep.SysProcAttr = g.as()
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleep.Process.Kill(), sleep.Wait() })
+	g.target = escape.Target{
+		Secrets: []string{filepath.Join(g.data, "kubeconfig"), filepath.Join(g.data, "pki", "ca.key"), other, filepath.Join(run, "run.json"), filepath.Join(run, "log")},
+		Hidden:  []string{g.data, filepath.Join(g.data, "pki"), run, filepath.Dir(other)}, Processes: []int{os.Getpid(), sleep.Process.Pid}, Work: g.work,
+		Later: filepath.Join(g.data, "pki", "later"),
+	}
+	for _, l := range []struct{ network, address string }{
+		{"tcp", "127.0.0.1:0"}, {"tcp", "[::1]:0"}, {"unix", filepath.Join(dir, "socket")}, {"unix", "@" + filepath.Base(dir)},
+	} {
+		listener, err := net.Listen(l.network, l.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+		if l.network == "tcp" {
+			g.target.Ports = append(g.target.Ports, listener.Addr().String())
+		} else {
+			g.target.Sockets = append(g.target.Sockets, listener.Addr().String())
+		}
+	}
+	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, uid, uid), os.Chmod(path, 0o755))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *ground) as() *syscall.SysProcAttr {
+	if g.uid == os.Getuid() {
+		return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uint32(g.uid), Gid: uint32(g.uid)}}
+}
+
+func (g *ground) policy() Policy {
+	return Policy{Read: append(System(), filepath.Dir(g.program)), Write: []string{g.work}, Hide: []string{g.data}}
+}
+
+// run runs a program and returns what it prints.
+func (g *ground) run(t *testing.T, p Policy, args ...string) (string, error) {
+	t.Helper()
+	l, err := Prepare(Program{Path: args[0], Args: args, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/bin:/bin", "HOME=" + g.work, "TMPDIR=" + g.work, "GOCACHE=" + g.builds}, Policy: p})
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	var out bytes.Buffer
+	l.Dir, l.Stdout, l.Stderr, l.SysProcAttr = g.work, &out, &out, g.as()
+	l.WaitDelay = time.Minute
+	if err := l.Start(); err != nil {
+		return "", err
+	}
+	if err := l.Confirm(); err != nil {
+		err = errors.Join(err, l.Wait()) // until then the output is still being copied
+		return out.String(), err
+	}
+	err = l.Wait()
+	return out.String(), err
+}
+
+// shareBuilds lets go use what it has built for this user: building its runtime anew takes half a minute.
+func (g *ground) shareBuilds(t *testing.T, p *Policy) {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil || g.uid != os.Getuid() {
+		t.Skip("go has built nothing for this user")
+	}
+	g.builds = strings.TrimSpace(string(out))
+	p.Write = append(p.Write, g.builds)
+}
+
+// users are those that the tests are run as.
+func users() []int {
+	if os.Getuid() == 0 {
+		return []int{0, nobody}
+	}
+	return []int{os.Getuid()}
+}
+
+// kernels are this kernel and all that are older.
+func kernels(t *testing.T) []Kernel {
+	t.Helper()
+	k := Probe()
+	if err := k.Check(); err != nil {
+		t.Skip(err)
+	}
+	var all []Kernel
+	for v := k.Landlock; v > 0; v-- {
+		all = append(all, Kernel{Landlock: v, Seccomp: true})
+	}
+	return all
+}
+
+// TestEscapes tries each way out, on each version of Landlock, as root and as another user.
+func TestEscapes(t *testing.T) {
+	for _, k := range kernels(t) {
+		for _, uid := range users() {
+			t.Run(fmt.Sprintf("landlock-%d-uid-%d", k.Landlock, uid), func(t *testing.T) {
+				t.Parallel()
+				g := newGround(t, uid)
+				g.target.Signals = k.Landlock >= scopeVersion
+				p := g.policy()
+				p.Kernel = &k
+				go func() {
+					for t.Context().Err() == nil {
+						if _, err := os.Stat(filepath.Join(g.work, "begun")); err == nil {
+							_ = os.WriteFile(g.target.Later, []byte("later"), 0o644)
+							return
+						}
+						time.Sleep(time.Millisecond)
+					}
+				}()
+				g.tryAll(t, p)
+			})
+		}
+	}
+}
+
+func (g *ground) tryAll(t *testing.T, p Policy) {
+	t.Helper()
+	target, err := json.Marshal(g.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := g.run(t, p, g.program, escape.Argument, string(target))
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	open, tried := escape.Open(out)
+	if !tried || len(open) > 0 {
+		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), out)
+	}
+}
+
+// TestAttemptsWork: without a sandbox most of the ways are open, so the attempts are real.
+func TestAttemptsWork(t *testing.T) {
+	g := newGround(t, os.Getuid())
+	g.target.Later, g.target.Signals = "", true
+	target, err := json.Marshal(g.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its own work folder is moved and its files are cut: nothing of the ground is as it was.
+	out, err := g.run(t, Policy{Off: true}, g.program, escape.Argument, string(target))
+	open, tried := escape.Open(out)
+	if err != nil || !tried {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"read ", "write ", "truncate ", "hard link", "list /proc/PID/fd", "read /proc/PID/mem", "trace ", "signal ", "connect to " + g.target.Ports[0], "connect to @"} {
+		if !slices.ContainsFunc(open, func(l string) bool { return strings.HasPrefix(l, "OPEN: "+want) }) {
+			t.Errorf("%q is not open without a sandbox:\n%s", want, out)
+		}
+	}
+}
+
+// TestProgramsWork: what programs need is there.
+func TestProgramsWork(t *testing.T) {
+	const hello = "cat > main.go <<< 'package main; import \"fmt\"; func main() { fmt.Println(6*7) }'; GO111MODULE=off go build -o hello main.go && ./hello"
+	for name, tc := range map[string]struct{ program, line, want string }{
+		"bash":   {"bash", `echo a > f; cat <(echo b) < f; cat f; [[ -r /dev/stdin ]]; cat <<< c; nproc > /dev/null && sh -c 'kill -0 $$' && (sleep 100 & kill $!) && echo d`, "b\na\nc\nd\n"},
+		"python": {"python3", `python3 -c 'import subprocess, socket, tempfile, ssl, json; a, b = socket.socketpair(); a.send(b"x"); print(subprocess.run(["echo", "hi"], capture_output=True, text=True).stdout + tempfile.mkdtemp()[:1])'`, "hi\n/\n"},
+		"node":   {"node", `node -e 'require("child_process").exec("echo hi", (e, out) => console.log(out + require("os").cpus().length.toString().length))'`, "hi\n1\n"},
+		"git":    {"git", `git init -q r && cd r && git config user.email a@b && git config user.name a && echo x > f && git add f && git commit -qm one && git log --format=%s && git mv f g && git clone -q . ../s && ls ../s`, "one\nf\n"},
+		"go":     {"go", hello, "42\n"},
+		"tar":    {"tar", `mkdir -p d && chmod 750 d && echo y > d/y && tar cf d.tar d && rm -r d && tar xf d.tar && cat d/y && mv d/y z && cat z`, "y\ny\n"},
+	} {
+		for _, uid := range users() {
+			t.Run(fmt.Sprintf("%s-uid-%d", name, uid), func(t *testing.T) {
+				g := newGround(t, uid)
+				p := g.policy()
+				if name == "go" {
+					g.shareBuilds(t, &p)
+				}
+				if _, err := g.run(t, p, "/bin/sh", "-c", "command -v "+tc.program); err != nil {
+					t.Skipf("%s is not installed", tc.program)
+				}
+				bash, err := exec.LookPath("bash")
+				if err != nil {
+					t.Skip(err)
+				}
+				out, err := g.run(t, p, bash, "-c", tc.line)
+				if err != nil || out != tc.want {
+					t.Errorf("%v: %q", err, out)
+				}
+			})
+		}
+	}
+}
+
+// TestFailsClosed: without a part of the kernel nothing is started, unless the sandbox is off.
+func TestFailsClosed(t *testing.T) {
+	g := newGround(t, os.Getuid())
+	for _, k := range []Kernel{{}, {Landlock: 7}, {Seccomp: true}} {
+		p := g.policy()
+		p.Kernel = &k
+		out, err := g.run(t, p, "/bin/sh", "-c", "echo ran")
+		if !errors.Is(err, ErrUnavailable) || out != "" {
+			t.Errorf("%+v: %q, %v", k, out, err)
+		}
+		p.Off = true
+		if out, err := g.run(t, p, "/bin/sh", "-c", "echo ran"); err != nil || out != "ran\n" {
+			t.Errorf("off: %q, %v", out, err)
+		}
+	}
+	// A start that fails in the sandbox is told from a program that fails.
+	if _, err := g.run(t, g.policy(), filepath.Join(g.data, "kubeconfig")); err == nil || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("got %v", err)
+	}
+	if out, err := g.run(t, Policy{Read: System(), Write: []string{"/no/such/folder"}}, "/bin/true"); err == nil {
+		t.Errorf("got %q", out)
+	}
+}
+
+// TestDataBelowSystem: the data folder is hidden wherever it lies, and however it is named.
+func TestDataBelowSystem(t *testing.T) {
+	g := newGround(t, os.Getuid())
+	link := filepath.Join(g.dir, "link")
+	if err := os.Symlink(g.data, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]Policy{
+		"readable parent":   {Read: append(System(), g.dir), Write: []string{g.work}, Hide: []string{g.data}},
+		"by a link":         {Read: append(System(), g.dir), Write: []string{g.work}, Hide: []string{link}},
+		"all of a pod":      {Write: []string{"/", g.work}, Hide: []string{"/proc", g.data}},
+		"not yet made":      {Read: append(System(), g.dir), Write: []string{g.work}, Hide: []string{filepath.Join(g.data, "later", "x"), g.data}},
+		"parent is hidden":  {Read: append(System(), filepath.Join(g.data, "pki"), filepath.Dir(g.program)), Write: []string{g.work}, Hide: []string{g.data}},
+		"hidden, not there": {Read: append(System(), g.dir), Write: []string{g.work}, Hide: []string{g.data, "/no/such/folder"}},
+	} {
+		for _, path := range []string{"kubeconfig", "pki/ca.key", "runs/uid/1/run.json", "runs/other/1/work/file"} {
+			if out, err := g.run(t, p, "/bin/cat", filepath.Join(g.data, path)); err == nil || strings.Contains(out, "key") && !strings.Contains(out, "denied") {
+				t.Errorf("%s: %s can be read: %q, %v", name, path, out, err)
+			}
+		}
+		if out, err := g.run(t, p, "/bin/cat", filepath.Join(g.work, "own")); err != nil || out != "own" {
+			t.Errorf("%s: own file: %q, %v", name, out, err)
+		}
+	}
+}
+
+func TestCheckRead(t *testing.T) {
+	g := newGround(t, os.Getuid())
+	for path, want := range map[string]string{
+		filepath.Dir(g.program): "", g.dir: "", g.data: "holds keys", filepath.Join(g.data, "pki"): "holds keys", "relative": "absolute", "/": "more than", "/proc/self": "more than",
+		filepath.Join(g.dir, "none"): "no such file",
+	} {
+		err := CheckRead([]string{path}, []string{g.data})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	work := b.TempDir()
+	for name, p := range map[string]Policy{
+		"sandbox": {Read: System(), Write: []string{work}, Hide: []string{"/root"}}, "off": {Off: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				l, err := Prepare(Program{Path: "/bin/true", Args: []string{"true"}, Policy: p})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := errors.Join(l.Start(), l.Confirm(), l.Wait()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("exec alone", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command("/bin/true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestLastValuesCount: a program gets one value of each variable.
+func TestLastValuesCount(t *testing.T) {
+	got := lastValues([]string{"A=1", "B=1", "A=2", "C", "B="})
+	if want := []string{"A=2", "C", "B="}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

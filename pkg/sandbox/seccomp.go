@@ -1,0 +1,129 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rule refuses a system call with an error where all of its conditions hold.
+type rule struct {
+	call  uint32
+	when  []condition
+	errno unix.Errno
+}
+
+// condition compares the lower half of an argument, masked, with a value.
+type condition struct {
+	arg   int
+	mask  uint32
+	value uint32
+	// differs makes it hold where they differ.
+	differs bool
+}
+
+const socketTypeMask = 0xf
+
+// filterRules are the calls that Landlock does not cover, or not in all its versions:
+//
+//   - Sockets. They reach the server's ports, abstract and named sockets of other programs (a container engine's among
+//     them) and the network. A pair of connected sockets can reach nothing else, and stays.
+//   - Keyrings, which belong to the session of the operator.
+//   - io_uring, whose operations no filter sees.
+//   - Before version 3 of Landlock, cutting files without writing to them.
+func filterRules(p Policy, k Kernel) []rule {
+	rules := []rule{
+		{call: unix.SYS_KEYCTL, errno: unix.EPERM},
+		{call: unix.SYS_ADD_KEY, errno: unix.EPERM},
+		{call: unix.SYS_REQUEST_KEY, errno: unix.EPERM},
+		{call: unix.SYS_IO_URING_SETUP, errno: unix.ENOSYS},
+	}
+	if !p.Network {
+		rules = append(rules,
+			rule{call: unix.SYS_SOCKET, errno: unix.EACCES},
+			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{{arg: 0, mask: ^uint32(0), value: unix.AF_UNIX, differs: true}}},
+			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{ // others can be connected anew
+				{arg: 1, mask: socketTypeMask, value: unix.SOCK_STREAM, differs: true},
+				{arg: 1, mask: socketTypeMask, value: unix.SOCK_SEQPACKET, differs: true},
+			}},
+		)
+	}
+	if k.Landlock < truncateVersion {
+		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES}, rule{call: unix.SYS_OPENAT2, errno: unix.ENOSYS})
+		for call, flags := range openCalls() {
+			rules = append(rules, rule{call: call, errno: unix.EACCES, when: []condition{
+				{arg: flags, mask: unix.O_TRUNC | unix.O_ACCMODE, value: unix.O_TRUNC | unix.O_RDONLY},
+			}})
+		}
+	}
+	return rules
+}
+
+// Offsets in what a filter sees of a call, struct seccomp_data.
+const (
+	callOffset = 0
+	archOffset = 4
+	argsOffset = 16
+	argSize    = 8
+	// otherABI is the first number of calls of another interface of the same machine, as x32 is.
+	otherABI = 0x40000000
+)
+
+// Instructions of a filter.
+const (
+	load      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	and       = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	jumpEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	jumpFrom  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	give      = unix.BPF_RET | unix.BPF_K
+)
+
+func refuseWith(e unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
+}
+
+// assemble makes a filter of rules. Programs of another architecture get no call at all.
+func assemble(rules []rule) []unix.SockFilter {
+	f := []unix.SockFilter{
+		{Code: load, K: archOffset},
+		{Code: jumpEqual, K: auditArch, Jt: 1},
+		refuseWith(unix.ENOSYS),
+		{Code: load, K: callOffset},
+		{Code: jumpFrom, K: otherABI, Jf: 1},
+		refuseWith(unix.ENOSYS),
+	}
+	for _, r := range rules {
+		var tests []unix.SockFilter
+		// Each condition that does not hold jumps after the refusal, which its number of instructions from here tells.
+		for i, c := range r.when {
+			after := uint8(3*(len(r.when)-i-1) + 1)
+			test := unix.SockFilter{Code: jumpEqual, K: c.value, Jf: after}
+			if c.differs {
+				test.Jt, test.Jf = after, 0
+			}
+			tests = append(tests, unix.SockFilter{Code: load, K: uint32(argsOffset + argSize*c.arg)}, unix.SockFilter{Code: and, K: c.mask}, test)
+		}
+		f = append(f, unix.SockFilter{Code: load, K: callOffset}, unix.SockFilter{Code: jumpEqual, K: r.call, Jf: uint8(len(tests) + 1)})
+		f = append(append(f, tests...), refuseWith(r.errno))
+	}
+	return append(f, unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
+}
+
+// installFilter filters the calls of the calling thread, which must be locked, from now on.
+func installFilter(rules []rule) error {
+	f := assemble(rules)
+	program := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+	runtime.KeepAlive(f)
+	if errno != 0 {
+		return fmt.Errorf("%w: seccomp: %w", ErrUnavailable, errno)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package escape
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.Read(make([]byte, 1))
+	return err
+}
+
+func (t Target) files() []attempt {
+	own := func(name string) string { return filepath.Join(t.Work, name) }
+	attempts := slices.Concat(
+		each("read", t.Secrets, read),
+		each("write", t.Secrets, func(path string) error { return open(path, os.O_WRONLY) }),
+		each("truncate", t.Secrets, func(path string) error { return os.Truncate(path, 0) }),
+		each("truncate by opening", t.Secrets, func(path string) error { return open(path, os.O_RDONLY|os.O_TRUNC) }),
+		each("remove", t.Secrets, os.Remove),
+		each("hard link", t.Secrets, func(path string) error { return os.Link(path, own("hard")) }),
+		each("rename into work", t.Secrets, func(path string) error { return os.Rename(path, own("renamed")) }),
+		each("read through a symbolic link", t.Secrets, func(path string) error {
+			return errors.Join(os.RemoveAll(own("soft")), os.Symlink(path, own("soft")), read(own("soft")))
+		}),
+		each("read through a link to its folder", t.Secrets, func(path string) error {
+			return errors.Join(os.RemoveAll(own("dir")), os.Symlink(filepath.Dir(path), own("dir")), read(own("dir/"+filepath.Base(path))))
+		}),
+		each("read by way of /proc/self/root", t.Secrets, func(path string) error { return read("/proc/self/root" + path) }),
+		each("open anew from a path descriptor", t.Secrets, reopen),
+		each("open by handle", t.Secrets, byHandle),
+		each("read after chroot", t.Secrets, chroot),
+		each("read in a user namespace", t.Secrets, func(path string) error { return inNamespaces(path, "cat", path) }),
+		each("bind mount over work", t.Hidden, func(path string) error { return inNamespaces(path, "mount", "--bind", path, t.Work) }),
+		each("list", t.Hidden, func(path string) error { _, err := os.ReadDir(path); return err }),
+		each("create in", t.Hidden, func(path string) error { return open(filepath.Join(path, "new"), os.O_CREATE|os.O_WRONLY) }),
+		each("move work to", t.Hidden, func(path string) error { return os.Rename(t.Work, filepath.Join(path, "moved")) }),
+		each("move a file to", t.Hidden, func(path string) error {
+			return errors.Join(os.WriteFile(own("mine"), nil, 0o600), os.Rename(own("mine"), filepath.Join(path, "moved")))
+		}),
+		[]attempt{
+			{"read /etc/shadow", func() error { return read("/etc/shadow") }},
+			{"write to /usr", func() error { return open("/usr/escaped", os.O_CREATE|os.O_WRONLY) }},
+			{"write to /tmp", func() error { return open("/tmp/escaped", os.O_CREATE|os.O_WRONLY) }},
+			{"write to /dev/shm", func() error { return open("/dev/shm/escaped", os.O_CREATE|os.O_WRONLY) }},
+			{"set a kernel parameter", func() error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) }},
+			{"make a device", func() error { return unix.Mknod(own("device"), unix.S_IFCHR|0o600, 0x103) }},
+		},
+	)
+	if t.Later != "" {
+		attempts = append(attempts, attempt{"read a file that was made later: " + t.Later, t.later})
+	}
+	return attempts
+}
+
+func open(path string, flags int) error {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// later waits until the file is there, which a program may see.
+func (t Target) later() error {
+	if err := os.WriteFile(filepath.Join(t.Work, "begun"), nil, 0o600); err != nil {
+		return err
+	}
+	for range 6000 {
+		if _, err := os.Stat(t.Later); err == nil {
+			return read(t.Later)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.New("the file was not made")
+}
+
+func reopen(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return read(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+func byHandle(path string) error {
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, path, 0)
+	if err != nil {
+		return errDenied // not by every file system
+	}
+	mount, err := unix.Open("/usr", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(mount)
+	fd, err := unix.OpenByHandleAt(mount, h, unix.O_RDONLY|unix.O_CLOEXEC)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func chroot(path string) error {
+	if err := unix.Chroot(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return read("/" + filepath.Base(path))
+}
+
+// inNamespaces runs a program as the root of namespaces of its own.
+func inNamespaces(what string, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) || errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s: %s", errDenied, what, out)
+	}
+	return err
+}

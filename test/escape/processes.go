@@ -1,0 +1,173 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package escape
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func (t Target) processes() []attempt {
+	var attempts []attempt
+	for _, name := range []string{"mem", "environ", "maps", "cmdline", "status", "stat", "auxv", "mountinfo"} {
+		attempts = append(attempts, each("read /proc/PID/"+name+" of", t.Processes, func(pid int) error {
+			return read(fmt.Sprintf("/proc/%d/%s", pid, name))
+		})...)
+	}
+	for _, name := range []string{"", "fd", "task", "cwd", "root"} {
+		attempts = append(attempts, each("list /proc/PID/"+name+" of", t.Processes, func(pid int) error {
+			_, err := os.ReadDir(fmt.Sprintf("/proc/%d/%s", pid, name))
+			return err
+		})...)
+	}
+	attempts = append(attempts, slices.Concat(
+		each("trace", t.Processes, func(pid int) error {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			return unix.PtraceSeize(pid)
+		}),
+		each("read the memory of", t.Processes, func(pid int) error {
+			b := make([]byte, 8)
+			local := []unix.Iovec{{Base: &b[0], Len: 8}}
+			_, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 8}}, 0)
+			return err
+		}),
+		each("take a descriptor of", t.Processes, func(pid int) error {
+			fd, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			_, err = unix.PidfdGetfd(fd, 1, 0)
+			return err
+		}),
+		[]attempt{{"list all processes", func() error { _, err := os.ReadDir("/proc"); return err }}},
+	)...)
+	if t.Signals {
+		attempts = append(attempts, each("signal", t.Processes, func(pid int) error { return unix.Kill(pid, unix.SIGCONT) })...)
+		attempts = append(attempts, each("signal by descriptor", t.Processes, func(pid int) error {
+			fd, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			return unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
+		})...)
+	}
+	return attempts
+}
+
+func (t Target) sockets() []attempt {
+	dial := func(network string) func(string) error {
+		return func(address string) error {
+			c, err := net.DialTimeout(network, address, 10*time.Second)
+			if err == nil {
+				c.Close()
+			}
+			return err
+		}
+	}
+	return slices.Concat(
+		each("connect to", t.Ports, dial("tcp")),
+		each("send to", t.Ports, dial("udp")),
+		each("connect to", t.Sockets, dial("unix")),
+		each("connect a pair anew to", t.Sockets, func(path string) error {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			return unix.Connect(pair[0], &unix.SockaddrUnix{Name: path})
+		}),
+		[]attempt{
+			{"listen", func() error {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err == nil {
+					l.Close()
+				}
+				return err
+			}},
+			{"talk to the kernel by netlink", func() error { return socket(unix.AF_NETLINK, unix.SOCK_RAW) }},
+			{"see packets", func() error { return socket(unix.AF_PACKET, unix.SOCK_RAW) }},
+			{"set up io_uring", func() error {
+				var params [128]byte
+				_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+				return nilOf(errno)
+			}},
+		},
+	)
+}
+
+func socket(family, kind int) error {
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func nilOf(errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+// status are the lines of /proc/self/status that must be so.
+var status = map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapAmb": "0000000000000000"}
+
+func (t Target) privileges() []attempt {
+	return []attempt{
+		{"have privileges", func() error {
+			b, err := os.ReadFile("/proc/self/status")
+			if err != nil {
+				return errors.New("not known: " + err.Error())
+			}
+			for line := range strings.Lines(string(b)) {
+				name, value, _ := strings.Cut(line, ":")
+				if want, ok := status[name]; ok && strings.TrimSpace(value) != want {
+					return fmt.Errorf("%s is %s", name, value)
+				}
+			}
+			return errDenied
+		}},
+		{"become another user", func() error { return unix.Setresuid(65533, 65533, 65533) }},
+		{"read keys of the session", func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err }},
+		{"use an inherited descriptor", func() error {
+			entries, err := os.ReadDir("/proc/self/fd")
+			if err != nil {
+				return errors.New("not known: " + err.Error())
+			}
+			for _, e := range entries {
+				to, err := os.Readlink("/proc/self/fd/" + e.Name())
+				known := strings.HasPrefix(to, "pipe:") || strings.HasPrefix(to, "anon_inode:") || to == os.DevNull || strings.HasSuffix(to, "/fd")
+				if err == nil && !known {
+					return fmt.Errorf("descriptor %s is %s", e.Name(), to)
+				}
+			}
+			return errDenied
+		}},
+		{"see the worker's variables", func() error {
+			for _, v := range os.Environ() {
+				for _, name := range []string{"PLATFORM_SANDBOX=", "PLATFORM_CREDENTIALS=", "PLATFORM_TERMINATION_LOG="} {
+					if strings.HasPrefix(v, name) {
+						return nil
+					}
+				}
+			}
+			return errDenied
+		}},
+	}
+}
