@@ -1,0 +1,59 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// Totals are the bytes that each namespace holds, in a row of the engine each. A change of a total is in the batch of the
+// content that causes it, so the two never differ, also after a crash. What was stored before it was counted is not in it.
+//
+// Totals is not safe for concurrent use: the caller orders all changes, and batches become visible in that order.
+type Totals struct {
+	engine *engine.Engine
+	key    func(ns string) []byte
+	held   map[string]int64 // of the namespaces that were in use since the start; ahead of the store by what is on its way
+}
+
+// NewTotals keeps totals in rows under key.
+func NewTotals(e *engine.Engine, key func(ns string) []byte) *Totals {
+	return &Totals{engine: e, key: key, held: map[string]int64{}}
+}
+
+// Held returns the total of a namespace. It reads the row the first time.
+func (t *Totals) Held(ns string) (int64, error) {
+	if held, ok := t.held[ns]; ok {
+		return held, nil
+	}
+	row, ok, err := t.engine.Get(t.key(ns))
+	switch {
+	case err != nil:
+		return 0, err
+	case !ok:
+		t.held[ns] = 0
+	case len(row) != 8:
+		return 0, fmt.Errorf("quota: corrupt record %q", t.key(ns))
+	default:
+		t.held[ns] = int64(binary.BigEndian.Uint64(row))
+	}
+	return t.held[ns], nil
+}
+
+// Add changes a total by n, which may be negative, in b. Held must have returned it before. When Add fails, the batch must
+// not be applied, and the engine is of no more use.
+func (t *Totals) Add(b *engine.Batch, ns string, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	held := max(0, t.held[ns]+n)
+	t.held[ns] = held
+	if held == 0 {
+		return b.Delete(t.key(ns))
+	}
+	return b.Set(t.key(ns), binary.BigEndian.AppendUint64(nil, uint64(held)))
+}
