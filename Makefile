@@ -69,7 +69,7 @@ fuzz: ## each fuzz test for a few seconds
 bench: build etcd ## our store beside etcd, events beside fsync; writes _output/bench.json
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -rows '$(ROWS)' -out $(OUT)/bench.json
 
-robustness: build kubectl ## kill -9 under load; ROUNDS=n
+robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
 	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test -count=1 -v -timeout 60m ./test/robustness
 
 e2e: build kubectl scriptedmodel cluster ## whole runs on both hosts: real processes, and a real cluster (with a node for root)

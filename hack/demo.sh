@@ -26,13 +26,6 @@ post() {
   printf '%.240s…\n' "$answer"
 }
 
-# succeeded TASK: ends the demo if the task came to another end.
-succeeded() {
-  local phase
-  phase=$(kubectl get task "$1" -o jsonpath='{.status.phase}')
-  [[ $phase == Succeeded ]] || { echo "task $1 is $phase" >&2; exit 1; }
-}
-
 model "$work"
 
 say 'Start the server: API, store, controller, in one process'
@@ -54,7 +47,7 @@ watch_pid=$!
 
 say 'A task'
 show kubectl apply -f "$root/artifacts/demo/task.yaml"
-show kubectl wait --for=condition=Complete --timeout=300s task/primes
+show kubectl wait --for=condition=Succeeded --timeout=300s task/primes
 kill "$watch_pid" 2>/dev/null || true
 wait "$watch_pid" 2>/dev/null || true
 watch_pid=''
@@ -63,7 +56,6 @@ say 'What came of it'
 show kubectl get tasks
 show kubectl get --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes/result
 echo
-succeeded primes
 
 say 'A task that asks before it acts: its agent may run commands only when a person agrees'
 show kubectl apply -f "$root/artifacts/demo/approval.yaml"
@@ -72,9 +64,8 @@ show kubectl get approvals
 id=$(kubectl get approvals --field-selector status.state=pending -o jsonpath='{.items[0].metadata.name}')
 say 'Decide with kubectl (or: platform task approve rotate)'
 post "approvals/$id/decision" '{"apiVersion":"core.platform.ai/v1alpha1","kind":"ApprovalDecision","spec":{"decision":"approve","reason":"go on"}}'
-show kubectl wait --for=condition=Complete --timeout=300s task/rotate
+show kubectl wait --for=condition=Succeeded --timeout=300s task/rotate
 show kubectl get approvals -o wide
-succeeded rotate
 show platform task trace rotate
 
 say 'A fork: a new task that continues the first one from its third event (or: platform task fork primes)'

@@ -13,9 +13,12 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/aggregated"
 	"github.com/platform-ai/platform/pkg/cors"
+	"github.com/platform-ai/platform/pkg/sandbox"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -23,9 +26,15 @@ func main() {
 	o := aggregated.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	o.CORSOrigins = cors.Origins(os.Getenv)
+	sparse.New(clock.RealClock{}).HandleErrors()
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return aggregated.Run(genericapiserver.SetupSignalContext(), *o) },
+		RunE: func(*cobra.Command, []string) error {
+			if err := sandbox.Seal(); err != nil {
+				return err
+			}
+			return aggregated.Run(genericapiserver.SetupSignalContext(), *o)
+		},
 	}
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-base/cli"
 
 	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -25,7 +26,12 @@ func main() {
 	o := controller.NewClusterOptions()
 	cmd := &cobra.Command{
 		Use: "platform-controller", Short: "Run the platform's controllers in a cluster", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return controller.RunCluster(cmd.Context(), *o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := sandbox.Seal(); err != nil {
+				return err
+			}
+			return controller.RunCluster(cmd.Context(), *o)
+		},
 	}
 	cmd.SetContext(ctx)
 	o.AddFlags(cmd.Flags())

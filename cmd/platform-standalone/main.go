@@ -13,9 +13,12 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/cors"
+	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/standalone"
 	"github.com/platform-ai/platform/pkg/version"
 )
@@ -31,10 +34,14 @@ func main() {
 					return err
 				}
 			}
+			if err := sandbox.Seal(); err != nil {
+				return err
+			}
 			return standalone.Run(genericapiserver.SetupSignalContext(), *o)
 		},
 	}
 	o.CORSOrigins = cors.Origins(os.Getenv)
+	sparse.New(clock.RealClock{}).HandleErrors()
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
 	if err := cli.RunNoErrOutput(cmd); err != nil {

@@ -37,5 +37,9 @@ func run() int {
 		}
 		return runspec.ExitSucceeded
 	}
+	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, "platform-worker:", err)
+		return runspec.ExitFailed
+	}
 	return worker.Main(ctx, os.Getenv, os.Stdin)
 }

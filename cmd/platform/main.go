@@ -19,6 +19,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	s := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	s.Ask = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		s.Width, _, _ = term.GetSize(fd) // 0 when it is not known

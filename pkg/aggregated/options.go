@@ -12,7 +12,9 @@
 //	worker.go        whose task a worker is on
 //	admission.go     the chain of admission
 //	certificate.go   the serving certificate
-//	registration.go  the APIService: the CA bundle, and being found available again without delay
+//	identity.go      whose store is served under the APIService
+//	registration.go  the APIService: the CA bundle, being found available again without delay, and what is repaired
+//	standby.go       what answers while another server has the store
 //	run.go           the order of starting
 //
 // Its ServiceAccount needs, in the cluster:
@@ -27,9 +29,10 @@
 //	  mutatingadmissionpolicies, mutatingadmissionpolicybindings   get, list, watch
 //	flowcontrol.apiserver.k8s.io: flowschemas, prioritylevelconfigurations   get, list, watch
 //	flowcontrol.apiserver.k8s.io: flowschemas/status               patch
-//	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, patch
+//	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, create, patch
 //	pods; batch: jobs                                              get (whose task a worker is on)
-//	configmaps SERVICE-ca in its own namespace                     get, patch (the CA for clients that come straight)
+//	configmaps SERVICE-ca in its own namespace                     get, list, watch, create, patch (the CA for clients
+//	                                                               that come straight)
 //
 // Kinds that are parameters of policies need get, list and watch, too; the administrator who binds such a policy
 // grants that.
@@ -71,8 +74,12 @@ type Options struct {
 	Namespace string
 	// ServiceName is the Service in Namespace that kube-apiserver calls.
 	ServiceName string
-	// ManageAPIService keeps the APIService of the group in order.
+	// ManageAPIService keeps the APIService of the group in order, and this server from being ready while another store
+	// than its own is registered there.
 	ManageAPIService bool
+	// TakeOver is the identity of the store that this server's may replace on the APIService; "unknown" stands for that of
+	// an APIService that names none.
+	TakeOver string
 	// CertFile and KeyFile are the serving certificate of somebody else; empty makes one.
 	CertFile, KeyFile string
 	// TLSNames are further names and addresses of a certificate that is made.
@@ -109,7 +116,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file that reaches the cluster (default: the pod's own ServiceAccount)")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of this server and its Service (default: the pod's own)")
 	fs.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Service through which kube-apiserver reaches this server; the certificate that is made has its names")
-	fs.BoolVar(&o.ManageAPIService, "manage-apiservice", o.ManageAPIService, "keep the APIService in order: write the CA of the certificate that is made into it, and have kube-apiserver look at this server as soon as it is ready")
+	fs.BoolVar(&o.ManageAPIService, "manage-apiservice", o.ManageAPIService, "keep the APIService in order: register this server's store on it, write the CA of the certificate that is made into it, make it again when it is deleted, and have kube-apiserver look at this server as soon as it is ready. The server is not ready while another store is registered")
+	fs.StringVar(&o.TakeOver, "take-over", o.TakeOver, "ID of the store that is registered on the APIService and gone for good, which this server's store replaces; unknown where none is named there. /readyz/registration and the log have the ID")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate of somebody else, for instance of cert-manager, who then writes the CA into the APIService, too; read again when it changes (default: one is made in the data folder, and renewed)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of --tls-cert-file")
 	fs.StringSliceVar(&o.TLSNames, "tls-name", o.TLSNames, "further DNS name or IP address of the certificate that is made; repeatable")
@@ -134,6 +142,9 @@ func (o *Options) complete() error {
 	}
 	if msgs := validation.IsDNS1035Label(o.ServiceName); len(msgs) > 0 {
 		return fmt.Errorf("--service-name: %q: %s", o.ServiceName, strings.Join(msgs, ", "))
+	}
+	if o.TakeOver != "" && !o.ManageAPIService {
+		return errors.New("--take-over changes the APIService, and --manage-apiservice=false leaves it to somebody else")
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file belong together")

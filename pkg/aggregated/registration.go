@@ -4,11 +4,11 @@
 package aggregated
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +38,10 @@ const (
 	lookAgain = 10 * time.Minute
 )
 
-// registration keeps the APIService of the group in order.
+// registration keeps the APIService of the group in order, and with it the ConfigMap of the CA.
+//
+// The APIService names the one store that is served under it. A server that has another one is not ready, and writes
+// nothing; see judge. One that has it repairs what others change.
 //
 // kube-apiserver looks at a server that failed ever more rarely, up to every 30 s, but looks at once when the
 // APIService changes. So a server that is ready while the APIService is not Available changes an annotation of it,
@@ -48,83 +51,190 @@ type registration struct {
 	host      kubernetes.Interface
 	namespace string
 	service   string
+	store     string // the identity of this server's
+	takeOver  string // the store that this one may replace, until it did
 	cert      *certificate
 	clock     clock.WithTickerAndDelayedExecution
+	changed   chan struct{} // gets a value, at most one, when there is something to look at
+	answering atomic.Bool   // this server is ready
 
-	delay  time.Duration // before the next knock; 0 while the APIService is available
-	before time.Time     // of the last knock
+	mu     sync.Mutex // guards reason
+	reason error      // why this server may not serve the group; nil when it may
+
+	mine   bool                       // this server was registered since it started
+	seen   *unstructured.Unstructured // the APIService, while it was this server's
+	delay  time.Duration              // before the next knock; 0 while the APIService is available
+	before time.Time                  // of the last knock
 }
 
 func apiServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 }
 
+func configMaps() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
 func apiServiceName() string {
 	return v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
 }
 
-// run works until ctx ends. It begins when the server answers.
-func (r *registration) run(ctx context.Context) {
-	log := klog.FromContext(ctx).WithName("registration")
-	changed := make(chan struct{}, 1)
-	notify := func(any) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, apiServices(), "", 0, nil, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, apiServiceName()).String()
-	}).Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: notify, DeleteFunc: notify, UpdateFunc: func(_, obj any) { notify(obj) },
-	})
+// registration makes the one of this server.
+func (a *assembly) registration(store string) (*registration, error) {
+	client, err := dynamic.NewForConfig(a.config)
 	if err != nil {
-		log.Error(err, "The APIService cannot be watched")
-		return
+		return nil, fmt.Errorf("client of the APIService: %w", err)
 	}
-	go informer.RunWithContext(ctx)
-	if err := r.publishCA(ctx); err != nil {
-		log.Error(err, "The CA could not be published")
+	return &registration{
+		client: client, host: a.host, namespace: a.Namespace, service: a.ServiceName, store: store, takeOver: a.TakeOver,
+		cert: a.cert, clock: a.Clock, changed: make(chan struct{}, 1), reason: errUnread,
+	}, nil
+}
+
+// ready says whether this server may serve the group, and why not.
+func (r *registration) ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reason
+}
+
+// answers is told when the server begins, and ceases, to answer.
+func (r *registration) answers(yes bool) {
+	r.answering.Store(yes)
+	r.wake()
+}
+
+func (r *registration) wake() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx ends.
+func (r *registration) run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("registration"))
+	services, err := r.follow(ctx, apiServices(), "", apiServiceName())
+	if err != nil {
+		return err
+	}
+	maps, err := r.follow(ctx, configMaps(), r.namespace, r.service+"-ca")
+	if err != nil {
+		return err
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), services.HasSynced) {
+		return nil
 	}
 	for {
-		wait := lookAgain
-		if obj, ok, _ := informer.GetStore().GetByKey(apiServiceName()); ok {
-			if wait, err = r.keep(ctx, obj.(*unstructured.Unstructured)); err != nil && ctx.Err() == nil {
-				log.Error(err, "The APIService could not be kept in order", "name", apiServiceName())
-			}
-		}
-		timer := r.clock.NewTimer(wait)
+		timer := r.clock.NewTimer(r.look(ctx, services, maps))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
-		case <-changed:
+			return nil
+		case <-r.changed:
 		case <-timer.C():
 		case <-r.cert.renewed:
-			if err := r.publishCA(ctx); err != nil {
-				log.Error(err, "The CA could not be published")
-			}
 		}
 		timer.Stop()
 	}
 }
 
-// keep does what the APIService needs now, and tells when to look again.
-func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (time.Duration, error) {
-	namespace, _, _ := unstructured.NestedString(s.Object, "spec", "service", "namespace")
-	name, _, _ := unstructured.NestedString(s.Object, "spec", "service", "name")
-	if namespace != r.namespace || name != r.service {
-		return lookAgain, fmt.Errorf("it belongs to the Service %s/%s, not to %s/%s", namespace, name, r.namespace, r.service)
+// follow watches one object.
+func (r *registration) follow(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (cache.SharedIndexInformer, error) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, gvr, namespace, 0, nil, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}).Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.wake() }, DeleteFunc: func(any) { r.wake() }, UpdateFunc: func(any, any) { r.wake() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s %s: %w", gvr.Resource, name, err)
 	}
-	bundle, _, _ := unstructured.NestedString(s.Object, "spec", "caBundle")
-	if want := base64.StdEncoding.EncodeToString(r.cert.ca()); want != "" && bundle != want {
-		if err := r.patch(ctx, map[string]any{"spec": map[string]any{"caBundle": want}}); err != nil {
+	go informer.RunWithContext(ctx)
+	return informer, nil
+}
+
+// look does what is to be done now, and says when to look again.
+func (r *registration) look(ctx context.Context, services, maps cache.SharedIndexInformer) time.Duration {
+	log := klog.FromContext(ctx)
+	wait, err := r.keep(ctx, only(services))
+	if err != nil && ctx.Err() == nil {
+		log.Error(err, "The APIService could not be kept in order; trying again", "name", apiServiceName())
+	}
+	if r.ready() != nil || !maps.HasSynced() {
+		return wait
+	}
+	if err := r.publishCA(ctx, only(maps)); err != nil && ctx.Err() == nil {
+		log.Error(err, "The CA could not be published; trying again")
+		return min(wait, knockMax)
+	}
+	return wait
+}
+
+// only is the one object that is followed; nil while it does not exist.
+func only(i cache.SharedIndexInformer) *unstructured.Unstructured {
+	for _, obj := range i.GetStore().List() {
+		return obj.(*unstructured.Unstructured)
+	}
+	return nil
+}
+
+// keep does what the APIService needs now, and says when to look again.
+func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (time.Duration, error) {
+	switch {
+	case s == nil && r.mine:
+		return r.restore(ctx)
+	case s == nil:
+		r.decide(ctx, errAbsent)
+		return lookAgain, nil
+	}
+	if err := r.judge(claimOf(s)); err != nil {
+		r.decide(ctx, err)
+		return lookAgain, nil
+	}
+	if change := r.missing(s); len(change) > 0 {
+		if err := r.claim(ctx, s, change); err != nil {
+			if !r.mine {
+				r.decide(ctx, fmt.Errorf("the APIService %s could not be changed: %w", apiServiceName(), err))
+			}
 			return knockMax, err
 		}
 		r.delay = 0 // which is a knock, too
 	}
-	if available(s) {
+	r.mine, r.seen, r.takeOver = true, s, ""
+	r.decide(ctx, nil)
+	return r.knock(ctx, s)
+}
+
+// decide makes err, or its absence, the answer to whether this server may serve.
+func (r *registration) decide(ctx context.Context, err error) {
+	r.mu.Lock()
+	before := r.reason
+	r.reason = err
+	r.mu.Unlock()
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		klog.FromContext(ctx).Error(err, "This server is not ready")
+	}
+}
+
+// claim changes the APIService that was judged, and no later one.
+func (r *registration) claim(ctx context.Context, s *unstructured.Unstructured, change map[string]any) error {
+	metadata, ok := change["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = s.GetResourceVersion()
+	err := r.patch(ctx, change)
+	if apierrors.IsConflict(err) {
+		r.wake()
+	}
+	return err
+}
+
+// knock has kube-apiserver look at a server that it does not find available.
+func (r *registration) knock(ctx context.Context, s *unstructured.Unstructured) (time.Duration, error) {
+	if available(s) || !r.answering.Load() {
 		r.delay = 0
 		return lookAgain, nil
 	}
@@ -146,6 +256,28 @@ func (r *registration) patch(ctx context.Context, change map[string]any) error {
 	return err
 }
 
+// restore makes the APIService of this server anew, unless its namespace is being deleted: then the installation goes,
+// and an APIService that is left alone would hold up the deletion of every namespace.
+func (r *registration) restore(ctx context.Context) (time.Duration, error) {
+	ns, err := r.host.CoreV1().Namespaces().Get(ctx, r.namespace, metav1.GetOptions{})
+	if err != nil {
+		return knockMax, err
+	}
+	if ns.DeletionTimestamp != nil {
+		return lookAgain, nil
+	}
+	klog.FromContext(ctx).Info("The APIService was deleted; it is made again", "name", apiServiceName())
+	// Not by force: one that somebody made meanwhile is judged as any other.
+	return knockMax, apply(ctx, r.client.Resource(apiServices()), r.lost(), false)
+}
+
+// apply creates or changes an object by server-side apply, for which a right to create can be had by name.
+func apply(ctx context.Context, c dynamic.ResourceInterface, object map[string]any, force bool) error {
+	_, err := c.Apply(ctx, (&unstructured.Unstructured{Object: object}).GetName(), &unstructured.Unstructured{Object: object},
+		metav1.ApplyOptions{FieldManager: DefaultService, Force: force})
+	return err
+}
+
 // available tells what kube-apiserver found when it last looked.
 func available(s *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
@@ -157,24 +289,20 @@ func available(s *unstructured.Unstructured) bool {
 	return false
 }
 
-// publishCA writes the CA into the ConfigMap that clients read who come straight to this server, if there is one.
-func (r *registration) publishCA(ctx context.Context) error {
-	ca := r.cert.ca()
-	if ca == nil {
+// publishCA writes the CA into the ConfigMap that clients read who come straight to this server; m is what it is now, or
+// nil. A CA of somebody else's is published by them.
+func (r *registration) publishCA(ctx context.Context, m *unstructured.Unstructured) error {
+	ca := string(r.cert.ca())
+	if ca == "" {
 		return nil
 	}
-	maps := r.host.CoreV1().ConfigMaps(r.namespace)
-	m, err := maps.Get(ctx, r.service+"-ca", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && bytes.Equal([]byte(m.Data[caKey]), ca) {
-		return nil
+	if m != nil {
+		if have, _, _ := unstructured.NestedString(m.Object, "data", caKey); have == ca {
+			return nil
+		}
 	}
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{"data": map[string]string{caKey: string(ca)}})
-	if err != nil {
-		return err
-	}
-	_, err = maps.Patch(ctx, m.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: DefaultService})
-	return err
+	return apply(ctx, r.client.Resource(configMaps()).Namespace(r.namespace), map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": r.namespace, "name": r.service + "-ca"},
+		"data": map[string]any{caKey: ca},
+	}, true)
 }

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -53,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if authorities == nil {
 		return nil
 	}
+	o.Waiting = o.standBy
 	st, err := o.OpenStores(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -83,7 +83,7 @@ func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.Co
 	_ = wait.PollUntilContextCancel(ctx, hostPoll, true, func(ctx context.Context) (bool, error) {
 		m, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "The cluster does not tell who may name callers; trying again")
+			klog.FromContext(ctx).Error(err, "The cluster does not say who may name callers; trying again. Where this is forbidden, the rights of the platform belong to an installation in another namespace: a cluster has one")
 			return false, nil
 		}
 		found = m
@@ -107,6 +107,8 @@ type assembly struct {
 	// authorities are those of client certificates, as the cluster published them at the start.
 	authorities *corev1.ConfigMap
 	cert        *certificate
+	// registered is nil where somebody else keeps the APIService.
+	registered *registration
 }
 
 // assemble builds the server. Its hooks and watches end with ctx.
@@ -151,6 +153,14 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		return nil, err
 	}
 	config.Host, config.PriorityAndFairness, config.GarbageCollector = a.config, a.PriorityAndFairness, true
+	parts := []server.Part{{Name: "certificates", Run: a.cert.run}}
+	if a.ManageAPIService {
+		if a.registered, err = a.registration(st.Engine.ID()); err != nil {
+			return nil, err
+		}
+		config.Ready = map[string]func() error{"registration": a.registered.ready}
+		parts = append(parts, server.Part{Name: "registration", Run: a.registered.run})
+	}
 	completed, err := config.Complete()
 	if err != nil {
 		return nil, err
@@ -160,27 +170,22 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		return nil, err
 	}
 	return &server.Process{
-		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Healthy: st.Engine.Healthy, Clock: a.Clock,
-		Parts: []server.Part{{Name: "certificates", Run: a.cert.run}},
+		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Healthy: st.Engine.Healthy, Sparse: config.Sparse, Clock: a.Clock,
+		Parts: parts,
 	}, nil
 }
 
-// work keeps the registration in order until ctx ends.
+// work says that the server answers, until ctx ends.
 func (a *assembly) work(ctx context.Context, i Info) error {
 	if a.Ready != nil {
 		if err := a.Ready(ctx, i); err != nil {
 			return err
 		}
 	}
-	if !a.ManageAPIService {
-		<-ctx.Done()
-		return nil
+	if a.registered != nil {
+		a.registered.answers(true)
+		defer a.registered.answers(false)
 	}
-	client, err := dynamic.NewForConfig(a.config)
-	if err != nil {
-		return fmt.Errorf("client of the APIService: %w", err)
-	}
-	r := &registration{client: client, host: a.host, namespace: a.Namespace, service: a.ServiceName, cert: a.cert, clock: a.Clock}
-	r.run(ctx)
+	<-ctx.Done()
 	return nil
 }

@@ -32,13 +32,16 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/facade"
+	"github.com/platform-ai/platform/pkg/intake"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 const (
-	// maxBody bounds a decoded request body. Raw uploads (results, artifacts) have limits of their own.
-	maxBody = 15 << 20
+	// maxBody bounds the request body of an object, as in kube-apiserver. Subresources may have limits of their own.
+	maxBody = 3 << 20
 	// watchDrain is how long open watches may take to end when the server stops.
 	watchDrain = 2 * time.Second
 	// shutdownTimeout is how long connections may take to close after that.
@@ -76,6 +79,14 @@ type Config struct {
 	// Handlers serve paths outside the API groups, each exactly its path, for callers whose role names it under
 	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
 	Handlers map[string]http.Handler
+	// Intake, where set, accounts for the bodies of requests on all listeners, and closes them to callers that are not known.
+	Intake *intake.Gate
+	// Sparse gets the lines that clients can cause at will. Default: one on Clock.
+	Sparse *sparse.Log
+	// StoreID is the identity of the store, which every answer names in a header; see v1alpha1.HeaderStoreID.
+	StoreID string
+	// Ready are further checks of /readyz, by name; /readyz/NAME says what a failing one says.
+	Ready map[string]func() error
 	// Identify, where set, is the innermost filter: what it wraps sees the caller as it leaves the caller, who is
 	// authenticated, impersonated and authorized by then.
 	Identify func(http.Handler) http.Handler
@@ -110,18 +121,40 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
+	if c.Sparse == nil {
+		c.Sparse = sparse.New(c.Clock)
+	}
 	if c.Healthy != nil {
 		c.Generic.AddHealthChecks(healthz.NamedCheck("store", func(*http.Request) error { return c.Healthy() }))
 	}
+	for name, ready := range c.Ready {
+		c.Generic.AddReadyzChecks(healthz.NamedCheck(name, func(*http.Request) error { return ready() }))
+	}
 	addOpenAPI(c.Generic, c.Scheme, c.Definitions)
 	c.addLongRunning()
+	c.addSparseLog()
+	c.addIntake()
 	if c.Identify != nil {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
 			return chain(c.Identify(api), g)
 		}
 	}
+	if c.StoreID != "" {
+		chain := c.Generic.BuildHandlerChainFunc
+		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+			return nameStore(chain(api, g), c.StoreID)
+		}
+	}
 	return CompletedConfig{&completedConfig{*c}}, nil
+}
+
+// nameStore has every answer name the store that it comes from.
+func nameStore(next http.Handler, id string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(v1alpha1.HeaderStoreID, id)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // New builds the server. Hooks of resources run under ctx, which should end when the server has stopped.
@@ -140,9 +173,13 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)
-			s.REST = f.Alone()
+			s.REST = c.guard(f.Alone())
 			return f
 		}
+	}
+	c.guardListener()
+	if c.Intake != nil {
+		context.AfterFunc(ctx, c.Intake.Close)
 	}
 	generic, err := c.Generic.Complete(informers).New("platform", genericapiserver.NewEmptyDelegate())
 	if err = errors.Join(err, facadeErr); err != nil {
@@ -180,6 +217,9 @@ func (s *Server) Run(ctx context.Context) error {
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
 func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGroupInfo, error) {
 	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
+	if len(c.Admission) > 0 { // without NamespaceLifecycle: what ends in a namespace that ends is still told of
+		conf.Admission = admission.NewChainHandler(c.Admission...)
+	}
 	for _, r := range c.Resources {
 		if err := r.Register(c.Scheme); err != nil {
 			return nil, err

@@ -19,6 +19,12 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
+// states are the values of approval list --state.
+var states = []string{
+	string(v1alpha1.ApprovalPending), string(v1alpha1.ApprovalApproved), string(v1alpha1.ApprovalDeclined),
+	string(v1alpha1.ApprovalExpired), string(v1alpha1.ApprovalCancelled),
+}
+
 func (a *app) approvalCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "approval", Aliases: []string{"approvals"}, Short: "What agents ask for, of all tasks"}
 	var l listFlags
@@ -28,6 +34,9 @@ func (a *app) approvalCommand() *cobra.Command {
 	list.Flags().StringVar(&state, "state", string(v1alpha1.ApprovalPending), "only in this state; all for every one")
 	f := addOutput(list, asTable, asWide, asJSON, asYAML, asName)
 	list.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := oneOf("--state", state, append(states, "all")...); err != nil {
+			return err
+		}
 		if state != "all" {
 			l.fields = strings.Trim(l.fields+",status.state="+state, ",")
 		}
@@ -98,75 +107,4 @@ func (a *app) watchApprovals(ctx context.Context, c typed.CoreV1alpha1Interface,
 			return fmt.Errorf("output: %w", err)
 		}
 	}
-}
-
-// shortestPrefix is how much of an approval's id is enough to name it.
-const shortestPrefix = 4
-
-func (a *app) taskDecide(word, short string) *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use: word + " TASK [APPROVAL]", Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
-		Long: short + ".\n\nAPPROVAL is the id, or its beginning. Where a single approval of the task is pending it can be left out.",
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for who reads the events and for the agent")
-	f := addOutput(cmd, asTable, asJSON, asYAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
-			return err
-		}
-		prefix := ""
-		if len(args) == 2 {
-			prefix = args[1]
-		}
-		id, err := pick(cmd.Context(), c, namespace, args[0], prefix)
-		if err != nil {
-			return err
-		}
-		d := &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: word, Reason: reason, TaskName: args[0]}}
-		done, err := c.Approvals(namespace).Decide(cmd.Context(), id, d, metav1.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		if *f != asTable {
-			return a.write(done, *f)
-		}
-		what := done.Spec.TargetTool
-		if done.Spec.Action != "" {
-			what = strings.TrimPrefix(what+": "+done.Spec.Action, ": ")
-		}
-		return a.say("%s by %s: %s", done.Status.State, done.Status.DecisionActor, clean(what))
-	}
-	return cmd
-}
-
-// pick finds the approval of a task that a prefix names, or the only pending one.
-func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task, prefix string) (string, error) {
-	if len(prefix) == 64 {
-		return prefix, nil
-	}
-	if prefix != "" && len(prefix) < shortestPrefix {
-		return "", fmt.Errorf("approval %q: give at least %d characters of the id", prefix, shortestPrefix)
-	}
-	list, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.taskName=" + task})
-	if err != nil {
-		return "", err
-	}
-	var found []string
-	for i := range list.Items {
-		p := &list.Items[i]
-		if prefix != "" && strings.HasPrefix(p.Name, prefix) || prefix == "" && p.Status.State == v1alpha1.ApprovalPending {
-			found = append(found, p.Name)
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return "", fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), strings.Join(found, ", "))
-	case prefix != "":
-		return "", fmt.Errorf("task %s has no approval %s", task, prefix)
-	}
-	return "", fmt.Errorf("task %s waits for no approval", task)
 }

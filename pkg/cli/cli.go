@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
@@ -32,6 +33,8 @@ type Streams struct {
 	Out, Err io.Writer
 	// Color allows colours on Out.
 	Color bool
+	// Ask is set where In is a person's terminal, who can be asked.
+	Ask bool
 	// Width is the number of columns of Out; 0 when it is not a terminal.
 	Width int
 }
@@ -49,7 +52,7 @@ type app struct {
 func Main(ctx context.Context, name string, args []string, s Streams) int {
 	cmd := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
 	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
+	err := execute(func() error { return cmd.ExecuteContext(ctx) }, cmd)
 	if err != nil && !silent(err) {
 		note(s.Err, "platform: "+explain(err))
 	}
@@ -79,15 +82,37 @@ func newCommand(s Streams, name string) *cobra.Command {
 	names.ClusterOverrideFlags.APIServer.ShortName, names.AuthOverrideFlags.Token.ShortName = "s", "t"
 	clientcmd.BindOverrideFlags(a.overrides, flags, names)
 	usual := []string{"kubeconfig", "context", "namespace", "server", "token", "as", "as-group", "request-timeout"}
+	flags.Lookup("token").Usage = "bearer token to use instead of all that the kubeconfig says of the user"
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)           // the flag exists
-	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), a.backupCommand(), a.restoreCommand())
+	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), a.authCommand(), a.backupCommand(), a.restoreCommand())
 	return cmd
 }
 
-// kubeconfig is what the flags and the kubeconfig say.
+// kubeconfig is what the flags and the kubeconfig say. With a token on the command
+// line the kubeconfig's users have nothing to say: a server believes a client
+// certificate before a token, and a token beside a password is refused as ambiguous.
 func (a *app) kubeconfig() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.loader, a.overrides)
+	if a.overrides.AuthInfo.Token == "" {
+		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.loader, a.overrides)
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(withoutUsers{a.loader}, a.overrides)
+}
+
+// withoutUsers loads a kubeconfig whose users have no credentials.
+type withoutUsers struct {
+	*clientcmd.ClientConfigLoadingRules
+}
+
+// Load reads the files of the rules.
+func (w withoutUsers) Load() (*clientcmdapi.Config, error) {
+	c, err := w.ClientConfigLoadingRules.Load()
+	if c != nil {
+		for name := range c.AuthInfos {
+			c.AuthInfos[name] = clientcmdapi.NewAuthInfo()
+		}
+	}
+	return c, err
 }
 
 // config is the client configuration of that.

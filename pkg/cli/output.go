@@ -43,8 +43,8 @@ func addOutput(cmd *cobra.Command, allowed ...format) *format {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(allowed, f) {
-			return fmt.Errorf("-o: %q is not one of %s", f, strings.Join(names, ", "))
+		if err := oneOf("-o", string(f), names...); err != nil {
+			return err
 		}
 		if check != nil {
 			return check(cmd, args)
@@ -52,6 +52,14 @@ func addOutput(cmd *cobra.Command, allowed ...format) *format {
 		return nil
 	}
 	return &f
+}
+
+// oneOf checks the value of a flag.
+func oneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %s", flag, value, strings.Join(allowed, ", "))
 }
 
 // tableHeader asks for the columns that kubectl shows.

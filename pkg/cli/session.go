@@ -104,7 +104,7 @@ func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
 func (a *app) sessionEvents() *cobra.Command {
 	var after, limit int64
 	cmd := &cobra.Command{Use: "events SESSION", Short: "Print the events of all tasks of a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
-	cmd.Flags().Int64Var(&after, "after", 0, "only events behind this cursor")
+	cmd.Flags().Int64Var(&after, "after", 0, "only events after this cursor")
 	cmd.Flags().Int64Var(&limit, "limit", 0, "at most so many; 0 is all")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ func (a *app) sessionWatch() *cobra.Command {
 		Use: "watch SESSION", Aliases: []string{"follow"}, Short: "Follow the events of all tasks of a session", Args: cobra.ExactArgs(1),
 		Long: "Follow the events of all tasks of a session until it is deleted or you stop.", ValidArgsFunction: a.names("sessions"),
 	}
-	cmd.Flags().Int64Var(&after, "after", 0, "only events behind this cursor")
+	cmd.Flags().Int64Var(&after, "after", 0, "only events after this cursor")
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()

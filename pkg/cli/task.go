@@ -23,10 +23,16 @@ func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
 		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), a.taskFork(),
-		a.taskApprovals(), a.taskDecide("approve", "Let a task take the action that it asks for"), a.taskDecide("decline", "Refuse the action that a task asks for"),
+		a.taskApprovals(), a.taskDecide("approve", "Let a task take the action that it asks for"), a.taskDecide("decline", "Refuse the action that a task asks for", "deny", "reject"),
 		a.taskLogs(), a.taskResult(), a.taskCancel(), a.taskDelete(),
 	)
 	return cmd
+}
+
+// phases are the values of task list --status.
+var phases = []string{
+	string(v1alpha1.TaskPending), string(v1alpha1.TaskRunning), string(v1alpha1.TaskFinalizing), string(v1alpha1.TaskSucceeded),
+	string(v1alpha1.TaskFailed), string(v1alpha1.TaskScheduled), string(v1alpha1.TaskCancelled),
 }
 
 func (a *app) taskList() *cobra.Command {
@@ -38,6 +44,9 @@ func (a *app) taskList() *cobra.Command {
 	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if status != "" {
+			if err := oneOf("--status", status, phases...); err != nil {
+				return err
+			}
 			l.fields = strings.Trim(l.fields+",status.phase="+status, ",")
 		}
 		return a.list(cmd.Context(), "tasks", &l, *f)
@@ -59,7 +68,7 @@ type eventFlags struct {
 }
 
 func (e *eventFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Int64Var(&e.after, "after", 0, "only events behind this sequence")
+	cmd.Flags().Int64Var(&e.after, "after", 0, "only events after this sequence")
 	cmd.Flags().StringSliceVar(&e.types, "type", nil, "only events of this type; repeatable")
 }
 

@@ -54,6 +54,7 @@ type tracePrinter struct {
 	*app
 	out      *strings.Builder
 	from, to time.Time
+	over     bool // the task has ended, at to
 }
 
 // Columns of a row: mark, sequence, name, then the bar, the length and the rest.
@@ -128,24 +129,29 @@ func rowsOf(t *v1alpha1.TaskTrace) []row {
 	return rows
 }
 
-// scale finds the time between the first beginning and the last end.
+// scale finds the time between the first beginning and the end: that of the task where
+// it has ended, or else of what ended last. What began later, as a fork of an ended
+// task, is not on it.
 func (p *tracePrinter) scale(t *v1alpha1.TaskTrace, rows []row) {
+	p.to = t.GeneratedAt.Time
+	if t.TerminalEvent != nil {
+		p.to, p.over = t.TerminalEvent.CreatedAt.Time, true
+	}
 	for _, r := range rows {
-		if p.from.IsZero() || r.span.StartedAt.Time.Before(p.from) {
-			p.from = r.span.StartedAt.Time
+		if at := r.span.StartedAt.Time; p.from.IsZero() || at.Before(p.from) {
+			p.from = at
 		}
-		if end := r.span.EndedAt; end != nil && end.After(p.to) {
+		if end := r.span.EndedAt; !p.over && end != nil && end.After(p.to) {
 			p.to = end.Time
 		}
 	}
-	last := t.GeneratedAt
-	if t.TerminalEvent != nil {
-		last = t.TerminalEvent.CreatedAt
-	}
-	if p.to.Before(last.Time) {
-		p.to = last.Time
+	if start := t.Task.StartTime; p.over && p.from.After(p.to) && start != nil {
+		p.from = start.Time // all of them came later
 	}
 }
+
+// late reports whether a span began after the task had ended.
+func (p *tracePrinter) late(s *v1alpha1.TraceSpan) bool { return p.over && s.StartedAt.After(p.to) }
 
 func (p *tracePrinter) head(t *v1alpha1.TaskTrace) {
 	phase := string(t.Task.Phase)
@@ -203,8 +209,12 @@ func (p *tracePrinter) row(r row) {
 	if p.Width > used {
 		extra = fit(extra, p.Width-used)
 	}
+	bar := p.bar(s.StartedAt.Sub(p.from), length)
+	if p.late(s) {
+		bar, took = pad("after the end", barColumns), ""
+	}
 	p.line("%s %5d %s %s %7s  %s", p.paint(colour, mark), s.StartSeq, pad(fit(clean(r.name), nameColumns), nameColumns),
-		p.paint(colour, p.bar(s.StartedAt.Sub(p.from), length)), took, p.paint(dim, extra))
+		p.paint(colour, bar), took, p.paint(dim, extra))
 }
 
 // bar is a piece of the time scale; something that took no time is still seen.

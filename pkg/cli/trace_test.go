@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
 // TestTraceIsReadable draws the traces of testdata; what a person sees is beside them.
 func TestTraceIsReadable(t *testing.T) {
-	for _, name := range []string{"succeeded", "running", "empty"} {
+	for _, name := range []string{"succeeded", "running", "empty", "forked"} {
 		t.Run(name, func(t *testing.T) {
 			b, err := os.ReadFile("testdata/" + name + ".yaml")
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/sandbox"
 )
 
 // ClusterOptions are those of the controllers as a process of a cluster, where
@@ -43,7 +45,9 @@ type ClusterOptions struct {
 	MaxRunning, MaxRunningPerNamespace int
 	// WebhookAllow lists host:port that callbacks may reach although they are not public.
 	WebhookAllow []string
-	// Runs are the options of runs. Its Client and Namespaces are set by RunCluster.
+	// RunMemoryLimit is the memory limit of runs whose task and agent name none.
+	RunMemoryLimit resource.QuantityValue
+	// Runs are the options of runs. Its Client, Namespaces and MemoryLimit are set by RunCluster.
 	Runs kubernetes.Options
 }
 
@@ -51,7 +55,7 @@ type ClusterOptions struct {
 func NewClusterOptions() *ClusterOptions {
 	o := &ClusterOptions{LeaderElect: true, LeaderElectNamespace: ownNamespace(), HealthProbeBindAddress: ":8081", Runs: kubernetes.Options{
 		SearchSecret: kubernetes.DefaultSearchSecret, UnreachableTimeout: kubernetes.DefaultUnreachableTimeout, StartTimeout: kubernetes.DefaultStartTimeout,
-	}}
+	}, RunMemoryLimit: resource.QuantityValue{Quantity: kubernetes.DefaultMemoryLimit()}}
 	if strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") { // an IPv6 cluster
 		o.Runs.APIURL = "https://[$(KUBERNETES_SERVICE_HOST)]:$(KUBERNETES_SERVICE_PORT)"
 	}
@@ -84,10 +88,12 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
+	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")
 	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "search service behind the tool web_search; empty is none")
 	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
 	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
-	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take")
+	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; room in a quota is waited for without end")
+	fs.Var(&o.RunMemoryLimit, "run-memory-limit", "memory limit of runs whose task and agent name none")
 }
 
 // RunCluster runs the controllers until the context ends, or leadership is lost.
@@ -110,7 +116,10 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.Client, err = newClient(cfg); err != nil {
 		return err
 	}
-	o.Runs.Namespaces = o.WatchNamespaces
+	o.Runs.Namespaces, o.Runs.MemoryLimit = o.WatchNamespaces, o.RunMemoryLimit.Quantity
+	if o.Runs.Store, err = storeOf(cfg); err != nil {
+		return err
+	}
 	runs, err := kubernetes.New(o.Runs)
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)

@@ -17,7 +17,7 @@
 //	                  tasks/result                     get
 //	batch             jobs                             get list watch create patch delete
 //	""                pods                             get list watch
-//	                  events                           list
+//	                  events                           list watch create
 //	                  secrets, configmaps              get
 //	                  serviceaccounts                  get create
 //	rbac              rolebindings                     get create

@@ -18,14 +18,32 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
+// Writer is who appends events of a type.
+type Writer string
+
+// Writers. Whoever may append events of a task at all writes as a worker. Events of the others need create on
+// executionevents/controlled, which controllers have; those of the server it also appends by itself.
+const (
+	// Worker runs the task and reports the run.
+	Worker Writer = "worker"
+	// Controller decides on a task's life and reports its decisions.
+	Controller Writer = "controller"
+	// Server reports what was done through its API: decisions, forks, plans, deliveries.
+	Server Writer = "server"
+)
+
+// law is what holds for a type.
+type law struct {
+	by Writer
+	trait
+}
+
 // trait is what a type means beyond its name.
 type trait uint8
 
 const (
 	// terminal ends the task and closes its stream.
 	terminal trait = 1 << iota
-	// controlled may be appended only through controller-owned paths.
-	controlled
 	// approval tells of an approval.
 	approval
 	// decides ends an approval.
@@ -36,58 +54,58 @@ const (
 	late
 )
 
-// table is the complete, closed list of types.
-var table = map[v1alpha1.EventType]trait{
-	v1alpha1.EventTaskCreated:      0,
-	v1alpha1.EventTaskPhaseChanged: 0,
-	v1alpha1.EventTaskJobCreated:   0,
-	v1alpha1.EventTaskStarted:      0,
-	v1alpha1.EventTaskSucceeded:    terminal | controlled,
-	v1alpha1.EventTaskFailed:       terminal | controlled,
-	v1alpha1.EventTaskCancelled:    terminal | controlled,
+// table is the complete, closed list of types, and the only place that says who writes what.
+var table = map[v1alpha1.EventType]law{
+	v1alpha1.EventTaskCreated:      {Controller, 0},
+	v1alpha1.EventTaskPhaseChanged: {Controller, 0},
+	v1alpha1.EventTaskJobCreated:   {Controller, 0},
+	v1alpha1.EventTaskStarted:      {Controller, 0},
+	v1alpha1.EventTaskSucceeded:    {Controller, terminal},
+	v1alpha1.EventTaskFailed:       {Controller, terminal},
+	v1alpha1.EventTaskCancelled:    {Controller, terminal},
 
-	v1alpha1.EventWorkerStarted:   0,
-	v1alpha1.EventWorkerCompleted: 0,
-	v1alpha1.EventWorkerFailed:    0,
+	v1alpha1.EventWorkerStarted:   {Worker, 0},
+	v1alpha1.EventWorkerCompleted: {Worker, 0},
+	v1alpha1.EventWorkerFailed:    {Worker, 0},
 
-	v1alpha1.EventModelRequestStarted:   model,
-	v1alpha1.EventModelRequestCompleted: model,
-	v1alpha1.EventModelRequestFailed:    model,
-	v1alpha1.EventModelUsageUpdated:     model,
-	v1alpha1.EventModelContextUpdated:   model,
-	v1alpha1.EventModelMessage:          0,
-	v1alpha1.EventContextTruncated:      model,
+	v1alpha1.EventModelRequestStarted:   {Worker, model},
+	v1alpha1.EventModelRequestCompleted: {Worker, model},
+	v1alpha1.EventModelRequestFailed:    {Worker, model},
+	v1alpha1.EventModelUsageUpdated:     {Worker, model},
+	v1alpha1.EventModelContextUpdated:   {Worker, model},
+	v1alpha1.EventModelMessage:          {Worker, 0},
+	v1alpha1.EventContextTruncated:      {Worker, model},
 
-	v1alpha1.EventToolCallStarted:   0,
-	v1alpha1.EventToolCallCompleted: 0,
-	v1alpha1.EventToolCallFailed:    0,
+	v1alpha1.EventToolCallStarted:   {Worker, 0},
+	v1alpha1.EventToolCallCompleted: {Worker, 0},
+	v1alpha1.EventToolCallFailed:    {Worker, 0},
 
-	v1alpha1.EventWorkspacePreparationStarted:   0,
-	v1alpha1.EventWorkspacePreparationCompleted: 0,
-	v1alpha1.EventWorkspacePreparationFailed:    0,
+	v1alpha1.EventWorkspacePreparationStarted:   {Worker, 0},
+	v1alpha1.EventWorkspacePreparationCompleted: {Worker, 0},
+	v1alpha1.EventWorkspacePreparationFailed:    {Worker, 0},
 
-	v1alpha1.EventAgentRuntimeStarted:        0,
-	v1alpha1.EventAgentRuntimeCommandStarted: 0,
-	v1alpha1.EventAgentRuntimeCompleted:      0,
-	v1alpha1.EventAgentRuntimeFailed:         0,
-	v1alpha1.EventAgentRuntimeCancelled:      0,
+	v1alpha1.EventAgentRuntimeStarted:        {Worker, 0},
+	v1alpha1.EventAgentRuntimeCommandStarted: {Worker, 0},
+	v1alpha1.EventAgentRuntimeCompleted:      {Worker, 0},
+	v1alpha1.EventAgentRuntimeFailed:         {Worker, 0},
+	v1alpha1.EventAgentRuntimeCancelled:      {Worker, 0},
 
-	v1alpha1.EventResultSubmitted:         0,
-	v1alpha1.EventArtifactUploadCompleted: 0,
-	v1alpha1.EventArtifactUploadFailed:    0,
-	v1alpha1.EventPlanUpdated:             0,
+	v1alpha1.EventResultSubmitted:         {Worker, 0},
+	v1alpha1.EventArtifactUploadCompleted: {Worker, 0},
+	v1alpha1.EventArtifactUploadFailed:    {Worker, 0},
+	v1alpha1.EventPlanUpdated:             {Server, 0},
 
-	v1alpha1.EventGatewayDeliveryCompleted: late,
+	v1alpha1.EventGatewayDeliveryCompleted: {Server, late},
 
-	v1alpha1.EventTaskForkRequested: late,
-	v1alpha1.EventTaskForkCreated:   late,
+	v1alpha1.EventTaskForkRequested: {Server, late},
+	v1alpha1.EventTaskForkCreated:   {Server, late},
 
-	v1alpha1.EventApprovalRequested:        approval,
-	v1alpha1.EventApprovalApproved:         approval | decides | controlled,
-	v1alpha1.EventApprovalDeclined:         approval | decides | controlled,
-	v1alpha1.EventApprovalExpired:          approval | decides | controlled,
-	v1alpha1.EventApprovalCancelled:        approval | decides | controlled,
-	v1alpha1.EventApprovalExecutionUpdated: approval | controlled,
+	v1alpha1.EventApprovalRequested:        {Worker, approval},
+	v1alpha1.EventApprovalApproved:         {Server, approval | decides},
+	v1alpha1.EventApprovalDeclined:         {Server, approval | decides},
+	v1alpha1.EventApprovalExpired:          {Server, approval | decides},
+	v1alpha1.EventApprovalCancelled:        {Server, approval | decides},
+	v1alpha1.EventApprovalExecutionUpdated: {Server, approval},
 }
 
 // Types returns every event type, sorted.
@@ -105,21 +123,23 @@ func Known(t v1alpha1.EventType) bool { _, ok := table[t]; return ok }
 
 // Terminal reports whether t ends its task, after which the stream is closed but
 // for late events.
-func Terminal(t v1alpha1.EventType) bool { return table[t]&terminal != 0 }
+func Terminal(t v1alpha1.EventType) bool { return table[t].trait&terminal != 0 }
 
 // Late reports whether t may follow a terminal event: forks and deliveries tell
 // of the record of a task and not of its run.
-func Late(t v1alpha1.EventType) bool { return table[t]&late != 0 }
+func Late(t v1alpha1.EventType) bool { return table[t].trait&late != 0 }
 
-// ControllerOwned reports whether only controller-owned paths may append t:
-// terminal task events, approval decisions and the execution of an approval.
-func ControllerOwned(t v1alpha1.EventType) bool { return table[t]&controlled != 0 }
+// WrittenBy is who appends events of type t; empty for an unknown type.
+func WrittenBy(t v1alpha1.EventType) Writer { return table[t].by }
+
+// ControllerOwned reports whether only controller-owned paths may append t: it is not a worker's.
+func ControllerOwned(t v1alpha1.EventType) bool { return Known(t) && table[t].by != Worker }
 
 // Approval reports whether t tells of an approval.
-func Approval(t v1alpha1.EventType) bool { return table[t]&approval != 0 }
+func Approval(t v1alpha1.EventType) bool { return table[t].trait&approval != 0 }
 
 // ApprovalDecision reports whether t ends an approval.
-func ApprovalDecision(t v1alpha1.EventType) bool { return table[t]&decides != 0 }
+func ApprovalDecision(t v1alpha1.EventType) bool { return table[t].trait&decides != 0 }
 
 // NormalizeSeverity returns s trimmed and in lower case, and info for what is
 // not a severity.

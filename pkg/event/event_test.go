@@ -6,6 +6,8 @@ package event
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -50,7 +52,11 @@ func TestTable(t *testing.T) {
 	if diff := cmp.Diff(wantDecisions, decisions); diff != "" {
 		t.Error(diff)
 	}
-	wantOwned := []string{"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "TaskCancelled", "TaskFailed", "TaskSucceeded"}
+	wantOwned := []string{
+		"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "GatewayDeliveryCompleted",
+		"PlanUpdated", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged",
+		"TaskStarted", "TaskSucceeded",
+	}
 	if diff := cmp.Diff(wantOwned, owned); diff != "" {
 		t.Error(diff)
 	}
@@ -60,6 +66,30 @@ func TestTable(t *testing.T) {
 	}
 	if Known("TaskDeleted") || Known("") {
 		t.Error("a type that is not in the list is known")
+	}
+}
+
+// The architecture shows the table as it is.
+func TestTableIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```events\n")
+	block, _, _ = strings.Cut(block, "```")
+	documented := map[string]string{}
+	for line := range strings.Lines(block) {
+		by, types, _ := strings.Cut(line, ":")
+		for _, typ := range strings.FieldsFunc(types, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
+			documented[typ] = by
+		}
+	}
+	want := map[string]string{}
+	for _, typ := range Types() {
+		want[string(typ)] = string(WrittenBy(typ))
+	}
+	if diff := cmp.Diff(want, documented); diff != "" {
+		t.Errorf("the block events of ARCHITECTURE.md differs from the table (-table +block):\n%s", diff)
 	}
 }
 

@@ -32,7 +32,7 @@ var nested = map[string]bool{
 // lift fills the provider, model, stop reason and token fields that are not
 // set from content, on the types that carry them.
 func lift(e *v1alpha1.ExecutionEvent) {
-	if table[e.Type]&model == 0 || e.Content == nil {
+	if table[e.Type].trait&model == 0 || e.Content == nil {
 		return
 	}
 	found := map[string]json.RawMessage{}

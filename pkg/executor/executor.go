@@ -160,19 +160,38 @@ const (
 	ReasonUnschedulable   = "Unschedulable"
 	ReasonMountFailed     = "MountFailed"
 	ReasonPodNotCreated   = "PodNotCreated"
-	ReasonConfigInvalid   = "ContainerConfigInvalid"
-	ReasonStartFailed     = "StartFailed"
-	ReasonStartTimedOut   = "StartTimedOut"
+	// ReasonPodNotAccepted: the Pod that is there is not what the run's Job makes.
+	ReasonPodNotAccepted = "PodNotAccepted"
+	ReasonConfigInvalid  = "ContainerConfigInvalid"
+	ReasonStartFailed    = "StartFailed"
+	ReasonStartTimedOut  = "StartTimedOut"
+	// ReasonQuotaExceeded: the quota of the namespace leaves no room. It is waited for without end.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonImagePulling and ReasonMounting: a start that takes long, with nothing wrong so far.
+	ReasonImagePulling = "ImagePulling"
+	ReasonMounting     = "Mounting"
 )
+
+// Waiting is what keeps a run from beginning, so far.
+type Waiting struct {
+	// Reason is one of the reasons of a State; empty for a run that waits for nothing.
+	Reason string
+	// Message is redacted text for people.
+	Message string
+}
 
 // State is the state of a run.
 type State struct {
 	ID string
 	// UID is the identity that the executor gave the run, such as a Job's UID;
 	// empty where it gives none.
-	UID   types.UID
-	Phase Phase
-	Cause Cause
+	UID types.UID
+	// PodName and PodUID identify the Pod that the executor accepts for the run; empty while there is none, and where
+	// runs are not Pods.
+	PodName string
+	PodUID  types.UID
+	Phase   Phase
+	Cause   Cause
 	// Reason is one of the reasons where the host ended the run or kept it from
 	// starting, and Message says more. Empty for a run that ended by itself.
 	Reason string
@@ -186,9 +205,17 @@ type State struct {
 	Signal string
 	// Termination is what the worker left behind, nil when nothing.
 	Termination *runspec.Termination
+	// Undelivered: the run is over, and left results, events or log that the server
+	// lacks. Deliver brings them, and says then how the run ended.
+	Undelivered bool
 	// Message is redacted text for people: what happened to a Lost run or to one
 	// with a Reason, or what a run said last that left no Termination.
 	Message string
+	// Waiting is what a Running run waits for before its worker can begin; empty
+	// once it has begun, and while nothing out of the ordinary keeps it.
+	Waiting Waiting
+	// NeverBegan is set for a run that is over and whose worker is known not to have begun.
+	NeverBegan bool
 }
 
 // Succeeded tells whether the worker reported its work as done. A report that
@@ -223,10 +250,18 @@ type Executor interface {
 	// for a person. The run itself goes on. It may be repeated, is remembered over
 	// a restart, and is no error when the run is over. ErrNotFound when nothing is known.
 	Park(ctx context.Context, ref Ref, parked bool) error
+	// Deliver starts a worker that brings what an Undelivered run left, with a token
+	// and no other credential. The run is Running meanwhile. It returns the state of
+	// a run that has nothing to deliver; ErrNotFound when nothing is known.
+	Deliver(ctx context.Context, ref Ref, token string) (State, error)
 	// Remove forgets all attempts of a task, with their files. ErrRunning while one is alive.
 	Remove(ctx context.Context, uid types.UID) error
-	// List names all attempts that are known.
+	// List names all attempts that are known and proved to be of tasks of the store that is served: if their task is gone,
+	// nobody else's is.
 	List(ctx context.Context) ([]Ref, error)
+	// OnWaiting has f told about every run whose Waiting gets another reason, or
+	// none, and about every run that has got its Pod, until the context ends. f must not block.
+	OnWaiting(ctx context.Context, f func(Ref))
 	// OnExit has f told about every run that ends, until the context does. f must not block.
 	OnExit(ctx context.Context, f func(Ref))
 }

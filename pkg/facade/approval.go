@@ -90,7 +90,7 @@ func listApprovals(c *call) error {
 // decide takes the body of spec 1 §2.10. Natively the decision names the task, so one about another task's approval
 // finds none.
 func decide(c *call) error {
-	body, err := c.object(maxBody, false, nil)
+	body, err := c.object(false, nil)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ package facade
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,6 +26,8 @@ type call struct {
 	query  url.Values
 	params map[string]string // of the path
 	id     string
+	limit  int64  // of the body, by the row
+	done   func() // ends the accounting of the body; nil where none was read
 }
 
 func newCall(f *Facade, w http.ResponseWriter, r *http.Request, params map[string]string, id string) *call {
@@ -38,6 +39,12 @@ func (c *call) serve(r row) error {
 	if !credentials(c.r) {
 		return restError{code: http.StatusUnauthorized}
 	}
+	c.limit = r.body
+	defer func() {
+		if c.done != nil {
+			c.done()
+		}
+	}()
 	return r.serve(c)
 }
 
@@ -189,42 +196,6 @@ func without(members ...string) shape {
 
 // plain is a shape that leaves out what every Kubernetes object has.
 func plain() shape { return without("kind", "apiVersion", "metadata") }
-
-// body reads the request's body. Errors name the limit.
-func (c *call) body(limit int64) ([]byte, error) {
-	tooLarge := restError{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the body must be at most %d bytes", limit)}
-	if c.r.ContentLength > limit {
-		return nil, tooLarge
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
-	switch _, over := errors.AsType[*http.MaxBytesError](err); {
-	case over:
-		return nil, tooLarge
-	case err != nil:
-		return nil, badRequest("the body could not be read: %v", err)
-	}
-	return data, nil
-}
-
-// object reads a JSON object, whatever its type is said to be: tools that send one by hand call it a form. more sees
-// its keys. An empty body is an empty object where optional is set.
-func (c *call) object(limit int64, optional bool, more check) (map[string]json.RawMessage, error) {
-	data, err := c.body(limit)
-	if err != nil {
-		return nil, err
-	}
-	if optional && len(bytes.TrimSpace(data)) == 0 {
-		return map[string]json.RawMessage{}, nil
-	}
-	if err := scan(data, more); err != nil {
-		return nil, err
-	}
-	var o map[string]json.RawMessage
-	if err := json.Unmarshal(data, &o); err != nil || o == nil {
-		return nil, badRequest("the body must be a JSON object")
-	}
-	return o, nil
-}
 
 // post is a native create with a JSON body, of which unknown fields are refused.
 func post(path string, body any) (native, error) {

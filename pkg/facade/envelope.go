@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 )
 
 // restError is an error as a REST client sees it. An empty message is the text of the code.
@@ -46,10 +45,10 @@ type envelope struct {
 }
 
 // fail answers with an error. What is none is the server's own, and the client learns nothing of it.
-func fail(w http.ResponseWriter, r *http.Request, err error) {
+func (f *Facade) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := asError(err)
 	if !ok {
-		klog.FromContext(r.Context()).Error(err, "REST request failed")
+		f.o.Sparse.Error(r.Context(), err, "REST request failed")
 		p = restError{code: http.StatusInternalServerError}
 	}
 	if p.allow != "" {

@@ -14,9 +14,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// maxEvent bounds the body of one submitted event, in bytes (supplement D1 §4.2).
-const maxEvent = 256 << 10
-
 // below serves what is natively at the task or session as well, with the query parameters that mean the same there.
 func below(resource, sub string, s shape, params ...string) func(*call) error {
 	return func(c *call) error {
@@ -57,7 +54,7 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.object(maxEvent, false, nil)
+	e, err := c.object(false, nil)
 	if err != nil {
 		return err
 	}
@@ -92,15 +89,15 @@ func upload(path ...string) func(*call) error {
 			}
 			segments = append(segments, s)
 		}
-		if c.r.ContentLength > maxBody {
-			return restError{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the body must be at most %d bytes", maxBody)}
+		if err := c.admit(); err != nil {
+			return err
 		}
 		contentType := c.r.Header.Get("Content-Type")
 		if contentType == "" {
 			contentType = "application/octet-stream"
 		}
-		body := http.MaxBytesReader(c.w, c.r.Body, maxBody)
-		return c.pass(native{method: http.MethodPost, path: in(ns, segments...), body: body, contentType: contentType}, shape{})
+		// The native path has the same limit, and an answer of its own for what has no declared length.
+		return c.pass(native{method: http.MethodPost, path: in(ns, segments...), body: c.r.Body, contentType: contentType}, shape{})
 	}
 }
 

@@ -9,6 +9,7 @@
 //	table.go     the rows: method, path, native targets, how the one becomes the other
 //	route.go     finding the row
 //	call.go      one REST request, and the native requests that it makes
+//	body.go      reading the request's body, once its caller is known
 //	writer.go    answers of the chain on their way to the client
 //	envelope.go  the shape of errors and lists
 //
@@ -23,14 +24,18 @@ import (
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/cors"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
-// maxBody bounds a request body, in bytes (supplement 0.4).
-const maxBody = 15 << 20
+// Limits of request bodies, in bytes: of an object, of one event, and of a result or an artifact.
+const (
+	maxObject = 3 << 20
+	maxEvent  = 256 << 10
+	maxUpload = 10 << 20
+)
 
 // Options configure a Facade.
 type Options struct {
@@ -42,6 +47,11 @@ type Options struct {
 	Origins []string
 	// Namespace, where set, is the only namespace that is served.
 	Namespace string
+	// Sparse gets the failures of requests. Default: one on Clock.
+	Sparse *sparse.Log
+	// Authenticate finds out who makes a request, "" for nobody, before its body is read. Where it is not set, the chain
+	// alone does, after that.
+	Authenticate func(*http.Request) (user string)
 }
 
 // Facade is an http.Handler. Paths that are none of its own it leaves to the chain.
@@ -58,6 +68,9 @@ type Facade struct {
 func New(chain http.Handler, o Options) (*Facade, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Sparse == nil {
+		o.Sparse = sparse.New(o.Clock)
 	}
 	f := &Facade{chain: chain, o: o, rows: table(), own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
 	for _, r := range f.rows {
@@ -112,7 +125,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		err = newCall(f, out, r, params, id).serve(found)
 	}
 	if err != nil {
-		fail(out, r, err)
+		f.fail(out, r, err)
 	}
 }
 
@@ -125,6 +138,6 @@ func (f *Facade) recoverPanic(w *observed, r *http.Request) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.code != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", v), "REST request failed", "stack", string(debug.Stack()))
-	fail(w, r, restError{code: http.StatusInternalServerError})
+	f.o.Sparse.Error(r.Context(), fmt.Errorf("panic: %v", v), "REST request panicked", "stack", string(debug.Stack()))
+	f.fail(w, r, restError{code: http.StatusInternalServerError})
 }

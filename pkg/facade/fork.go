@@ -12,7 +12,7 @@ import (
 
 // fork takes the flat body of spec 1 §2.9; the idempotency key comes in a header.
 func fork(c *call) error {
-	spec, err := c.object(maxBody, true, nil)
+	spec, err := c.object(true, nil)
 	if err != nil {
 		return err
 	}

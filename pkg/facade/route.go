@@ -16,6 +16,8 @@ type row struct {
 	method string
 	// pattern is the path as the contract writes it: a segment that begins with ":" takes any value.
 	pattern string
+	// body is how long the request's body may be, in bytes; 0 where the row reads none.
+	body int64
 	// native are the verbs and resources that the row uses, such as "create tasks/fork".
 	native []string
 	serve  func(c *call) error

@@ -61,7 +61,7 @@ func deleteTask(c *call) error {
 }
 
 func createTask(c *call) error {
-	body, err := c.object(maxBody, false, refuseIdentity)
+	body, err := c.object(false, refuseIdentity)
 	if err != nil {
 		return err
 	}

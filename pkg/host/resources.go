@@ -58,7 +58,7 @@ func (h *Host) tokenRequests() core.Tokens {
 			secret: h.storage.uid(secretsResource, nil),
 			task:   h.storage.uid(tasksResource, nil),
 		},
-		Issue: func(t core.Token) (core.IssuedToken, error) {
+		Issue: func(ctx context.Context, t core.Token) (core.IssuedToken, error) {
 			c := token.Claims{
 				Namespace:      t.ServiceAccount.Namespace,
 				ServiceAccount: token.Ref{Name: t.ServiceAccount.Name, UID: t.ServiceAccount.UID},
@@ -70,7 +70,11 @@ func (h *Host) tokenRequests() core.Tokens {
 			case t.Bound.Kind == secret.Kind:
 				c.Secret = bound(t.Bound)
 			case t.Bound.Kind == task.Kind:
-				c.Task = bound(t.Bound)
+				run, err := h.storage.run(ctx, c.Namespace, t.Bound)
+				if err != nil {
+					return core.IssuedToken{}, err
+				}
+				c.Task, c.Run = bound(t.Bound), run
 			default:
 				return core.IssuedToken{}, fmt.Errorf("token bound to a %s", t.Bound.Kind)
 			}

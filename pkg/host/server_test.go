@@ -55,8 +55,9 @@ type server struct {
 // interest here.
 func tasks() resource.Resource {
 	return &resource.Definition[*v1alpha1.Task]{
-		Resource: v1alpha1.SchemeGroupVersion.WithResource("tasks"),
-		Kind:     "Task", Singular: "task",
+		Unguarded: true,
+		Resource:  v1alpha1.SchemeGroupVersion.WithResource("tasks"),
+		Kind:      "Task", Singular: "task",
 		Shape: resource.Kept[*v1alpha1.Task]{},
 	}
 }

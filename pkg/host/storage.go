@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/host/namespace"
 	"github.com/platform-ai/platform/pkg/host/rbac"
 	"github.com/platform-ai/platform/pkg/registry/resource"
@@ -110,6 +112,23 @@ func (s *storages) uid(gr schema.GroupResource, wanted func(metav1.Object) bool)
 		}
 		return m.GetUID(), nil
 	}
+}
+
+// run is the run of a task at this moment, "" if it has none.
+func (s *storages) run(ctx context.Context, namespace string, ref *authenticationv1.BoundObjectReference) (string, error) {
+	g, err := as[rest.Getter](s, tasksResource)
+	if err != nil {
+		return "", err
+	}
+	obj, err := g.Get(request.WithNamespace(ctx, namespace), ref.Name, &metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	t, ok := obj.(*v1alpha1.Task)
+	if !ok || t.UID != ref.UID || t.Status.Phase.Terminal() {
+		return "", nil
+	}
+	return string(t.Status.JobUID), nil
 }
 
 func notDeleting(m metav1.Object) bool { return m.GetDeletionTimestamp() == nil }

@@ -32,6 +32,12 @@ const (
 	EnvArtifactsDir = "PLATFORM_ARTIFACTS_DIR"
 	// EnvTerminationLog is the file that the worker writes its Termination to.
 	EnvTerminationLog = "PLATFORM_TERMINATION_LOG"
+	// EnvSpoolDir is a folder that outlives the worker, for what it has to bring to
+	// the API server: see package spool. Empty is none.
+	EnvSpoolDir = "PLATFORM_SPOOL_DIR"
+	// EnvDeliver is "true" for a worker that shall do nothing but bring what an
+	// earlier one of the same attempt left in EnvSpoolDir.
+	EnvDeliver = "PLATFORM_DELIVER_ONLY"
 	// EnvHostCommands is "true" when the operator allowed container tasks to
 	// run as commands of the host.
 	EnvHostCommands = "PLATFORM_ALLOW_HOST_COMMANDS"
@@ -39,6 +45,8 @@ const (
 	// asked for. A command is then one of that container's image, needs no
 	// EnvHostCommands, and gets the container's environment.
 	EnvContained = "PLATFORM_CONTAINED"
+	// EnvSandbox is a Sandbox as JSON: what programs of the run are kept in. Empty is the same as an empty one.
+	EnvSandbox = "PLATFORM_SANDBOX"
 	// EnvSecretEnv lists, separated by commas, the variables of the worker's own
 	// environment whose values are secrets.
 	EnvSecretEnv = "PLATFORM_SECRET_ENV"
@@ -84,7 +92,17 @@ func OperatorEnv() []string {
 // WorkerEnv returns the names of variables that concern the worker alone. What it
 // runs does not see them.
 func WorkerEnv() []string {
-	return append(OperatorEnv(), EnvCredentials, EnvTerminationLog, EnvHostCommands, EnvContained, EnvSecretEnv, EnvSecretDirs)
+	return append(OperatorEnv(), EnvCredentials, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
+}
+
+// Sandbox is what the operator says about the sandbox that programs of runs are kept in. Nothing of it comes from a task.
+type Sandbox struct {
+	// Off runs programs without one.
+	Off bool `json:"off,omitempty"`
+	// Hide are folders of the host that no program may reach, apart from what the run has in them.
+	Hide []string `json:"hide,omitempty"`
+	// Read are folders that programs may read beside those of the system.
+	Read []string `json:"read,omitempty"`
 }
 
 // CredentialsStdin as value of EnvCredentials: one JSON document on standard
@@ -124,6 +142,13 @@ const (
 // ReasonOOMKilled is the reason of a run that needed more memory than it may
 // have: the worker says so of its command, and an executor of the worker.
 const ReasonOOMKilled = "OOMKilled"
+
+// ReasonResultNotSubmitted is the reason of a run whose work is done and whose
+// result did not reach the API server.
+const ReasonResultNotSubmitted = "ResultNotSubmitted"
+
+// ReasonNotBegun is the reason of a worker that got no credentials, and so did nothing.
+const ReasonNotBegun = "NotBegun"
 
 // Termination is what the worker leaves in EnvTerminationLog, as JSON of at
 // most 4096 bytes.

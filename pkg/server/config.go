@@ -16,9 +16,11 @@ import (
 	"github.com/platform-ai/platform/pkg/backup"
 	"github.com/platform-ai/platform/pkg/facade"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
+	"github.com/platform-ai/platform/pkg/intake"
 	"github.com/platform-ai/platform/pkg/registry/core"
 	"github.com/platform-ai/platform/pkg/registry/core/task"
 	"github.com/platform-ai/platform/pkg/registry/timeline"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -39,18 +41,24 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	gate, err := intake.New(intake.Options{Budget: o.BodyBudget.Value(), Metrics: o.Metrics})
+	if err != nil {
+		return nil, err
+	}
 	return &apiserver.Config{
-		Generic: g, Scheme: scheme,
+		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{
 			Options: task.Options{
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
+				LocalRuns: o.LocalRuns,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 			},
 			Transcripts: st.Transcripts,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,
+		StoreID:     st.Engine.ID(),
 		Handlers: map[string]http.Handler{
 			backup.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},

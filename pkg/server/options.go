@@ -6,6 +6,7 @@
 // the order in which a server starts and stops.
 //
 //	options.go  flags and their rules
+//	limits.go   what one task may store
 //	stores.go   the folder of the store, and waiting for its lock
 //	listen.go   the secure listener and the plain one of the REST paths
 //	generic.go  the generic server's configuration: TLS, the loopback client, audit
@@ -14,6 +15,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +25,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/intake"
 )
 
 const defaultStreamWriteTimeout = 30 * time.Second
@@ -54,9 +59,31 @@ type Options struct {
 	AuditLog string
 	// AuditPolicy is an audit.k8s.io/v1 Policy file; needed with AuditLog.
 	AuditPolicy string
+	// BodyBudget is how many bytes of request bodies the process holds at a time. Default: intake.DefaultBudget.
+	BodyBudget resource.QuantityValue
+	// DiskReserve is how many bytes of the store's volume are kept for deletes and for what runs; 0 is engine.Options'.
+	DiskReserve resource.QuantityValue
+	// TaskEvents and TaskEventBytes bound the stream of a task; 0 is no limit. Bytes count 400 for the indexes of each event.
+	TaskEvents     int64
+	TaskEventBytes resource.QuantityValue
+	// TaskEventRate and NamespaceEventRate are bytes of events a second, with 16 seconds of them at once; 0 is no limit.
+	TaskEventRate, NamespaceEventRate resource.QuantityValue
+	// NamespaceEventBytes bounds the streams of all tasks of a namespace, and NamespaceArtifactBytes their artifacts,
+	// results and logs; 0 is no limit.
+	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
+	// TaskLogRate is bytes of log a second, with 16 seconds of them at once; 0 is no limit.
+	TaskLogRate resource.QuantityValue
+	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, with its result; 0 is no limit.
+	TaskArtifacts     int64
+	TaskArtifactBytes resource.QuantityValue
+	// LocalRuns says that runs are processes of this machine, so that clients are warned of what only a cluster can honour.
+	LocalRuns bool
 	// LockTimeout is how long the start waits while another server has the store open; 0 is not at all.
 	LockTimeout time.Duration
 
+	// Waiting, where set, is called when the start begins to wait for the store's lock; what it returns is called when the
+	// wait is over.
+	Waiting func(context.Context) (done func())
 	// Out gets what is meant for a person: the ready message, and the audit log where that is "-". Default: nowhere.
 	Out io.Writer
 	// Clock is the time of the whole process. Default: the real clock.
@@ -75,6 +102,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, but for its last; 0 is as long as the task. Readers are told of the gap")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 is as --event-retention")
 	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent, before it is cut")
+	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold as much as is free beside, and is told to come again (429) beyond. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
+	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
+	o.addLimitFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
 }
@@ -103,6 +133,12 @@ func (o *Options) Complete() error {
 	}
 	if o.LockTimeout < 0 {
 		return errors.New("--lock-timeout must not be negative")
+	}
+	if err := o.checkLimits(); err != nil {
+		return err
+	}
+	if n := o.BodyBudget.Value(); n != 0 && n < intake.MinBudget {
+		return fmt.Errorf("--body-budget: %s is too little; at least 32Mi are needed for the longest body that a route takes", o.BodyBudget.String())
 	}
 	if (o.AuditLog == "") != (o.AuditPolicy == "") {
 		return errors.New("--audit-log and --audit-policy belong together")

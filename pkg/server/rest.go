@@ -38,6 +38,7 @@ func (p *Process) serveREST(ctx context.Context) error {
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
 		Handler: mux, Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
+		ErrorLog:    p.Sparse.Logger(ctx),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	stopped := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 // readyPoll is how often a starting server is asked whether it is ready.
@@ -31,6 +32,8 @@ type Process struct {
 	Loopback *rest.Config
 	// Healthy tells whether the store works.
 	Healthy func() error
+	// Sparse gets what clients of the plain listener can cause at will.
+	Sparse *sparse.Log
 	// Clock is the time.
 	Clock clock.WithTicker
 	// Parts run beside the API server, each until its context ends, which is when the server stops.

@@ -54,10 +54,10 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	if st.Objects, err = object.Open(ctx, st.Engine, object.Options{Clock: o.Clock, Registerer: o.Metrics}); err != nil {
 		return nil, err
 	}
-	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{Clock: o.Clock, Registerer: o.Metrics}); err != nil {
+	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits()}); err != nil {
 		return nil, err
 	}
-	st.Blobs = blob.New(st.Engine)
+	st.Blobs = blob.New(st.Engine, o.fileLimits(), o.Clock)
 	st.Transcripts = transcript.New(st.Engine, transcript.Options{Clock: o.Clock})
 	return st, nil
 }
@@ -65,7 +65,7 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 func (o *Options) openEngine(ctx context.Context) (*engine.Engine, error) {
 	began := o.Clock.Now()
 	for waiting := false; ; waiting = true {
-		e, err := engine.Open(ctx, engine.Options{Dir: o.Path("store"), Clock: o.Clock, Registerer: o.Metrics})
+		e, err := engine.Open(ctx, engine.Options{Dir: o.Path("store"), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value()})
 		if !errors.Is(err, engine.ErrLocked) {
 			return e, err
 		}
@@ -74,6 +74,9 @@ func (o *Options) openEngine(ctx context.Context) (*engine.Engine, error) {
 		}
 		if !waiting {
 			klog.FromContext(ctx).Info("Another server has the store open; waiting for its end", "dir", o.DataDir, "timeout", o.LockTimeout)
+			if o.Waiting != nil {
+				defer o.Waiting(ctx)()
+			}
 		}
 		timer := o.Clock.NewTimer(lockPoll)
 		select {

@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/server"
 )
 
@@ -43,6 +44,11 @@ type Options struct {
 	server.Options
 	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
 	AllowHostCommands bool
+	// SandboxOff runs programs of agents and tasks without a sandbox: they can read what this process can, its keys
+	// among it.
+	SandboxOff bool
+	// SandboxRead are folders that programs may read and execute beside those of the system.
+	SandboxRead []string
 	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace; others wait
 	// their turn. 0 is no limit.
 	MaxRunning, MaxRunningPerNamespace int
@@ -88,6 +94,8 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
+	fs.Var(sandbox.Flag{Off: &o.SandboxOff}, "sandbox", "on: programs of agents and tasks are kept in a sandbox, and refused where the kernel has none; off: they can reach all that this process can, its keys among it")
+	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute beside those of the system, such as a toolchain; repeatable")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
@@ -101,6 +109,10 @@ func (o *Options) complete() error {
 	if err := o.Complete(); err != nil {
 		return err
 	}
+	if err := sandbox.CheckRead(o.SandboxRead, []string{o.DataDir}); err != nil {
+		return fmt.Errorf("--sandbox-read-path: %w", err)
+	}
+	o.LocalRuns = true
 	if o.WorkerBinary == "" {
 		self, err := os.Executable()
 		if err != nil {

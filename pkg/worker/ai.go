@@ -182,6 +182,11 @@ func (w *worker) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*too
 			continue
 		}
 		seen[s.name] = true
+		if s.name == exec.Name {
+			if err := w.config.policy().Check(); err != nil {
+				return nil, fail(ReasonSandboxUnavailable, "tool %s: %w", s.name, err)
+			}
+		}
 		t, ok := builtin[s.name]
 		if !ok {
 			if t, err = w.customTool(ctx, s.namespace, s.name); err != nil {
@@ -216,6 +221,7 @@ func (w *worker) builtin(gate *agentloop.Gate) (map[string]tool.Tool, error) {
 		file.Write(roots, c.ArtifactsDir),
 		exec.New(exec.Options{
 			WorkDir: c.WorkDir, TempDir: c.TempDir, Path: os.Getenv("PATH"), Env: w.runEnv(), Limits: c.CodeLimits, Sole: true, Clock: clock.RealClock{},
+			Policy: c.policy(),
 		}),
 		web.Fetch(egress.Guard{Allow: c.FetchAllow}),
 		web.Search(web.SearchConfig{URL: c.SearchURL, Key: c.Credentials.SearchKey}),

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -105,46 +104,33 @@ func specDigest(d tool.Definition, attempt, n int) (string, error) {
 const (
 	// watchTime ends a watch before requestTimeout does.
 	watchTime = requestTimeout - 10*time.Second
-	// firstPause is after a look or a watch that failed. It doubles up to
-	// awayPause while the server does not answer, and up to lookPause while it does
-	// but lets nobody watch.
+	// firstPause is after a watch that failed. It doubles up to lookPause while the
+	// server lets nobody watch.
 	firstPause = 200 * time.Millisecond
-	awayPause  = 5 * time.Second
 	lookPause  = 30 * time.Second
-	// tokenPatience is how long the server may refuse the worker's token. It does
-	// so for a moment as it starts, and for ever when the token has expired.
-	tokenPatience = 5 * time.Minute
 )
 
 // decided waits until the approval is decided. When it expires is the server's
-// to say. It waits through restarts of the server: an approval that is not there
-// any more, and ctx, end it.
+// to say. It waits through restarts of the server, as every read does: an approval
+// that is not there any more, and ctx, end it.
 func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
-	client := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace)
-	known := a.clock.Now() // when the token was last good
 	for pause := firstPause; ; {
-		began, most := a.clock.Now(), lookPause
-		got, err := client.Get(ctx, id, metav1.GetOptions{})
+		got, err := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace).Get(ctx, id, metav1.GetOptions{})
 		switch {
-		case err == nil && got.Status.State != v1alpha1.ApprovalPending:
-			return got, nil
-		case err == nil:
-			known = began
-			if a.follow(ctx, id) {
-				pause = firstPause // nothing is wrong
-				continue
-			}
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !temporary(err), apierrors.IsUnauthorized(err) && began.Sub(known) > tokenPatience:
+		case err != nil:
 			return nil, fmt.Errorf("approval %s: %w", id, err)
-		default:
-			most = awayPause
+		case got.Status.State != v1alpha1.ApprovalPending:
+			return got, nil
+		case a.follow(ctx, id):
+			pause = firstPause // nothing is wrong
+			continue
 		}
 		if !sleep(ctx, a.clock, pause) {
 			return nil, ctx.Err()
 		}
-		pause = min(2*pause, most)
+		pause = min(2*pause, lookPause)
 	}
 }
 

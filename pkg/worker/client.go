@@ -24,14 +24,6 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-const (
-	// requestTimeout ends one request to the API.
-	requestTimeout = 60 * time.Second
-	// startPatience is how long the API may be away when the worker starts: a
-	// server that restarts is back in seconds, a cluster's in a few minutes.
-	startPatience = 3 * time.Minute
-)
-
 // api is the worker's way to the API server.
 type api struct {
 	versioned.Interface
@@ -45,16 +37,18 @@ func newAPI(c *Config, clk clock.Clock) (*api, error) {
 		Host:            c.ServerURL,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile},
 		UserAgent:       "platform-worker/" + version.Version(),
-		Timeout:         requestTimeout,
 		// One worker cannot overload a server; waiting in the client would delay events.
 		QPS: -1,
 	}
+	var until time.Time
 	if c.TokenPath != "" {
 		// Re-read by client-go as the token rotates.
 		config.BearerTokenFile = c.TokenPath
 	} else {
 		config.BearerToken = c.Credentials.Token
+		until = expiry(c.Credentials.Token)
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patience{next: next, clock: clk, until: until} })
 	// A proxy from the environment has no business between worker and server.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	clientset, err := versioned.NewForConfig(config)
@@ -88,7 +82,7 @@ func (a *api) configMap(ctx context.Context, namespace, name string) (*corev1.Co
 // temporary reports whether an error of the API may go away by itself: the
 // server is restarting, overloaded or does not know us yet.
 func temporary(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, errToken) {
 		return false
 	}
 	var status apierrors.APIStatus
@@ -96,30 +90,7 @@ func temporary(err error) bool {
 		// No answer from the server at all, unless it is our own context.
 		return !errors.Is(err, context.Canceled)
 	}
-	switch code := status.Status().Code; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= http.StatusInternalServerError:
-		return true
-	// The authenticator may not have seen the token's task yet, or is reloading.
-	case code == http.StatusUnauthorized:
-		return true
-	default:
-		return false
-	}
-}
-
-// patiently repeats an operation while it fails temporarily, with pauses from
-// 200 ms to 5 s, for at most the given time.
-func patiently(ctx context.Context, c clock.Clock, patience time.Duration, do func(context.Context) error) error {
-	deadline := c.Now().Add(patience)
-	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		err := do(ctx)
-		if err == nil || !temporary(err) || ctx.Err() != nil || c.Now().Add(pause).After(deadline) {
-			return err
-		}
-		if !sleep(ctx, c, pause) {
-			return err
-		}
-	}
+	return passing(int(status.Status().Code))
 }
 
 // sleep waits, and reports false when ctx ended first.

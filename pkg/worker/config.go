@@ -36,9 +36,17 @@ type Config struct {
 	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
 	WorkDir, TempDir, ArtifactsDir string
 	TerminationLog                 string
-	HostCommands                   bool
+	// SpoolDir keeps what is to be sent; empty for none. Deliver says that nothing
+	// is to be done but to bring what is in it.
+	SpoolDir     string
+	Deliver      bool
+	HostCommands bool
 	// Contained says that commands are those of the worker's own container.
 	Contained bool
+	// Sandbox is what programs of the run are kept in.
+	Sandbox runspec.Sandbox
+	// credentialsDir is where Credentials were read from; empty if it was standard input.
+	credentialsDir string
 	// SecretDirs are folders whose files are secrets.
 	SecretDirs []string
 	// FetchAllow are the host:port that web_fetch may reach although they are private.
@@ -56,6 +64,9 @@ type Config struct {
 // ErrUsage is in the chain of the error for a worker that was started wrongly.
 var ErrUsage = errors.New("worker: started wrongly")
 
+// errNotBegun: whoever started the worker was gone before it had given credentials.
+var errNotBegun = fmt.Errorf("%w: no credentials came", ErrUsage)
+
 // LoadConfig reads the contract of package runspec.
 func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	c := &Config{
@@ -65,6 +76,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 		TerminationLog: getenv(runspec.EnvTerminationLog), HostCommands: getenv(runspec.EnvHostCommands) == "true",
 		SearchURL: getenv(runspec.EnvSearchURL), Getenv: getenv, Environ: os.Environ, Contained: getenv(runspec.EnvContained) == "true",
 		SecretDirs: split(getenv(runspec.EnvSecretDirs), ":"),
+		SpoolDir:   getenv(runspec.EnvSpoolDir), Deliver: getenv(runspec.EnvDeliver) == "true",
 	}
 	for name, value := range map[string]string{
 		runspec.EnvTaskName: c.TaskName, runspec.EnvTaskNamespace: c.TaskNamespace, runspec.EnvTaskUID: c.TaskUID,
@@ -83,6 +95,12 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	}
 	if c.CodeLimits, err = codeLimits(getenv); err != nil {
 		return nil, err
+	}
+	if c.Sandbox, err = readSandbox(getenv(runspec.EnvSandbox)); err != nil {
+		return nil, err
+	}
+	if from := getenv(runspec.EnvCredentials); from != runspec.CredentialsStdin {
+		c.credentialsDir = from
 	}
 	if c.Credentials, err = readCredentials(getenv(runspec.EnvCredentials), stdin); err != nil {
 		return nil, err
@@ -154,6 +172,9 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 	raw, err := io.ReadAll(io.LimitReader(stdin, maxCredentials))
 	if err != nil {
 		return c, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
+	}
+	if len(raw) == 0 && from == runspec.CredentialsStdin {
+		return c, errNotBegun
 	}
 	if json.Unmarshal(raw, &c) != nil {
 		return runspec.Credentials{}, fmt.Errorf("%w: credentials are not the expected JSON document", ErrUsage)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/tool/exec"
 )
 
@@ -40,14 +41,19 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	if len(t.Spec.Command) == 0 {
 		return done{}, fail(ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
+	policy := w.config.policy()
+	if err := policy.Check(); err != nil {
+		return done{}, fail(ReasonSandboxUnavailable, "%w", err)
+	}
 	env, dir := w.containerEnv(), w.containerDir()
 	if !w.config.Contained {
 		if t.Spec.Image != "" {
-			w.log.line("image %s is not used: the task runs as a command of the host", t.Spec.Image)
+			return done{}, fail(ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
+				"another program than that of the image would run; leave spec.image out", t.Spec.Image)
 		}
 		var err error
 		dir = w.config.WorkDir
-		if env, err = w.commandEnv(ctx, t); err != nil {
+		if env, err = w.commandEnv(ctx, t, policy); err != nil {
 			return done{}, err
 		}
 	}
@@ -56,7 +62,7 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	killed := oomKills(cgroup)
 	outcome, err := exec.Run(ctx, exec.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
-		Stdout: fanOut{w.log, output}, Stderr: w.log,
+		Stdout: fanOut{w.log, output}, Stderr: w.log, Policy: policy,
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
 	if outcome.Signal != "" {
@@ -67,7 +73,9 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	case ctx.Err() != nil:
 		return d, fail(ReasonStopped, "the command was stopped")
 	case errors.Is(err, exec.ErrNotFound):
-		return d, fail(ReasonCommandNotRun, "%s: not found", args[0])
+		return d, fail(ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
+	case errors.Is(err, exec.ErrSandbox):
+		return d, fail(ReasonSandboxUnavailable, "%w", err)
 	case err != nil:
 		return d, fail(ReasonCommandNotRun, "%s: %w", args[0], err)
 	case w.config.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
@@ -104,9 +112,9 @@ func (w *worker) containerDir() string {
 
 // commandEnv is the environment of a command of the host: what every program needs, the
 // task's own variables, and where the run is.
-func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error) {
-	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir}
-	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
+func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task, policy sandbox.Policy) ([]string, error) {
+	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir, "PATH=" + policy.SearchPath(w.config.Getenv("PATH"))}
+	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := w.config.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

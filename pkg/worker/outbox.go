@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/spool"
 )
 
 const (
@@ -31,8 +34,14 @@ const (
 // An outbox neither loses nor reorders while the API is away for a time: it
 // tries again, the same batch first, until close has run out of patience. What
 // it must drop, because the server refuses it for good or the queue is full, it counts.
+//
+// With a journal, items are on disk before they are sent, and stay there until
+// they were accepted or refused.
 type outbox[T any] struct {
 	name string
+	// journal keeps what is queued; nil for none. encode makes a record of an item.
+	journal *spool.File
+	encode  func(T) ([]byte, error)
 	// send delivers a batch. It may be called again with the same batch after an
 	// error, so what it does must be repeatable.
 	send func(context.Context, []T) error
@@ -46,8 +55,13 @@ type outbox[T any] struct {
 	// mu guards what follows.
 	mu    sync.Mutex
 	queue []T
+	// ends are the offsets after the items of queue in the journal, 0 for one that
+	// is not there.
+	ends  []int64
 	bytes int
 	lost  int
+	// unkept is set when the journal took no item, which is told once.
+	unkept bool
 	// shut: the server takes no more. ending: close was called.
 	shut, ending bool
 	// refusal is why the server last refused an item.
@@ -55,15 +69,17 @@ type outbox[T any] struct {
 	// empty are closed when nothing is queued any more.
 	empty []chan struct{}
 
-	wake   chan struct{}
-	done   chan struct{}
+	wake chan struct{}
+	done chan struct{}
+	// hurry is closed by close: no window is waited out any more.
+	hurry  chan struct{}
 	cancel context.CancelFunc
 }
 
 // start begins to send. The goroutine ends with close.
 func (o *outbox[T]) start(ctx context.Context) {
 	ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // close calls it
-	o.wake, o.done = make(chan struct{}, 1), make(chan struct{})
+	o.wake, o.done, o.hurry = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	go o.loop(ctx)
 }
 
@@ -74,11 +90,37 @@ func (o *outbox[T]) add(item T) {
 	if o.shut || o.bytes+n > maxQueueBytes {
 		o.lost++
 	} else {
-		o.queue = append(o.queue, item)
+		o.queue, o.ends = append(o.queue, item), append(o.ends, o.keep(item))
 		o.bytes += n
 	}
 	o.mu.Unlock()
 	o.signal()
+}
+
+// keep puts an item into the journal and returns the offset after it, or 0: a full
+// disk is no reason to lose what can be sent. The caller holds mu.
+func (o *outbox[T]) keep(item T) int64 {
+	if o.journal == nil {
+		return 0
+	}
+	record, err := o.encode(item)
+	if err == nil {
+		var end int64
+		if end, err = o.journal.Append(record); err == nil {
+			return end
+		}
+	}
+	if !o.unkept {
+		o.unkept = true
+		klog.Background().Error(err, "What is to be sent is not kept on disk", "outbox", o.name)
+	}
+	return 0
+}
+
+// restore queues an item that an earlier worker kept. It is called before start.
+func (o *outbox[T]) restore(item T, end int64) {
+	o.queue, o.ends = append(o.queue, item), append(o.ends, end)
+	o.bytes += o.size(item)
 }
 
 func (o *outbox[T]) signal() {
@@ -92,7 +134,10 @@ func (o *outbox[T]) signal() {
 // number of items that were lost. Nothing may be added afterwards.
 func (o *outbox[T]) close(patience time.Duration) int {
 	o.mu.Lock()
-	o.ending = true
+	if !o.ending {
+		o.ending = true
+		close(o.hurry)
+	}
 	o.mu.Unlock()
 	o.signal()
 	t := o.clock.NewTimer(patience)
@@ -106,7 +151,7 @@ func (o *outbox[T]) close(patience time.Duration) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
-	o.queue = nil
+	o.queue, o.ends = nil, nil
 	o.tellEmpty()
 	return o.lost
 }
@@ -181,13 +226,18 @@ func (o *outbox[T]) loop(ctx context.Context) {
 
 // gather waits a window long for more, unless the end is near.
 func (o *outbox[T]) gather(ctx context.Context) {
-	o.mu.Lock()
-	wait := o.window > 0 && !o.ending
-	o.mu.Unlock()
-	if !wait {
+	if o.window == 0 {
 		return
 	}
-	sleep(ctx, o.clock, o.window)
+	t := o.clock.NewTimer(o.window)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-o.hurry:
+		return
+	case <-ctx.Done():
+		return
+	}
 	if o.windowed != nil {
 		o.windowed()
 	}
@@ -250,7 +300,8 @@ func (o *outbox[T]) settle(n int, refused error) {
 	for _, item := range o.queue[:n] {
 		o.bytes -= o.size(item)
 	}
-	o.queue = o.queue[n:]
+	o.acknowledge(n)
+	o.queue, o.ends = o.queue[n:], o.ends[n:]
 	if refused != nil {
 		o.lost += n
 		o.refusal = refused
@@ -258,11 +309,27 @@ func (o *outbox[T]) settle(n int, refused error) {
 	o.tellEmpty()
 }
 
+// acknowledge takes the first n items out of the journal. The caller holds mu.
+func (o *outbox[T]) acknowledge(n int) {
+	if o.journal == nil || n == 0 {
+		return
+	}
+	// Items that are not in the journal have no offset; the others' grow.
+	if err := o.journal.Acknowledge(slices.Max(o.ends[:n])); err != nil {
+		klog.Background().Error(err, "What was sent stays on disk", "outbox", o.name)
+	}
+}
+
+// shutDown ends an outbox whose items the server takes no more. What it refuses
+// because of the worker's token another worker may bring.
 func (o *outbox[T]) shutDown(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
-	o.queue, o.bytes, o.shut, o.refusal = nil, 0, true, err
+	if !errors.Is(err, errToken) {
+		o.acknowledge(len(o.queue))
+	}
+	o.queue, o.ends, o.bytes, o.shut, o.refusal = nil, nil, 0, true, err
 	o.tellEmpty()
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,26 +226,19 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-func TestPatiently(t *testing.T) {
-	c := newQuickClock()
-	tries := 0
-	err := patiently(t.Context(), c, time.Minute, func(context.Context) error {
-		if tries++; tries < 5 {
-			return errors.New("connection refused")
-		}
-		return nil
-	})
-	if err != nil || tries != 5 {
-		t.Errorf("%v after %d tries", err, tries)
+// TestClosingWaitsForNoWindow: with a clock that stands still no window ever ends,
+// so whatever arrives did not wait for one.
+func TestClosingWaitsForNoWindow(t *testing.T) {
+	c := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	s := &server{seen: map[string]bool{}}
+	o := &outbox[string]{name: "log", send: s.send, size: func(x string) int { return len(x) }, clock: c, window: logWindow}
+	o.start(t.Context())
+	o.signal() // a line waits for others
+	for !c.HasWaiters() {
+		runtime.Gosched()
 	}
-	tries = 0
-	begun := c.Now()
-	err = patiently(t.Context(), c, time.Minute, func(context.Context) error { tries++; return errors.New("no") })
-	if err == nil || c.Since(begun) > time.Minute || tries < 10 {
-		t.Errorf("%v after %d tries and %v", err, tries, c.Since(begun))
-	}
-	tries = 0
-	if err = patiently(t.Context(), c, time.Minute, func(context.Context) error { tries++; return status(http.StatusForbidden) }); err == nil || tries != 1 {
-		t.Errorf("%v after %d tries", err, tries)
+	o.add("the last line")
+	if lost := o.close(time.Hour); lost != 0 || len(s.got) != 1 || c.Since(time.Unix(1000, 0)) != 0 {
+		t.Errorf("lost %d, got %v", lost, s.got)
 	}
 }

@@ -29,13 +29,15 @@ const (
 	ReasonProviderUnsupported    = "ProviderUnsupported"
 	ReasonToolInvalid            = "ToolInvalid"
 	ReasonHostCommandsNotAllowed = "HostCommandsNotAllowed"
+	ReasonSandboxUnavailable     = "SandboxUnavailable"
 	ReasonRuntimeNotAvailable    = "RuntimeNotAvailable"
+	ReasonImageNotUsed           = "ImageNotUsed"
 	ReasonCommandFailed          = "CommandFailed"
 	ReasonCommandNotRun          = "CommandNotRun"
 	ReasonMaxIterations          = "MaxIterations"
 	ReasonBlankAnswer            = "BlankAnswer"
 	ReasonApprovalNotAsked       = "ApprovalNotAsked"
-	ReasonResultNotSubmitted     = "ResultNotSubmitted"
+	ReasonResultNotSubmitted     = runspec.ReasonResultNotSubmitted
 	ReasonInternal               = "InternalError"
 )
 
@@ -107,6 +109,10 @@ func classify(err error) *failure {
 			err = errors.New("the run was stopped")
 		}
 		return &failure{reason, exit, err}
+	case errors.Is(err, errNotBegun):
+		return &failure{runspec.ReasonNotBegun, runspec.ExitUnavailable, err}
+	case errors.Is(err, errToken):
+		return &failure{ReasonServerUnreachable, runspec.ExitUnavailable, err}
 	case errors.Is(err, ErrUsage):
 		return &failure{ReasonUsage, runspec.ExitUsage, err}
 	case errors.As(err, &status) && !temporary(err):
@@ -118,13 +124,20 @@ func classify(err error) *failure {
 	}
 }
 
+// cleanTermination is a Termination without secrets.
+func cleanTermination(reason, message string, exit int, s *secrets) runspec.Termination {
+	message, _ = redact.Text(s.scrub(message))
+	return runspec.Termination{Reason: reason, Message: message, ExitCode: exit}
+}
+
 // maxTermination is the limit of the runspec, in bytes of JSON.
 const maxTermination = 4096
 
 // termination makes the worker's last words; the message is cleaned and cut
 // until the document fits.
 func termination(reason, message string, exit int, s *secrets) []byte {
-	message, _ = redact.Text(s.scrub(message))
+	t := cleanTermination(reason, message, exit, s)
+	message = t.Message
 	for keep := 3000; ; keep /= 2 {
 		if len(message) > keep {
 			cut := keep

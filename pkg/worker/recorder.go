@@ -39,7 +39,7 @@ var _ agentloop.Recorder = (*recorder)(nil)
 func newRecorder(c *Config, a *api, s *secrets, log *taskLog) *recorder {
 	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), secret: s, log: log}
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
-		name: "events", size: sizeOfEvent, clock: a.clock,
+		name: "events", size: sizeOfEvent, clock: a.clock, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
 			return a.appendEvents(ctx, c, batch)
 		},
@@ -170,6 +170,7 @@ func newTaskLog(c *Config, a *api, s *secrets) *taskLog {
 	l := &taskLog{secret: s, clock: a.clock}
 	l.out = outbox[string]{
 		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: a.clock, windowed: l.windowed,
+		encode: func(s string) ([]byte, error) { return []byte(s), nil },
 		send: func(ctx context.Context, batch []string) error {
 			return a.postBytes(ctx, c, "text/plain", []byte(strings.Join(batch, "")), "log")
 		},

@@ -81,14 +81,12 @@ func (w *worker) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Sess
 // newest reads the n newest messages up to the one that has the id through.
 func (w *worker) newest(ctx context.Context, t *v1alpha1.Task, n int, through string) ([]v1alpha1.SessionMessage, error) {
 	page := &v1alpha1.SessionTranscript{}
-	err := patiently(ctx, w.clock, startPatience, func(ctx context.Context) error {
-		req := w.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("sessions").Name(t.Spec.SessionRef.Name).
-			SubResource("transcript").Param("newest", strconv.Itoa(n))
-		if through != "" {
-			req = req.Param("through", through)
-		}
-		return req.Do(ctx).Into(page)
-	})
+	req := w.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("sessions").Name(t.Spec.SessionRef.Name).
+		SubResource("transcript").Param("newest", strconv.Itoa(n))
+	if through != "" {
+		req = req.Param("through", through)
+	}
+	err := req.Do(ctx).Into(page)
 	return page.Items, err
 }
 

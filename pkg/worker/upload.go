@@ -5,6 +5,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +28,10 @@ const (
 	// maxArtifacts bounds how many files are uploaded.
 	maxArtifacts = 100
 	maxFilename  = 255
-	// uploadTries and the pauses between them, which double from 2 s, are the
-	// result rule of the spec: 5 tries, 2-4-8-16 s.
-	uploadTries = 5
-	uploadPause = 2 * time.Second
+	// uploadPause doubles up to maxUploadPause. The contract asks for 5 tries with
+	// pauses of 2, 4, 8 and 16 s; more follow while there is hope.
+	uploadPause    = 2 * time.Second
+	maxUploadPause = 16 * time.Second
 
 	octets = "application/octet-stream"
 )
@@ -41,11 +43,11 @@ func (a *api) postBytes(ctx context.Context, c *Config, contentType string, body
 		SetHeader("Content-Type", contentType).Body(body).Do(ctx).Error()
 }
 
-// upload posts with the pauses of the spec. An error that cannot go away ends it at once.
+// upload posts until it is answered. An error that cannot go away ends it at once, and so does ctx.
 func (w *worker) upload(ctx context.Context, contentType string, body []byte, path ...string) error {
-	for try, pause := 1, uploadPause; ; try, pause = try+1, 2*pause {
+	for pause := uploadPause; ; pause = min(2*pause, maxUploadPause) {
 		err := w.post(ctx, contentType, body, path...)
-		if err == nil || !temporary(err) || try == uploadTries {
+		if err == nil || !temporary(err) || ctx.Err() != nil {
 			return err
 		}
 		if !sleep(ctx, w.clock, pause) {
@@ -54,27 +56,33 @@ func (w *worker) upload(ctx context.Context, contentType string, body []byte, pa
 	}
 }
 
-// submitResult uploads the result and says so. A result that is too large is cut.
-func (w *worker) submitResult(ctx context.Context, text string) error {
-	text, _ = redact.Output(w.secret.scrub(text))
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
+// fitResult makes a result fit to be sent: cleaned, and cut where it is too large.
+func fitResult(text string, s *secrets) string {
+	text, _ = redact.Output(s.scrub(text))
 	if len(text) > maxResult {
 		text = strings.ToValidUTF8(text[:maxResult-64], "") + "\n[the result was longer and is cut here]\n"
+	}
+	return text
+}
+
+// submitResult uploads a result that fits, and says so.
+func (w *worker) submitResult(ctx context.Context, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
 	}
 	if err := w.upload(ctx, octets, []byte(text), "result"); err != nil {
 		return fmt.Errorf("upload result: %w", err)
 	}
-	w.events.Record(event.New(v1alpha1.EventResultSubmitted, v1alpha1.SeverityInfo, "", "result submitted", map[string]any{"resultLength": len(text)}))
+	w.events.Record(event.New(v1alpha1.EventResultSubmitted, v1alpha1.SeverityInfo, w.key("result"), "result submitted", map[string]any{"resultLength": len(text)}))
 	return nil
 }
 
-// submitArtifacts uploads the files of the artifacts folder. A file that
-// cannot be uploaded gets an event and does not fail the task.
-func (w *worker) submitArtifacts(ctx context.Context) {
+// submitArtifacts uploads the files of the artifacts folder. A file that cannot be
+// uploaded gets an event and does not fail the task. It reports an error only when
+// it could not go on, as the worker was stopped or the token has expired.
+func (w *worker) submitArtifacts(ctx context.Context) error {
 	if w.config.ArtifactsDir == "" {
-		return
+		return nil
 	}
 	names, err := artifactFiles(w.config.ArtifactsDir)
 	if err != nil {
@@ -83,12 +91,17 @@ func (w *worker) submitArtifacts(ctx context.Context) {
 	for i, name := range names {
 		if i == maxArtifacts {
 			w.artifactFailed(name, fmt.Errorf("more than %d files; %d were not uploaded", maxArtifacts, len(names)-i))
-			return
+			break
 		}
-		if err := w.submitArtifact(ctx, name); err != nil {
+		err := w.submitArtifact(ctx, name)
+		if undelivered(ctx, err) {
+			return fmt.Errorf("upload artifact %s: %w", name, err)
+		}
+		if err != nil {
 			w.artifactFailed(name, err)
 		}
 	}
+	return nil
 }
 
 // artifactFiles lists regular files, by path below dir. Links are not followed.
@@ -122,7 +135,7 @@ func (w *worker) submitArtifact(ctx context.Context, name string) error {
 	if err := w.upload(ctx, octets, body, "artifacts", filename); err != nil {
 		return err
 	}
-	w.events.Record(event.New(v1alpha1.EventArtifactUploadCompleted, v1alpha1.SeverityInfo, "", "artifact "+filename+" uploaded",
+	w.events.Record(event.New(v1alpha1.EventArtifactUploadCompleted, v1alpha1.SeverityInfo, w.key("artifact/"+filename), "artifact "+filename+" uploaded",
 		map[string]any{"artifact": filename, "size": len(body)}))
 	return nil
 }
@@ -147,6 +160,7 @@ func readArtifact(dir, name string) ([]byte, error) {
 }
 
 func (w *worker) artifactFailed(name string, err error) {
-	w.events.Record(event.New(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, "", fmt.Sprintf("artifact %s was not uploaded: %v", name, err),
+	sum := sha256.Sum256([]byte(name)) // a path may be longer than a key
+	w.events.Record(event.New(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, w.key("artifact-failed/"+hex.EncodeToString(sum[:])), fmt.Sprintf("artifact %s was not uploaded: %v", name, err),
 		map[string]any{"artifact": name, "error": err.Error()}))
 }

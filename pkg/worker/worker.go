@@ -6,9 +6,10 @@
 // API, runs it, and brings events, log, artifacts and result to the API.
 //
 // What must arrive and what may be lost: the result is required, and a run
-// whose result was not accepted has failed. Events and the log are best
-// effort: they never fail a run, but they survive an API that is away for a
-// while, in order and without repetition.
+// whose result was refused has failed. Events and the log are best effort: they
+// never fail a run. All of it survives an API that is away: it is kept in the
+// run's spool, and sent in order for as long as the worker's token lives. A worker
+// that ends before leaves it to one that is started to deliver the spool alone.
 package worker
 
 import (
@@ -16,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,15 +26,16 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/spool"
 )
 
 const (
-	// endPatience is how long the last events and log lines may take when the
-	// API is away. The result has been accepted by then.
-	endPatience = 2 * time.Minute
+	// endPatience is how long a worker tries to bring what it has. Its token ends
+	// that sooner.
+	endPatience = 365 * 24 * time.Hour
 	// stopPatience is the same for a worker that was told to stop. An executor
 	// gives it 10 s: commandGrace, twice this for what the run brought, and once
-	// each for events and log.
+	// for events and log.
 	stopPatience = 1500 * time.Millisecond
 )
 
@@ -44,19 +45,39 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 	clk := clock.RealClock{}
 	config, err := LoadConfig(getenv, stdin)
 	if err != nil {
-		return giveUp(ctx, getenv(runspec.EnvTerminationLog), err)
+		path := getenv(runspec.EnvTerminationLog)
+		if getenv(runspec.EnvDeliver) == "true" {
+			path = "" // the work's own report is not to be replaced
+		}
+		return giveUp(ctx, path, err)
 	}
 	api, err := newAPI(config, clk)
 	if err != nil {
 		return giveUp(ctx, config.TerminationLog, err)
 	}
 	w := newWorker(config, api, clk)
-	reason, message, code := w.run(ctx)
-	if err := writeTermination(config.TerminationLog, termination(reason, message, code, w.secret)); err != nil {
+	if err := w.openSpool(); err != nil {
+		if config.Deliver {
+			return giveUp(ctx, "", err) // it may be another worker's
+		}
+		log.Error(err, "What is to be sent is not kept on disk")
+	}
+	defer w.closeSpool(log)
+	end := spool.End{}
+	if config.Deliver {
+		if end, err = w.redeliver(ctx); err != nil {
+			log.Error(err, "Not all was delivered")
+			return runspec.ExitUnavailable
+		}
+	} else {
+		end = w.run(ctx)
+	}
+	t := end.Termination
+	if err := writeTermination(config.TerminationLog, termination(t.Reason, t.Message, t.ExitCode, w.secret)); err != nil {
 		log.Error(err, "Termination was not written")
 	}
-	log.Info("Worker is done", "reason", reason, "exitCode", code)
-	return code
+	log.Info("Worker is done", "reason", t.Reason, "exitCode", t.ExitCode)
+	return t.ExitCode
 }
 
 // giveUp ends a worker that cannot even report to the API.
@@ -78,6 +99,8 @@ type worker struct {
 	secret *secrets
 	log    *taskLog
 	events *recorder
+	// spool keeps on disk what is to be sent; nil for none.
+	spool *spool.Spool
 	// post uploads raw bytes to a subresource of the task.
 	post func(ctx context.Context, contentType string, body []byte, path ...string) error
 }
@@ -100,40 +123,24 @@ type done struct {
 	content map[string]any
 }
 
-// run does the work and returns the termination.
-func (w *worker) run(ctx context.Context) (reason, message string, code int) {
+// run does the work, brings what came of it, and returns how the worker ends.
+func (w *worker) run(ctx context.Context) spool.End {
 	w.log.out.start(ctx)
 	w.events.out.start(ctx)
 	d, err := w.work(ctx)
-	// What follows must happen although ctx has ended, but then quickly.
-	patience := endPatience
-	after := context.WithoutCancel(ctx)
-	if ctx.Err() != nil {
-		patience = stopPatience
-		limited, cancel := context.WithTimeout(after, 2*stopPatience)
-		defer cancel()
-		after = limited
-	}
-	err = w.deliver(after, d, err)
-	reason, message, code = w.conclude(d, err)
-	lost := w.events.out.close(patience)
-	if lines := w.log.close(patience); lost > 0 || lines > 0 {
-		klog.FromContext(ctx).Info("Not everything reached the server", "events", lost, "logLines", lines)
-	}
-	return reason, message, code
+	end := conclude(d, err, w.secret)
+	w.keep(ctx, end)
+	end, _ = w.deliver(ctx, end)
+	return end
 }
 
 // work gets the task and runs it.
 func (w *worker) work(ctx context.Context) (done, error) {
-	var task *v1alpha1.Task
-	err := patiently(ctx, w.clock, startPatience, func(ctx context.Context) (err error) {
-		task, err = w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
-		return err
-	})
+	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
 		return done{}, fail(ReasonStopped, "the worker was stopped")
-	case err != nil && temporary(err):
+	case err != nil && (temporary(err) || errors.Is(err, errToken)):
 		return done{}, unavailable(ReasonServerUnreachable, "read task: %w", err)
 	case err != nil:
 		return done{}, fmt.Errorf("read task: %w", err)
@@ -141,7 +148,7 @@ func (w *worker) work(ctx context.Context) (done, error) {
 		return done{}, fail(ReasonTaskReplaced, "the task was deleted, and another one has its name")
 	}
 	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
-		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type}))
+		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": w.config.policy().String()}))
 	switch task.Spec.Type {
 	case v1alpha1.TaskTypeAI:
 		return w.runAI(ctx, task)
@@ -152,41 +159,4 @@ func (w *worker) work(ctx context.Context) (done, error) {
 	default:
 		return done{}, fail(ReasonReferenceInvalid, "tasks of type %q are not known", task.Spec.Type)
 	}
-}
-
-// deliver uploads artifacts and result. A failed run delivers what it has; its
-// own error stays the one that counts.
-func (w *worker) deliver(ctx context.Context, d done, err error) error {
-	var f *failure
-	if errors.As(err, &f) && (f.reason == ReasonTaskReplaced || f.reason == ReasonServerUnreachable) {
-		return err
-	}
-	w.submitArtifacts(ctx)
-	rerr := w.submitResult(ctx, d.text)
-	switch {
-	case err != nil:
-		return err
-	case rerr != nil:
-		return unavailable(ReasonResultNotSubmitted, "%w", rerr)
-	default:
-		return nil
-	}
-}
-
-// conclude records the worker's last event.
-func (w *worker) conclude(d done, err error) (reason, message string, code int) {
-	content := map[string]any{"attempt": w.config.Attempt}
-	maps.Copy(content, d.content)
-	if err == nil {
-		w.events.Record(event.New(v1alpha1.EventWorkerCompleted, v1alpha1.SeverityInfo, "", "the work is done", content))
-		return ReasonCompleted, "", runspec.ExitSucceeded
-	}
-	f := classify(err)
-	if f.reason == ReasonTaskReplaced {
-		// The stream of that name is not ours.
-		return f.reason, f.Error(), f.exit
-	}
-	content["reason"], content["exitCode"] = f.reason, f.exit
-	w.events.Record(event.New(v1alpha1.EventWorkerFailed, v1alpha1.SeverityError, "", f.Error(), content))
-	return f.reason, f.Error(), f.exit
 }

@@ -169,8 +169,11 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestUploadTries holds the result to the spec's rule: 5 tries, 2-4-8-16 s between them.
+// TestUploadTries holds the result to the contract's rule, 5 tries with 2-4-8-16 s
+// between them, and to more of them until the worker's token has expired.
 func TestUploadTries(t *testing.T) {
+	const s = time.Second
+	down := status(http.StatusServiceUnavailable)
 	for name, tt := range map[string]struct {
 		fail  func(try int) error
 		tries int
@@ -178,8 +181,9 @@ func TestUploadTries(t *testing.T) {
 		ok    bool
 	}{
 		"at once":          {func(int) error { return nil }, 1, nil, true},
-		"third time":       {func(n int) error { return map[bool]error{true: errors.New("refused")}[n < 3] }, 3, []time.Duration{2 * time.Second, 4 * time.Second}, true},
-		"never":            {func(int) error { return status(http.StatusServiceUnavailable) }, 5, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}, false},
+		"third time":       {func(n int) error { return map[bool]error{true: errors.New("refused")}[n < 3] }, 3, []time.Duration{2 * s, 4 * s}, true},
+		"after long":       {func(n int) error { return map[bool]error{true: down}[n < 8] }, 8, []time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 16 * s, 16 * s, 16 * s}, true},
+		"token expired":    {func(n int) error { return map[bool]error{true: down, false: errToken}[n < 3] }, 3, []time.Duration{2 * s, 4 * s}, false},
 		"refused for good": {func(int) error { return status(http.StatusForbidden) }, 1, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +198,7 @@ func TestUploadTries(t *testing.T) {
 				}
 				return tt.fail(tries)
 			}
-			err := w.submitResult(t.Context(), "the result, "+providerKey)
+			err := w.submitResult(t.Context(), fitResult("the result, "+providerKey, w.secret))
 			if tries != tt.tries || (err == nil) != tt.ok || !cmp.Equal(tt.waits, c.waits) {
 				t.Errorf("%v after %d tries and %v", err, tries, c.waits)
 			}
@@ -212,7 +216,7 @@ func TestResultSizes(t *testing.T) {
 	if err := w.submitResult(t.Context(), " \n"); err != nil || got != nil {
 		t.Errorf("a blank result was sent: %q, %v", got, err)
 	}
-	if err := w.submitResult(t.Context(), strings.Repeat("é", maxResult)); err != nil || len(got) > maxResult || !strings.HasSuffix(string(got), "is cut here]\n") {
+	if err := w.submitResult(t.Context(), fitResult(strings.Repeat("é", maxResult), w.secret)); err != nil || len(got) > maxResult || !strings.HasSuffix(string(got), "is cut here]\n") {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -240,7 +244,9 @@ func TestArtifacts(t *testing.T) {
 		got[strings.Join(path, "/")] = contentType + " " + string(body)
 		return nil
 	}
-	w.submitArtifacts(t.Context())
+	if err := w.submitArtifacts(t.Context()); err != nil {
+		t.Error(err)
+	}
 	want := map[string]string{"artifacts/a.txt": "application/octet-stream alpha", "artifacts/sub_b.json": "application/octet-stream {}"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -218,8 +218,6 @@ func TestGarbageCollector(t *testing.T) {
 			{apiVersion: core.platform.ai/v1alpha1, kind: Task, name: %s, uid: %s, blockOwnerDeletion: true}]}}`, name, name, owner.GetUID()))
 		return "of-" + name
 	}
-	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-
 	held := owned("foreground")
 	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "foreground", "--cascade=foreground", "--timeout=2m")
 	if _, err := host.CoreV1().ConfigMaps("gc").Get(ctx, held, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -303,7 +301,8 @@ func TestCertificates(t *testing.T) {
 	cert, key := own.DataDir+"/tls.crt", own.DataDir+"/tls.key"
 	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
 	copyFile(t, s.DataDir+"/pki/serving.key", key)
-	own.args = append(own.args, "--tls-cert-file", cert, "--tls-private-key-file", key)
+	// Its store is not the registered one, so somebody else keeps the APIService, too.
+	own.args = append(own.args, "--tls-cert-file", cert, "--tls-private-key-file", key, "--manage-apiservice=false")
 	own.Run()
 	own.AwaitAvailable("True") // the bundle is still that of s
 	if _, err := os.Stat(own.DataDir + "/pki"); !os.IsNotExist(err) {

@@ -48,7 +48,7 @@ func TestWorkersAreRemembered(t *testing.T) {
 	w := newWorkload(t, s, "remembered")
 	o := w.task(t, "a", "")
 	j, p := w.job(t, "a-1", "a", o)
-	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID)
+	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID, p)
 
 	asked := &counter{}
 	config := s.c.Config()

@@ -115,17 +115,22 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// account is the configuration of a ServiceAccount that has the role in the namespace.
+// account is the configuration of a ServiceAccount that has the role in the namespace. Only accounts of workers may have
+// that of workers.
 func (p *place) account(role string) *rest.Config {
 	p.t.Helper()
 	ctx, accounts := p.t.Context(), p.host.CoreV1().ServiceAccounts(p.namespace)
-	must(accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "has-" + role}}, metav1.CreateOptions{}))(p.t)
+	name := "has-" + role
+	if role == v1alpha1.ClusterRoleWorker {
+		name = v1alpha1.ServiceAccountAIWorker
+	}
+	must(accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(p.t)
 	must(p.host.RbacV1().RoleBindings(p.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: "has-" + role}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: name}},
 	}, metav1.CreateOptions{}))(p.t)
-	token := must(accounts.CreateToken(ctx, "has-"+role, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(p.t)
+	token := must(accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(p.t)
 	c := rest.AnonymousClientConfig(p.admin)
 	c.BearerToken, c.QPS = token.Status.Token, -1
 	for !p.may(c, "list", "tasks") { // until the authorizer has seen the binding
@@ -203,7 +208,7 @@ func (p *place) permissions(c *rest.Config, letter rune) {
 						p.canI(kubectl, verb, resource, allowed)
 					}
 					if resource != "executionevents/controlled" { // which has no path
-						p.try(c, verb, resource, allowed)
+						p.try(c, verb, resource, letter, allowed)
 					}
 					return nil
 				})
@@ -240,8 +245,8 @@ func (p *place) canI(kubectl, verb, resource string, allowed bool) {
 }
 
 // try makes the request, of something that does not exist, so that an allowed one changes nothing: it is refused for
-// that, or shows an empty list.
-func (p *place) try(c *rest.Config, verb, resource string, allowed bool) {
+// that, or shows an empty list. The account of workers is refused whatever its role allows, because it has no task.
+func (p *place) try(c *rest.Config, verb, resource string, letter rune, allowed bool) {
 	resource, sub, _ := strings.Cut(resource, "/")
 	path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + p.namespace + "/" + resource
 	if sub != "" {
@@ -275,6 +280,9 @@ func (p *place) try(c *rest.Config, verb, resource string, allowed bool) {
 	defer resp.Body.Close()
 	text := must(io.ReadAll(resp.Body))(p.t)
 	denied := resp.StatusCode == http.StatusForbidden && strings.Contains(string(text), fmt.Sprintf(`cannot %s resource \"%s`, verb, resource))
+	if letter == 'w' && allowed && resp.StatusCode < http.StatusBadRequest {
+		p.t.Errorf("%s %s: %d %s; the account has no task", method, path, resp.StatusCode, text)
+	}
 	if denied == allowed || resp.StatusCode >= 500 || !allowed && !denied {
 		p.t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
 	}
@@ -306,14 +314,14 @@ func (p *place) work(accounts map[string]*rest.Config) {
 		what, roles string
 		f           func(c core.CoreV1alpha1Interface, role string) error
 	}{
-		{"list", "veaow", func(c core.CoreV1alpha1Interface, _ string) error {
+		{"list", "veao", func(c core.CoreV1alpha1Interface, _ string) error {
 			list, err := c.Tasks(p.namespace).List(ctx, metav1.ListOptions{})
 			if err == nil && len(list.Items) == 0 {
 				return errors.New("the list has no task")
 			}
 			return err
 		}},
-		{"watch", "veaow", func(c core.CoreV1alpha1Interface, _ string) error {
+		{"watch", "veao", func(c core.CoreV1alpha1Interface, _ string) error {
 			w, err := c.ExecutionEvents(p.namespace).Watch(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err
@@ -328,7 +336,7 @@ func (p *place) work(accounts map[string]*rest.Config) {
 			_, err := c.Tasks(p.namespace).Create(ctx, newTask("of-"+role), opts)
 			return err
 		}},
-		{"append an event", "w", func(c core.CoreV1alpha1Interface, _ string) error {
+		{"append an event", "", func(c core.CoreV1alpha1Interface, _ string) error {
 			_, err := c.Tasks(p.namespace).AppendEvent(ctx, source.Name, &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage}, opts)
 			return err
 		}},

@@ -55,7 +55,7 @@ func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 			ObjectMeta: metav1.ObjectMeta{Name: "workers"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: v1alpha1.ClusterRoleWorker},
 		}
-		for _, account := range []string{v1alpha1.ServiceAccountAIWorker, v1alpha1.ServiceAccountAgentWorker, v1alpha1.ServiceAccountContainerWorker, "helper"} {
+		for _, account := range []string{v1alpha1.ServiceAccountAIWorker, v1alpha1.ServiceAccountAgentWorker, v1alpha1.ServiceAccountContainerWorker} {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account})
 			if ns == namespace {
 				s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", account, ns))
@@ -64,7 +64,7 @@ func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 		if _, err := w.host.RbacV1().RoleBindings(ns).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.c.MustShell(t, fmt.Sprintf("until kubectl auth can-i create tasks --subresource events -n %s --as system:serviceaccount:%s:helper; do :; done", ns, namespace))
+		s.c.MustShell(t, fmt.Sprintf("until kubectl auth can-i create tasks --subresource events -n %s --as system:serviceaccount:%s:%s; do :; done", ns, namespace, v1alpha1.ServiceAccountContainerWorker))
 	}
 	return w
 }
@@ -83,8 +83,8 @@ func (w *workload) task(t *testing.T, name, session string) *v1alpha1.Task {
 	return o
 }
 
-// publish writes a task's status, as the controller does.
-func (w *workload) publish(t *testing.T, o *v1alpha1.Task, phase v1alpha1.TaskPhase, job string, uid types.UID) {
+// publish writes a task's status, as the controller does, with the Pod that it accepted, if any.
+func (w *workload) publish(t *testing.T, o *v1alpha1.Task, phase v1alpha1.TaskPhase, job string, uid types.UID, accepted ...*corev1.Pod) {
 	t.Helper()
 	tasks := w.platform.CoreV1alpha1().Tasks(w.namespace)
 	o, err := tasks.Get(t.Context(), o.Name, metav1.GetOptions{})
@@ -92,6 +92,10 @@ func (w *workload) publish(t *testing.T, o *v1alpha1.Task, phase v1alpha1.TaskPh
 		t.Fatal(err)
 	}
 	o.Status.Phase, o.Status.JobName, o.Status.JobUID = phase, job, uid
+	o.Status.PodName, o.Status.PodUID = "", ""
+	for _, p := range accepted {
+		o.Status.PodName, o.Status.PodUID = p.Name, p.UID
+	}
 	if _, err := tasks.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +110,7 @@ func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelTask: label}},
 			Spec: corev1.PodSpec{
 				ServiceAccountName: v1alpha1.ServiceAccountAIWorker, RestartPolicy: corev1.RestartPolicyNever,
+				AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 				Containers: []corev1.Container{{Name: "worker", Image: "none"}},
 			},
 		}},
@@ -117,14 +122,20 @@ func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (
 	if err != nil {
 		t.Fatal(err)
 	}
+	return j, w.pod(t, name)
+}
+
+// pod waits for the Pod of a Job.
+func (w *workload) pod(t *testing.T, job string) *corev1.Pod {
+	t.Helper()
 	lw := cache.NewFilteredListWatchFromClient(w.host.CoreV1().RESTClient(), "pods", w.namespace, func(o *metav1.ListOptions) {
-		o.LabelSelector = batchv1.JobNameLabel + "=" + name
+		o.LabelSelector = batchv1.JobNameLabel + "=" + job
 	})
 	e, err := watchtools.UntilWithSync(t.Context(), lw, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) { return e.Type == watch.Added, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j, e.Object.(*corev1.Pod)
+	return e.Object.(*corev1.Pod)
 }
 
 // end makes a Pod one that failed, as kubelet tells of it.
@@ -141,18 +152,19 @@ func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *res
 	t.Helper()
 	o := w.task(t, name, session)
 	j, p := w.job(t, name+"-1", name, o)
-	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID)
+	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID, p)
 	return o, w.worker(t, p)
 }
 
 // worker is the configuration of what runs in a Pod; without a Pod the token is the ServiceAccount's alone.
 func (w *workload) worker(t *testing.T, p *corev1.Pod) *rest.Config {
 	t.Helper()
-	r := &authenticationv1.TokenRequest{}
+	r, account := &authenticationv1.TokenRequest{}, v1alpha1.ServiceAccountAIWorker
 	if p != nil {
+		account = p.Spec.ServiceAccountName
 		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
 	}
-	r, err := w.host.CoreV1().ServiceAccounts(w.namespace).CreateToken(t.Context(), v1alpha1.ServiceAccountAIWorker, r, metav1.CreateOptions{})
+	r, err := w.host.CoreV1().ServiceAccounts(w.namespace).CreateToken(t.Context(), account, r, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +262,7 @@ func TestWorkers(t *testing.T) {
 			s.send(t, c, "POST", w.path("tasks/other/result"), "done").want(t, 403, "for another task")
 			s.send(t, c, "POST", w.events("mine"), `{"type": "TaskSucceeded"}`).want(t, 403, "controller-owned paths")
 			s.send(t, c, "GET", w.path("sessions/talk/transcript"), "").want(t, 200, "")
-			s.send(t, c, "GET", w.path("sessions/secret/transcript"), "").want(t, 403, "has not this session")
+			s.send(t, c, "GET", w.path("sessions/secret/transcript"), "").want(t, 403, "does not use this session")
 			s.send(t, c, "GET", strings.Replace(w.path("tasks"), "/work/", "/work-other/", 1), "").
 				want(t, 403, `worker identity: the ServiceAccount's namespace is \"work\", the request's is \"work-other\"`)
 			s.send(t, c, "GET", "/apis/core.platform.ai/v1alpha1", "").want(t, 200, "APIResourceList")
@@ -294,12 +306,14 @@ func TestAttempts(t *testing.T) {
 			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, runID)
 			later("does not have the UID")
 			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, j1.UID)
+			later("has not accepted a Pod")
+			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, j1.UID, p1)
 			s.send(t, c, "POST", w.events(name), message).want(t, 201, "")
 
 			j2, p2 := w.job(t, name+"-2", name, o)
 			second := via(w.worker(t, p2))
 			s.send(t, second, "POST", w.events(name), message).want(t, 403, "this is another attempt")
-			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, j2.UID)
+			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, j2.UID, p2)
 			s.send(t, second, "POST", w.events(name), message).want(t, 201, "")
 			s.send(t, c, "POST", w.events(name), message).want(t, 403, "this is another attempt")
 			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, "of-another-job")
@@ -323,7 +337,7 @@ func TestBrokenChains(t *testing.T) {
 	_, labelled := w.job(t, "labelled", "b", o)
 	_, ended := w.job(t, "ended", "a", o)
 	_, gone := w.job(t, "gone", "a", o)
-	w.publish(t, o, v1alpha1.TaskRunning, good.Name, good.UID)
+	w.publish(t, o, v1alpha1.TaskRunning, good.Name, good.UID, own)
 
 	bare := own.DeepCopy()
 	bare.ObjectMeta = metav1.ObjectMeta{Name: "bare", Labels: map[string]string{v1alpha1.LabelTask: "a"}}

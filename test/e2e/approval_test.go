@@ -22,11 +22,14 @@ import (
 )
 
 // applyGated makes an agent that may run programs only when a person agrees in time.
-func applyGated(t *testing.T, s place, name, timeout string, autonomous bool) {
+func applyGated(t *testing.T, s place, name, timeout string, more ...string) {
 	t.Helper()
+	tools := `{"name":"code_exec"}`
+	for _, name := range more {
+		tools += fmt.Sprintf(`,{"name":%q}`, name)
+	}
 	s.MustShell(t, fmt.Sprintf(`kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Agent","metadata":{"name":%q},"spec":{"providerRef":{"name":"model"},`+
-		`"tools":[{"name":"code_exec"}],"coordination":{"enabled":%t,"autonomous":%t,"approvalRequiredTools":["code_exec"],"approvalTimeout":%q}}}'`,
-		name, autonomous, autonomous, timeout))
+		`"tools":[%s],"coordination":{"approvalRequiredTools":["code_exec"],"approvalTimeout":%q}}}'`, name, tools, timeout))
 }
 
 func applyGatedTask(t *testing.T, s place, name, agent, prompt, timeout string) {
@@ -114,7 +117,7 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := 0
+	parents := map[int]int{} // of the run's processes
 	for _, file := range processes {
 		env, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(env, marks[0]) || !bytes.Contains(env, marks[1]) {
@@ -124,8 +127,21 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-			killed++
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if parents[pid], err = strconv.Atoi(string(fields[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := 0
+	for _, programs := range []bool{false, true} { // the worker first, or it sees its program end
+		for pid, parent := range parents {
+			if _, child := parents[parent]; child == programs && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed++
+			}
 		}
 	}
 	if killed == 0 {
@@ -139,7 +155,7 @@ func TestApprovalsAndCrashes(t *testing.T) { everywhere(t, approvalsAndCrashes) 
 
 func approvalsAndCrashes(t *testing.T, s place) {
 	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
-	applyGated(t, s, "gated", "1h", false)
+	applyGated(t, s, "gated", "1h")
 	s.MustShell(t, `kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"crashes"},"spec":{"type":"ai","agentRef":{"name":"gated"},"prompt":"run-slow","retryPolicy":{"maxRetries":2,"initialDelay":"1s"}}}'`)
 	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
 	next := func() v1alpha1.Approval { // of the next attempt
@@ -180,9 +196,9 @@ func TestApprovals(t *testing.T) { everywhere(t, approvals) }
 
 func approvals(t *testing.T, s place) {
 	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
-	applyGated(t, s, "gated", "1h", false)
-	applyGated(t, s, "hasty", "25s", false)
-	applyGated(t, s, "asking", "1h", true)
+	applyGated(t, s, "gated", "1h")
+	applyGated(t, s, "hasty", "25s")
+	applyGated(t, s, "asking", "1h", "request_approval")
 	// It expires after more time than the task may run.
 	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
 	// The others do not take the machine from it while its time runs.

@@ -30,7 +30,8 @@ const control = "a-word-that-stays"
 func TestCanaries(t *testing.T) {
 	canaries := corpus.Canaries()
 	groups := grouped(canaries, 12_000)
-	s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+	notes := t.TempDir()
+	s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox-read-path="+notes)}
 	applyTeam(t, s, startModelWith(t, s, canaryScript(t, groups)))
 	s.MustShell(t, `kubectl patch agent coder --type=merge -p '{"spec":{"coordination":{"approvalRequiredTools":["file_write"]}}}'`)
 
@@ -38,7 +39,7 @@ func TestCanaries(t *testing.T) {
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": "said"},
 		"spec": map[string]any{"type": "ai", "agentRef": map[string]any{"name": "coder"}, "prompt": "Tell me what you know.", "timeout": "5m", "sessionRef": map[string]any{"name": "talk", "create": true}},
 	})
-	gate := printAndWait(t, s, "printed", groups)
+	gate := printAndWait(t, s, "printed", notes, groups)
 	postEvents(t, s, "printed", canaries)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -132,11 +133,11 @@ func jsonFile(t *testing.T, v any) string {
 	return file
 }
 
-// printAndWait starts a command that prints the groups and ends when the file
+// printAndWait starts a command that prints the groups, from a file in dir, which
+// programs of runs may read, and ends when the file
 // exists whose name is returned.
-func printAndWait(t *testing.T, s place, name string, groups []string) (gate string) {
+func printAndWait(t *testing.T, s place, name, dir string, groups []string) (gate string) {
 	t.Helper()
-	dir := t.TempDir()
 	gate = filepath.Join(dir, "go")
 	if err := os.WriteFile(filepath.Join(dir, "notes"), []byte(strings.Join(groups, "\n")+control+"\n"), 0o600); err != nil {
 		t.Fatal(err)

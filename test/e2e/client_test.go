@@ -140,7 +140,7 @@ func TestREST(t *testing.T) { everywhere(t, restPaths) }
 
 func restPaths(t *testing.T, p place) {
 	viewer, editor, nobody := asAccount(t, p, "watcher", "platform-viewer"), asAccount(t, p, "runner", "platform-editor"), asAccount(t, p, "nobody", "")
-	const body = `{"metadata":{"name":"posted"},"spec":{"type":"container","image":"` + shellImage + `","command":["sh","-c"],"args":["echo from REST"]}}`
+	body := `{"metadata":{"name":"posted"},"spec":{"type":"container","image":"` + p.Image() + `","command":["sh","-c"],"args":["echo from REST"]}}`
 	for _, tc := range []struct {
 		who  restClient
 		name string

@@ -38,6 +38,8 @@ type place interface {
 	RestartServer(t *testing.T)
 	// RestartController has another process control the tasks.
 	RestartController(t *testing.T)
+	// Image is what commands are to run in, empty where they are commands of the host.
+	Image() string
 	// Address is this machine's, as workers reach it.
 	Address() string
 	// Data is the folder of all that the server keeps.
@@ -89,6 +91,8 @@ func (l local) RestartController(t *testing.T) {
 	t.Helper()
 	l.RestartServer(t)
 }
+
+func (local) Image() string { return "" }
 
 func (local) Address() string { return "127.0.0.1" }
 

@@ -23,7 +23,7 @@ const shellImage = "platform.ai/test-shell:dev"
 // command is a container task that runs a line of shell.
 func command(t *testing.T, p place, name, line string, more map[string]any) {
 	t.Helper()
-	spec := map[string]any{"type": "container", "image": shellImage, "command": []string{"sh", "-c"}, "args": []string{line}}
+	spec := map[string]any{"type": "container", "image": p.Image(), "command": []string{"sh", "-c"}, "args": []string{line}}
 	maps.Copy(spec, more)
 	apply(t, p, map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name}, "spec": spec})
 }

@@ -149,6 +149,8 @@ func (p team) RestartController(t *testing.T) {
 	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s deployment/platform-controller")
 }
 
+func (team) Image() string { return shellImage }
+
 func (p team) Address() string { return p.cluster.Address }
 
 func (team) Data() string { return installation.data }

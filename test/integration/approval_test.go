@@ -68,6 +68,7 @@ func newWaiting(t *testing.T, s *Server, by core.CoreV1alpha1Interface, name str
 		Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
 	}, metav1.CreateOptions{}))
 	c := workerClient(t, s, "default", name, made.UID).Discovery().RESTClient()
+	made = must[*v1alpha1.Task](t)(by.Tasks("default").Get(t.Context(), name, metav1.GetOptions{}))
 	return waiting{t, made, func(e *v1alpha1.ExecutionEvent) error {
 		e = e.DeepCopy()
 		e.TypeMeta = metav1.TypeMeta{APIVersion: "core.platform.ai/v1alpha1", Kind: "ExecutionEvent"}
@@ -380,7 +381,7 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 	c := s.client()
 	c.Impersonate = rest.ImpersonationConfig{UserName: "w", Groups: []string{"system:masters"}, Extra: map[string][]string{v1alpha1.ExtraTaskName: {"a"}}}
 	_, err := decide(t, must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), id, "approve")
-	refused(t, "worker", err, 403, "a worker may not decide")
+	refused(t, "worker", err, 403, "names no task")
 }
 
 // Of many decisions at the same time one wins, also against expiry by a controller; all answers agree with it, and the

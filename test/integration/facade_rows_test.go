@@ -32,6 +32,7 @@ func restTask(t *testing.T, s *Server, name string) (*v1alpha1.Task, *restClient
 		t.Fatal(err)
 	}
 	accountToken(t, s, "default", "platform-ai-worker", "platform-worker")
+	publishRun(t, s, "default", name)
 	req := must[*authenticationv1.TokenRequest](t)(s.Kubernetes(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "platform-ai-worker", &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
 			APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: task.Name, UID: task.UID,
@@ -80,7 +81,7 @@ func TestRESTWorkerPaths(t *testing.T) {
 	if r := decode[map[string]any](t, c.get("/api/v1/tasks/mine/result")); !cmp.Equal(r, map[string]any{"result": "forty-two\n"}) {
 		t.Errorf("result: %v", r)
 	}
-	c.get("/api/v1/tasks/other/result").problem(t, 404, `"other" not found`)
+	c.get("/api/v1/tasks/other/result").problem(t, 404, `the result of task "other" is still to come: it is Running`)
 	list := decode[struct{ Artifacts []map[string]any }](t, c.get("/api/v1/tasks/mine/artifacts").want(t, 200, `{"artifacts":[{`))
 	if len(list.Artifacts) != 1 || list.Artifacts[0]["filename"] != "notes one.md" || list.Artifacts[0]["size"] != 4.0 || list.Artifacts[0]["contentType"] != "text/markdown" {
 		t.Errorf("artifacts: %v", list)

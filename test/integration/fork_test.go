@@ -223,7 +223,8 @@ func TestForkIsIdempotent(t *testing.T) {
 	}
 }
 
-// TestForkNeedsBothPermissions: whoever may fork but not create tasks, may not make one by forking.
+// TestForkNeedsBothPermissions: whoever may fork but not create tasks, may not make one by forking, and whoever may not
+// get the source does not see it in a fork.
 func TestForkNeedsBothPermissions(t *testing.T) {
 	t.Parallel()
 	s, c := forkServer(t)
@@ -253,7 +254,7 @@ func TestForkNeedsBothPermissions(t *testing.T) {
 	can := func(verb string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Verbs: []string{verb}, Resources: resources}
 	}
-	forker := grant("forker", can("create", "tasks/fork"))
+	forker := grant("forker", can("create", "tasks/fork"), can("get", "tasks"))
 	if _, err := forker.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot create resource "tasks"`) {
 		t.Errorf("got %v", err)
 	}
@@ -264,7 +265,19 @@ func TestForkNeedsBothPermissions(t *testing.T) {
 	if got := eventTypes(t, c, "src"); len(got) != 1 {
 		t.Errorf("a refused fork left events: %v", got)
 	}
-	both := grant("both", can("create", "tasks", "tasks/fork"))
+	blind := grant("blind", can("create", "tasks", "tasks/fork"))
+	if _, err := blind.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs get on it") {
+		t.Errorf("got %v", err)
+	}
+	another := can("get", "tasks")
+	another.ResourceNames = []string{"another"}
+	elsewhere := grant("elsewhere", can("create", "tasks", "tasks/fork"), another)
+	if _, err := elsewhere.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+	one := can("get", "tasks")
+	one.ResourceNames = []string{"src"}
+	both := grant("both", can("create", "tasks", "tasks/fork"), one)
 	if _, err := both.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatal(err)
 	}

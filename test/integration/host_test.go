@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,9 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 var executionEvents = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "executionevents"}
@@ -127,6 +131,7 @@ func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kuber
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
+	publishRun(t, s, ns, task)
 	req := must[*authenticationv1.TokenRequest](t)(k.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
 			APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: task, UID: uid,
@@ -135,6 +140,59 @@ func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kuber
 	return must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(&rest.Config{
 		Host: s.URL, BearerToken: req.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}, QPS: -1,
 	}))
+}
+
+// publishRun gives a task a run, as the controller does before it makes the run's token. A run that it had is over.
+func publishRun(t *testing.T, s *Server, ns, task string) {
+	t.Helper()
+	api := clientOf(t, s).Tasks(ns)
+	o := must[*v1alpha1.Task](t)(api.Get(t.Context(), task, metav1.GetOptions{}))
+	o.Status.Phase, o.Status.JobUID = v1alpha1.TaskRunning, uuid.NewUUID()
+	must[*v1alpha1.Task](t)(api.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}))
+}
+
+// A worker's token ends with its run: with the next one, and with the task. A token of the account alone is for nothing.
+func TestWorkerTokenEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	own := must[interface{ GetUID() types.UID }](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
+	c := workerClient(t, s, "default", "own", own.GetUID()).Discovery().RESTClient()
+	const path = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/own"
+	try := func(c rest.Interface) map[string]error {
+		return map[string]error{
+			"get":    c.Get().AbsPath(path).Do(t.Context()).Error(),
+			"events": postEvent(t.Context(), c, "default", "own", "m"),
+			"result": c.Post().AbsPath(path + "/result").Body([]byte("done")).Do(t.Context()).Error(),
+		}
+	}
+	for what, err := range try(c) {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	second := workerClient(t, s, "default", "own", own.GetUID()).Discovery().RESTClient()
+	for what, err := range try(c) {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the run of the caller's credential is over") {
+			t.Errorf("%s by the first run: %v", what, err)
+		}
+	}
+	o := must[*v1alpha1.Task](t)(clientOf(t, s).Tasks("default").Get(t.Context(), "own", metav1.GetOptions{}))
+	o.Status.Phase = v1alpha1.TaskSucceeded
+	must[*v1alpha1.Task](t)(clientOf(t, s).Tasks("default").UpdateStatus(t.Context(), o, metav1.UpdateOptions{}))
+	for what, err := range try(second) {
+		if what == "events" && !apierrors.IsConflict(err) || what != "events" && !apierrors.IsForbidden(err) {
+			t.Errorf("%s after the end: %v", what, err)
+		}
+	}
+	unbound := must[*authenticationv1.TokenRequest](t)(s.Kubernetes(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "platform-ai-worker", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
+	account := must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(&rest.Config{
+		Host: s.URL, BearerToken: unbound.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}, QPS: -1,
+	})).Discovery().RESTClient()
+	for what, err := range try(account) {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "names no task") {
+			t.Errorf("%s by the account: %v", what, err)
+		}
+	}
 }
 
 // A worker writes to its own task, to no other, and not past the task's life.

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -122,6 +123,48 @@ func TestPoliciesReachOurObjects(t *testing.T) {
 
 // A policy's parameters are objects of the server; a change of them changes what is refused, also for a second policy
 // after the first one is gone.
+// Policies on executionevents hold whatever the path of an event: of a list of which one is refused nothing is stored.
+func TestPoliciesReachEvents(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	must[any](t)(in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}))
+	c := s.Kubernetes(t).Discovery().RESTClient()
+	post := func(resource, body string) error {
+		path, query, _ := strings.Cut(resource, "?")
+		req := c.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/" + path)
+		if query != "" {
+			req = req.Param("dryRun", "All")
+		}
+		return req.SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error()
+	}
+	event := func(summary string) string {
+		return `{"apiVersion":"core.platform.ai/v1alpha1","kind":"ExecutionEvent","type":"ModelMessage","taskName":"a","summary":"` + summary + `"}`
+	}
+	const message = "events of a say nothing bad"
+	p := limit("events", "!(object.taskName == 'a' && object.metadata.namespace == 'default' && object.summary.contains('bad'))", message)
+	p.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"executionevents"}
+	install(t, s.Kubernetes(t), p, deny("events"))
+	await(t, message, func() error { return post("executionevents?dryRun=All", event("bad")) })
+	for resource, body := range map[string]string{
+		"executionevents": event("bad"),
+		"tasks/a/events":  strings.Replace(event("bad"), `"taskName":"a",`, "", 1), // which the path says
+	} {
+		if err := post(resource, body); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v", resource, err)
+		}
+	}
+	list := `{"apiVersion":"core.platform.ai/v1alpha1","kind":"ExecutionEventList","items":[` + event("good") + `,` + event("bad") + `]}`
+	if err := post("tasks/a/events", list); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "items[1]: ") {
+		t.Errorf("a list: %v", err)
+	}
+	if l := must[*unstructured.UnstructuredList](t)(in(s, t, executionEvents).List(t.Context(), metav1.ListOptions{})); len(l.Items) > 0 {
+		t.Errorf("refused events were stored: %v", l.Items)
+	}
+	if err := post("tasks/a/events", event("good")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPolicyParameters(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

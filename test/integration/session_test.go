@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -214,9 +213,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	for _, name := range names[1:] {
 		order = append(order, p.run(name, on).Name)
 	}
-	// Created in one second the name decides, else the time.
 	next := order[1:]
-	slices.SortFunc(next, p.created)
 	p.shown("s", order[0]+"|"+strings.Join(next, " "))
 	p.awaitMessage(order[4], fmt.Sprintf("waits for session s: task %s holds it, 3 before", order[0]))
 
@@ -251,23 +248,6 @@ func TestSessionTakesTurns(t *testing.T) {
 	if err := p.sessions().Delete(t.Context(), "s", metav1.DeleteOptions{}); err != nil {
 		t.Errorf("delete when it is idle: %v", err)
 	}
-}
-
-// created orders two tasks as their session does.
-func (p *platform) created(x, y string) int {
-	p.t.Helper()
-	var at [2]metav1.Time
-	for i, name := range []string{x, y} {
-		task, err := p.tasks().Get(p.t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		at[i] = task.CreationTimestamp
-	}
-	if c := at[0].Compare(at[1].Time); c != 0 {
-		return c
-	}
-	return strings.Compare(x, y)
 }
 
 // A namespace goes although a task of it holds a session.

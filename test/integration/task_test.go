@@ -207,6 +207,20 @@ func started() []string {
 
 func ended(as string) []string { return append(started(), "TaskPhaseChanged", as) }
 
+// wantConditions checks conditions of a task, given as "type=status reason".
+func wantConditions(t *testing.T, task *v1alpha1.Task, want ...string) {
+	t.Helper()
+	var got []string
+	for _, c := range task.Status.Conditions {
+		got = append(got, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+	}
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			t.Errorf("no condition %s among %v", w, got)
+		}
+	}
+}
+
 func TestTaskSucceeds(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, `sleep 0.2; echo '{"reason":"Completed","message":"all done","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`)
@@ -217,6 +231,7 @@ func TestTaskSucceeds(t *testing.T) {
 	if st.Phase != v1alpha1.TaskSucceeded || st.Message != "all done" || c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonTaskSucceeded {
 		t.Errorf("status = %+v", st)
 	}
+	wantConditions(t, task, "Succeeded=True TaskSucceeded", "Failed=False TaskSucceeded")
 	if st.Attempts != 1 || st.JobName != "good-1" || st.JobUID == "" || st.ObservedGeneration != task.Generation || st.StartTime == nil ||
 		st.CompletionTime == nil || st.CompletionTime.Before(st.StartTime) || st.Usage != nil || st.ResultRef != nil {
 		t.Errorf("status = %+v", st)
@@ -258,12 +273,14 @@ func TestTaskIsRetried(t *testing.T) {
 	if task.Status.Attempts != 3 || task.Status.JobName != "enough-3" || task.Status.NextAttemptTime != nil {
 		t.Errorf("status = %+v", task.Status)
 	}
+	wantConditions(t, task, "Complete=True TaskSucceeded", "Succeeded=True TaskSucceeded", "Failed=False TaskSucceeded")
 	again := []string{"TaskPhaseChanged", "TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}
 	p.wantEvents("enough", slices.Concat(started(), again, again, []string{"TaskPhaseChanged", "TaskSucceeded"})...)
 	task = p.awaitPhase("few", v1alpha1.TaskFailed)
 	if task.Status.Attempts != 2 || task.Status.Message != "the worker ended with exit code 1 and left no report" {
 		t.Errorf("status = %+v", task.Status)
 	}
+	wantConditions(t, task, "Complete=True TaskFailed", "Succeeded=False TaskFailed", "Failed=True WorkerFailed")
 }
 
 // endless writes its pid and works on; a child of it leaves the session.
@@ -280,6 +297,7 @@ func TestTaskTimesOut(t *testing.T) {
 	if task.Status.Message != "task timed out" || task.Status.Attempts != 1 {
 		t.Errorf("status = %+v", task.Status)
 	}
+	wantConditions(t, task, "Succeeded=False TaskFailed", "Failed=True TimedOut")
 	p.wantEvents("slow", ended("TaskFailed")...)
 }
 
@@ -297,6 +315,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	if alive(pid) || !strings.Contains(task.Status.Message, "no longer needed") || c == nil || c.Reason != v1alpha1.ReasonTaskCancelled {
 		t.Errorf("worker alive: %v, status = %+v", alive(pid), task.Status)
 	}
+	wantConditions(t, task, "Succeeded=False TaskCancelled", "Failed=False TaskCancelled")
 	p.wantEvents("unwanted", ended("TaskCancelled")...)
 	if _, err := p.tasks().Cancel(t.Context(), "unwanted", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("second cancellation: %v", err)
@@ -414,6 +433,19 @@ func TestContainerTaskNeedsPermission(t *testing.T) {
 		t.Errorf("status = %+v", task.Status)
 	}
 	p.wantEvents("forbidden", "TaskCreated", "TaskPhaseChanged", "TaskFailed")
+}
+
+// TestImageIsNotIgnored: a task that names an image does not run as another program, which is all that this host has.
+func TestImageIsNotIgnored(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t, `echo ran >"$0.ran"`)
+	p.run("pictured", func(s *v1alpha1.TaskSpec) { s.Image = "alpine:3" })
+	task := p.awaitPhase("pictured", v1alpha1.TaskFailed)
+	c := meta.FindStatusCondition(task.Status.Conditions, v1alpha1.ConditionFailed)
+	if !strings.Contains(task.Status.Message, "spec.image is alpine:3") || task.Status.Attempts != 0 || c == nil {
+		t.Errorf("status = %+v", task.Status)
+	}
+	p.wantEvents("pictured", "TaskCreated", "TaskPhaseChanged", "TaskFailed")
 }
 
 func TestReferencesMayComeLate(t *testing.T) {

@@ -77,7 +77,10 @@ func newFixture(t *testing.T, change func(*kubernetes.Options)) *fixture {
 	if _, err := client.CoreV1().ServiceAccounts(f.namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.options = kubernetes.Options{Client: client, Namespaces: []string{f.namespace}, WorkerImage: image}
+	f.options = kubernetes.Options{
+		Client: client, Namespaces: []string{f.namespace}, WorkerImage: image,
+		Store: func(context.Context) (string, error) { return "store", nil },
+	}
 	if change != nil {
 		change(&f.options)
 	}

@@ -91,6 +91,35 @@ func TestPods(t *testing.T) {
 	c.Kubectl(t, "delete", "-f", file, "--timeout=2m")
 }
 
+// TestOneInstallation applies a second installation, in a namespace of its own: it gets neither the APIService nor the
+// rights of the first one. A server may take its own APIService.
+func TestOneInstallation(t *testing.T) {
+	c := cluster.Control(t)
+	shared := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"}
+	dir := kustomization(t, "multi-namespace", nil, "namespace: elsewhere\n")
+	first := write(t, ofKind(render(t, filepath.Join(dir, "..", "overlays", "multi-namespace")), shared...))
+	c.Kubectl(t, "apply", "-f", first)
+	t.Cleanup(func() {
+		c.Kubectl(t, "delete", "--wait=false", "-f", first)
+		c.Kubectl(t, "delete", "--wait=false", "namespace", "elsewhere")
+	})
+	second := write(t, ofKind(render(t, dir), "ClusterRoleBinding", "APIService"))
+	const refusal = "the platform is installed in namespace platform-system, and a cluster has one installation"
+	c.MustShell(t, "until kubectl apply --dry-run=server -f "+second+" 2>&1 | grep '"+refusal+"'; do :; done") // the policy is in force
+	out := c.Shell(t, "kubectl apply -k "+dir)
+	if out.Code == 0 || strings.Count(out.Output, refusal) != 6 {
+		t.Errorf("of 5 bindings and the APIService:\n%s", out.Output)
+	}
+	left := c.MustShell(t, "kubectl get clusterrolebindings --selector app.kubernetes.io/part-of=platform -o jsonpath='{.items[*].subjects[*].namespace} ';"+
+		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.service.namespace}")
+	if got := strings.Fields(left); len(got) != 6 || slices.ContainsFunc(got, func(n string) bool { return n != system }) {
+		t.Errorf("they belong to %v", got)
+	}
+	c.Kubectl(t, "apply", "-f", first)
+	c.Kubectl(t, "patch", "apiservice", "v1alpha1.core.platform.ai", "--type=merge", `--patch={"spec":{"service":{"namespace":"elsewhere"}}}`,
+		"--as=system:serviceaccount:elsewhere:platform-apiserver", "--as-group=system:masters")
+}
+
 // TestRoles looks every rule up: no wildcards, only resources that are served, only verbs that they have.
 func TestRoles(t *testing.T) {
 	c := cluster.Control(t)

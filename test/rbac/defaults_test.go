@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -31,12 +32,15 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	w := world{name: "default-roles", namespaces: []string{"default-roles"}}
 	for _, name := range defaultRoles() {
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-		to := func(user string) []rbacv1.Subject {
-			return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+		to := func(place string) []rbacv1.Subject {
+			if name == v1alpha1.ClusterRoleWorker { // which may have no other subjects
+				return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: place, Name: v1alpha1.ServiceAccountAIWorker}}
+			}
+			return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: place + ":" + name}}
 		}
 		w.objects = append(w.objects,
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everywhere:" + name}, RoleRef: ref, Subjects: to("everywhere:" + name)},
-			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "here:" + name, Namespace: "default-roles"}, RoleRef: ref, Subjects: to("here:" + name)})
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everywhere:" + name}, RoleRef: ref, Subjects: to("everywhere")},
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "here:" + name, Namespace: "default-roles"}, RoleRef: ref, Subjects: to("here")})
 	}
 	_, served, err := hosts[1].client.Discovery().ServerGroupsAndResources()
 	if err != nil {
@@ -49,7 +53,7 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	slices.SortFunc(served, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, worlds+1))}
 	for len(w.questions) < defaultQuestions {
-		spec := authorizationv1.SubjectAccessReviewSpec{User: pick(g, []string{"everywhere:", "here:"}) + pick(g, defaultRoles())}
+		spec := authorizationv1.SubjectAccessReviewSpec{User: holder(pick(g, []string{"everywhere", "here"}), pick(g, defaultRoles()))}
 		if g.often(10) {
 			spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: pick(g, []string{"get", "post"}), Path: pick(g, paths())}
 		} else {
@@ -73,6 +77,14 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	}
 	t.Logf("%d questions; kube-apiserver's answers: %v", len(w.questions), count)
 	report(ctx, t, hosts, differences)
+}
+
+// holder is who has the role, everywhere or here.
+func holder(place, role string) string {
+	if role == v1alpha1.ClusterRoleWorker {
+		return serviceaccount.MakeUsername(place, v1alpha1.ServiceAccountAIWorker)
+	}
+	return place + ":" + role
 }
 
 func servedAttributes(g *generator, of *metav1.APIResourceList) *authorizationv1.ResourceAttributes {

@@ -5,6 +5,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
 const (
@@ -47,6 +50,8 @@ type chain struct {
 	// run is the identity that the controller gave the run before the Job existed.
 	run  string
 	task ref
+	// spec is the digest of the Pod's spec, which was compared with that of the Job.
+	spec [sha256.Size]byte
 	// until is when the Pod must be looked at again: what it is cannot change, but whether it is active can.
 	until time.Time
 }
@@ -118,7 +123,10 @@ func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, e
 	if c.job, err = jobOf(pod, want.uid); err != nil {
 		return nil, err
 	}
-	if old != nil && old.job == c.job {
+	if c.spec, err = digest(pod); err != nil {
+		return nil, err
+	}
+	if old != nil && old.job == c.job && old.spec == c.spec {
 		c.run, c.task = old.run, old.task
 	} else {
 		job, err := f.o.Jobs.Jobs(want.namespace).Get(ctx, c.job.name, metav1.GetOptions{})
@@ -128,6 +136,9 @@ func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, e
 		c.run = job.Annotations[v1alpha1.AnnotationRunID]
 		if c.task, err = taskOf(job, c.job.uid); err != nil {
 			return nil, err
+		}
+		if err := workerpod.Check(job, pod); err != nil {
+			return nil, never("%v", err)
 		}
 	}
 	if label := pod.Labels[v1alpha1.LabelTask]; label != v1alpha1.LabelValue(c.task.name) {
@@ -144,11 +155,23 @@ func jobOf(pod *corev1.Pod, uid types.UID) (ref, error) {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return ref{}, never("Pod %s has ended", pod.Name)
 	}
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		return ref{}, never("Pod %s has ephemeral containers, which could use the worker's token", pod.Name)
+	}
 	r, ok := controller(pod, schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"})
 	if !ok {
 		return ref{}, never("Pod %s is not controlled by a Job", pod.Name)
 	}
 	return r, nil
+}
+
+// digest tells whether a Pod's spec has changed.
+func digest(pod *corev1.Pod) (sum [sha256.Size]byte, err error) {
+	text, err := json.Marshal(pod.Spec)
+	if err != nil {
+		return sum, fmt.Errorf("worker: spec of Pod %s: %w", pod.Name, err)
+	}
+	return sha256.Sum256(text), nil
 }
 
 // taskOf is the Task that controls a Job of that UID.

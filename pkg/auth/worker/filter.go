@@ -5,15 +5,16 @@
 //
 // A worker's token is one of its Pod: the host says so in the extras pod-name and pod-uid of the user. From there the
 // proof goes up: the Pod exists with that UID, is active, runs as the ServiceAccount and is controlled by a Job; the
-// Job is controlled by a Task; the Task's status names the Job, by name and UID. Every link is a UID, so that nothing
-// of an earlier name is taken for a later one, and the last link is what the controller wrote: whoever can make Pods
-// and Jobs in the namespace does not become a worker by it.
+// Job is controlled by a Task; the Task's status names the Job, by name and UID, and the Pod, by UID. Every link is a
+// UID, so that nothing of an earlier name is taken for a later one, and the last link is what the controller wrote. The
+// Pod's spec must be what the Job's template makes, each time the Pod is looked at. Whoever can make Pods and Jobs in the
+// namespace does not become a worker by it; who can make tokens of the workers' accounts, or execute in their Pods, does.
 //
 // What is proved is put into the user's extras, as a token of the standalone host has it; the resources hold the
 // worker to that task. Nobody else's extras of these names are let through.
 //
-// A refusal is 403, and final. What may be true a moment later (the controller writes the Job's UID after it made the
-// Job) is 503 with Retry-After.
+// A refusal is 403, and final. If a retry may succeed (the controller writes the UIDs of Job and Pod after they were
+// made), the answer is 503 with Retry-After.
 package worker
 
 import (
@@ -129,6 +130,7 @@ func (f *Filter) identify(ctx context.Context, caller user.Info, info *request.R
 	}
 	return withExtras(caller, map[string]string{
 		v1alpha1.ExtraTaskNamespace: t.Namespace, v1alpha1.ExtraTaskName: t.Name, v1alpha1.ExtraTaskUID: string(t.UID),
+		v1alpha1.ExtraTaskRun: string(t.Status.JobUID),
 	}), nil
 }
 
@@ -175,12 +177,16 @@ func current(c *chain, t *v1alpha1.Task, appends bool) error {
 		return later("the status of Task %s names no Job", t.Name)
 	case s.JobName != c.job.name:
 		return never("the status of Task %s names Job %s, not %s: this is another attempt", t.Name, s.JobName, c.job.name)
-	case s.JobUID == c.job.uid:
-		return nil
-	case s.JobUID == "" || string(s.JobUID) == c.run:
+	case s.JobUID == "" || s.JobUID != c.job.uid && string(s.JobUID) == c.run:
 		return later("the status of Task %s does not have the UID of Job %s yet", t.Name, c.job.name)
+	case s.JobUID != c.job.uid:
+		return never("the status of Task %s names another Job %s, by its UID: this is another attempt", t.Name, c.job.name)
+	case s.PodUID == "":
+		return later("the controller has not accepted a Pod for Task %s yet", t.Name)
+	case s.PodUID != c.pod.uid:
+		return never("Pod %s is not the one that the controller accepted for Task %s", c.pod.name, t.Name)
 	}
-	return never("the status of Task %s names another Job %s, by its UID: this is another attempt", t.Name, c.job.name)
+	return nil
 }
 
 // workerAccount is the namespace and name of the caller's ServiceAccount, if that is one of workers.

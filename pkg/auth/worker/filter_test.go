@@ -35,7 +35,7 @@ func answer(t *testing.T, err error) int {
 }
 
 func TestCurrent(t *testing.T) {
-	c := &chain{job: ref{"t-1", "job"}, run: "run", task: ref{"t", "task"}}
+	c := &chain{pod: podRef{name: "p", uid: "pod"}, job: ref{"t-1", "job"}, run: "run", task: ref{"t", "task"}}
 	for _, tc := range []struct {
 		name    string
 		uid     types.UID
@@ -43,7 +43,9 @@ func TestCurrent(t *testing.T) {
 		appends bool
 		want    int
 	}{
-		{"the attempt that is published", "task", v1alpha1.TaskStatus{JobName: "t-1", JobUID: "job"}, false, 200},
+		{"the attempt that is published", "task", v1alpha1.TaskStatus{JobName: "t-1", JobUID: "job", PodUID: "pod"}, false, 200},
+		{"the Pod is not published", "task", v1alpha1.TaskStatus{JobName: "t-1", JobUID: "job"}, true, 503},
+		{"another Pod of the Job", "task", v1alpha1.TaskStatus{JobName: "t-1", JobUID: "job", PodUID: "other"}, true, 403},
 		{"nothing is published", "task", v1alpha1.TaskStatus{}, false, 503},
 		{"the name alone is published", "task", v1alpha1.TaskStatus{JobName: "t-1"}, false, 503},
 		{"the run is published, not yet the Job", "task", v1alpha1.TaskStatus{JobName: "t-1", JobUID: "run"}, true, 503},

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,8 +59,11 @@ func TestReferences(t *testing.T) {
 			s.SecretRef = &v1alpha1.LocalReference{Name: "x"}
 			s.SystemPrompt = &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "k"}}
 			s.Tools = []v1alpha1.AgentTool{{Name: "nobody-knows"}}
-			s.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{*ref("a")}}
+			s.Coordination = &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"nobody-knows"}}
 		}), ""},
+		{"coordinates", with(func(s *v1alpha1.AgentSpec) {
+			s.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{*ref("a")}}
+		}), "spec.coordination.enabled: not supported yet: agents cannot delegate to others; leave it out (approvalRequiredTools works without it)"},
 		{"both", with(func(s *v1alpha1.AgentSpec) { s.Runtime = &v1alpha1.AgentRuntimeSpec{} }), "providerRef and runtime are both set"},
 		{"neither", v1alpha1.AgentSpec{}, "neither providerRef, model.provider nor runtime is set"},
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},
@@ -87,6 +91,9 @@ func TestReferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			cond := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
+			if strings.Contains(tc.want, "not supported") && cond.Reason != v1alpha1.ReasonNotSupported {
+				t.Errorf("reason %s", cond.Reason)
+			}
 			if a.Status.Ready != (tc.want == "") || tc.want != "" && cond.Message != tc.want {
 				t.Errorf("ready = %v, %+v, want %q", a.Status.Ready, cond, tc.want)
 			}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/support"
 )
 
 // references looks for all that the Agent refers to.
@@ -33,7 +34,10 @@ func (s references) do(ctx context.Context, a *v1alpha1.Agent) error {
 	if problem != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, problem
 	}
-	a.Status.Ready = problem == ""
+	if gaps := support.Refused(support.Agent(&a.Spec)); problem == "" && len(gaps) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotSupported, gaps[0].String()
+	}
+	a.Status.Ready = c.Status == metav1.ConditionTrue
 	a.Status.ObservedGeneration = a.Generation
 	meta.SetStatusCondition(&a.Status.Conditions, c)
 	return nil

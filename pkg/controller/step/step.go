@@ -35,6 +35,7 @@ var ErrDone = errors.New("step: done")
 // Wait ends the list until After has passed, or until the object changes. It is
 // no failure: status and events tell its Reason.
 type Wait struct { //nolint:errname // an outcome more than an error
+	// After is 0 where somebody else wakes the object.
 	After time.Duration
 	// Reason is text for people.
 	Reason string

@@ -16,12 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// Waiting times of a pending task.
-const (
-	limitWait   = 10 * time.Second
-	sessionWait = 5 * time.Second
-	graceWait   = time.Second
-)
+// graceWait is how often a young task looks for an object that it refers to and that is not there.
+const graceWait = time.Second
 
 // Reasons of the condition JobCreated.
 const (
@@ -39,39 +35,52 @@ type admit struct {
 	grace   time.Duration
 	end     endFunc
 	resolve func(context.Context, *v1alpha1.Task) (*resolved, error)
-	// lockSession takes the task's session; a step.Wait tells that another task holds it.
+	// lockSession takes the task's session; a queued outcome says that another task holds it.
 	lockSession func(context.Context, *v1alpha1.Task) error
-	// takeSlot lets the task run, or gives a step.Wait while too many do.
+	// takeSlot lets the task run, or gives a queued outcome while too many do.
 	takeSlot func(context.Context, *v1alpha1.Task) error
+	// leaveSlot is called instead where the task cannot run now: it does not stand in the way of others.
+	leaveSlot func(context.Context, *v1alpha1.Task) error
+	// warn writes a warning about the task for people.
+	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
 
 func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Status.Phase != v1alpha1.TaskPending {
 		return nil
 	}
-	if at := t.Status.NextAttemptTime; at != nil {
-		if wait := at.Sub(s.now()); wait > 0 {
-			return step.Wait{After: wait, Reason: "the next attempt is not due yet"}
-		}
-	}
-	res, err := s.resolve(ctx, t)
+	res, err := s.mayRun(ctx, t)
 	if err == nil {
-		err = s.lockSession(ctx, t)
+		err = s.takeSlot(ctx, t)
+	} else if err := s.leaveSlot(ctx, t); err != nil {
+		return err
+	}
+	if err == nil {
+		s.assign(t, res)
+		return step.ErrDone // the next reconcile starts it, when this is stored
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.refuse(ctx, t, refused)
 	}
-	if err == nil {
-		err = s.takeSlot(ctx, t)
+	w, ok := errors.AsType[queued](err)
+	if ok && waitsFor(t, w.reason, w.Reason) && w.reason == v1alpha1.ReasonNamespaceTaskLimitReached {
+		s.warn(ctx, t, w.reason, w.Reason)
 	}
-	if err != nil {
-		if w, ok := errors.AsType[step.Wait](err); ok {
-			t.Status.Message = w.Reason
+	return err
+}
+
+// mayRun finds what the task runs with, when its time and its turn in its session have come.
+func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
+	if at := t.Status.NextAttemptTime; at != nil {
+		if wait := at.Sub(s.now()); wait > 0 {
+			return nil, step.Wait{After: wait, Reason: "the next attempt is not due yet"}
 		}
-		return err
 	}
-	s.assign(t, res)
-	return step.ErrDone // the next reconcile starts it, when this is stored
+	res, err := s.resolve(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return res, s.lockSession(ctx, t)
 }
 
 // refuse fails the task, unless what is missing may be on its way.
@@ -88,12 +97,14 @@ func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
 
 // assign writes the next attempt down.
 func (s admit) assign(t *v1alpha1.Task, res *resolved) {
+	waitsNoMore(t, "an attempt is started")
 	st := &t.Status
 	st.Phase = v1alpha1.TaskRunning
 	st.Message = ""
 	st.Attempts++
 	st.JobName = runRef(t).JobName()
 	st.JobUID = s.newID()
+	st.PodName, st.PodUID = "", ""
 	st.NextAttemptTime = nil
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: s.now()}

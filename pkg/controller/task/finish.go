@@ -15,14 +15,16 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Reasons of a failure or a retry, one CamelCase word each, in the content of events.
+// Reasons of an end or a retry, one CamelCase word each, in the content of events.
+// Those of a failure are in the condition Failed as well.
 const (
-	reasonWorkerLost      = "WorkerLost"
-	reasonWorkerFailed    = "WorkerFailed"
-	reasonWorkerKilled    = "WorkerKilled"
-	reasonTimedOut        = "TimedOut"
-	reasonRefused         = "Refused"
-	reasonInvalidSchedule = "InvalidSchedule"
+	reasonWorkerLost      = v1alpha1.ReasonWorkerLost
+	reasonWorkerFailed    = v1alpha1.ReasonWorkerFailed
+	reasonWorkerKilled    = v1alpha1.ReasonWorkerKilled
+	reasonTimedOut        = v1alpha1.ReasonTimedOut
+	reasonRefused         = v1alpha1.ReasonRefused
+	reasonNotSupported    = v1alpha1.ReasonNotSupported
+	reasonInvalidSchedule = v1alpha1.ReasonInvalidSchedule
 	reasonCancelled       = "Cancelled"
 	reasonDeleted         = "Deleted"
 )
@@ -86,10 +88,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if err != nil {
 		return err
 	}
-	if phase := phaseOfEvent(stands.Type); phase != o.phase {
-		// The stream was closed before this reconcile, and says otherwise.
-		o = outcome{phase: phase, message: stands.Summary}
-	}
+	o = agreeing(o, &stands)
 	at := metav1.NewTime(f.now())
 	if !stands.CreatedAt.IsZero() {
 		at = metav1.NewTime(stands.CreatedAt.Time)
@@ -103,6 +102,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 		}
 	}
 	notParked(t, v1alpha1.ReasonApprovalDecided, "the run is over")
+	waitsNoMore(t, "the task is over")
 	setTerminal(&t.Status, t.Generation, o, at)
 	t.Status.Usage = usage
 	if available {
@@ -136,12 +136,7 @@ func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.
 	if s.CompletionTime == nil {
 		s.CompletionTime = &at
 	}
-	reason := map[v1alpha1.TaskPhase]string{
-		v1alpha1.TaskSucceeded: v1alpha1.ReasonTaskSucceeded,
-		v1alpha1.TaskFailed:    v1alpha1.ReasonTaskFailed,
-		v1alpha1.TaskCancelled: v1alpha1.ReasonTaskCancelled,
-	}[o.phase]
-	setCondition(s, generation, v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, o.message)
+	setEnd(s, generation, o)
 	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionJobCreated) != nil {
 		reason, message := jobEnded, "the run is over"
 		if o.phase == v1alpha1.TaskFailed && isReason(o.reason) {

@@ -66,7 +66,7 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		return step.Wait{After: stopCheck, Reason: "the run is being stopped"}
 	}
 	if !t.Status.Phase.Terminal() {
-		o := outcome{phase: v1alpha1.TaskCancelled, reason: reasonDeleted, message: "the task was deleted"}
+		o := outcome{phase: v1alpha1.TaskCancelled, reason: reasonDeleted, message: neverBegan(t, "the task was deleted")}
 		if state.Succeeded() {
 			o = succeeded(state)
 		}
@@ -111,6 +111,7 @@ func (s begin) do(ctx context.Context, t *v1alpha1.Task) error {
 			return err
 		}
 		t.Status.Phase = v1alpha1.TaskPending
+		waitsNoMore(t, "a controller has begun with the task")
 	}
 	t.Status.ObservedGeneration = t.Generation
 	return nil
@@ -134,6 +135,7 @@ func (s completed) do(ctx context.Context, t *v1alpha1.Task) error {
 		}
 		return step.ErrDone
 	}
+	addEnd(&t.Status)
 	if t.Spec.WebhookURL == "" || t.Status.WebhookDelivered {
 		return step.ErrDone
 	}
@@ -179,6 +181,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 	if asked.Message != "" && asked.Message != noReason {
 		o.message += ": " + asked.Message
 	}
+	o.message = neverBegan(t, o.message)
 	if state.Succeeded() { // it was faster
 		o = succeeded(state)
 	}

@@ -219,7 +219,7 @@ func TestRetryCancelsApprovals(t *testing.T) {
 }
 
 func TestParkedTakesNoSlot(t *testing.T) {
-	if isRunning(task(isStarted)) == nil || isRunning(task(waiting)) != nil {
+	if !usesSlot(task(isStarted)) || usesSlot(task(waiting)) {
 		t.Error("a parked task takes a slot, or a running one takes none")
 	}
 }

@@ -15,7 +15,18 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/support"
+	tools "github.com/platform-ai/platform/pkg/tool"
 )
+
+// Reasons of refusals that the host gives; the worker has the same.
+const (
+	reasonNoSandbox    = "SandboxUnavailable"
+	reasonImageNotUsed = "ImageNotUsed"
+)
+
+// toolPrograms is the built-in tool that runs programs.
+const toolPrograms = "code_exec"
 
 // refusal is why a task cannot run as it is written.
 type refusal struct {
@@ -24,6 +35,9 @@ type refusal struct {
 	// missing is set where the cause is an object that may still come.
 	missing bool
 }
+
+// reasonToolUnavailable is the reason of a task that asks for a tool which cannot work where it would run.
+const reasonToolUnavailable = "ToolUnavailable"
 
 func (r *refusal) Error() string { return r.message }
 
@@ -49,6 +63,8 @@ type resolved struct {
 	secrets     []executor.Secret
 	// mayPark tells that the run may have to wait for a person.
 	mayPark bool
+	// left is what the run does not get, and does without.
+	left []string
 }
 
 // liveReader reads through a cache where there is one, and from the server on demand.
@@ -68,10 +84,16 @@ type resolver struct {
 	reader           liveReader
 	crossNamespace   bool
 	containerRefusal string
+	imageRefusal     string
+	programRefusal   string
 	mountRefusal     string
 	searchKey        string
 	// byReference leaves the values of secrets where they are.
 	byReference bool
+	// lacks says what a built-in tool lacks where runs are, and is nil where nobody knows.
+	lacks func(tool string) string
+	// local is set where runs are processes of this machine.
+	local bool
 }
 
 // resolve gives a refusal when the task cannot run, and another error when that is not known.
@@ -86,14 +108,21 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		}
 	}
 	res := &resolved{}
+	if err := supported(support.Refused(support.Task(t)), ""); err != nil {
+		return nil, err
+	}
 	if err := r.env(ctx, t, res); err != nil {
 		return nil, err
 	}
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
-		return res, r.container(t)
+		err := r.container(t)
+		r.note(t, res)
+		return res, err
 	case v1alpha1.TaskTypeAI:
-		return res, r.ai(ctx, t, res)
+		err := r.ai(ctx, t, res)
+		r.note(t, res)
+		return res, err
 	case v1alpha1.TaskTypeAgent:
 		return nil, refuse("RuntimeNotAvailable", "tasks of type agent need an agent runtime, and this server has none")
 	default:
@@ -101,10 +130,38 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 }
 
+// supported refuses gaps; a task that was stored before they were refused when written comes here. owner is the
+// agent that they are of, or empty.
+func supported(gaps []support.Gap, owner string) error {
+	if len(gaps) == 0 {
+		return nil
+	}
+	if owner != "" {
+		owner = fmt.Sprintf("agent %q: ", owner)
+	}
+	return refuse(reasonNotSupported, "%s%s", owner, gaps[0])
+}
+
+// note collects what the run does without, where this is not a cluster.
+func (r *resolver) note(t *v1alpha1.Task, res *resolved) {
+	if !r.local {
+		return
+	}
+	resources := t.Spec.Resources
+	if resources == nil {
+		resources = res.resources
+	}
+	res.left = append(support.Local("spec", placement(t.Spec.Execution, res.placement), resources), res.left...)
+}
+
 func (r *resolver) container(t *v1alpha1.Task) error {
 	switch {
 	case r.containerRefusal != "":
 		return refuse(reasonRefused, "%s", r.containerRefusal)
+	case r.programRefusal != "":
+		return refuse(reasonNoSandbox, "%s", r.programRefusal)
+	case r.imageRefusal != "" && t.Spec.Image != "":
+		return refuse(reasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, r.imageRefusal)
 	case len(t.Spec.Command) == 0:
 		return refuse("CommandRequired", "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
@@ -127,6 +184,9 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) erro
 	agentNamespace := t.Namespace
 	if agent != nil {
 		spec, agentNamespace = agent.Spec, agent.Namespace
+		if err := supported(support.AgentOf(t, &spec), agent.Name); err != nil {
+			return err
+		}
 		res.agentName, res.resources, res.placement = agent.Name, spec.Resources, spec.Execution
 		if spec.SecretRef != nil {
 			res.agentSecret = spec.SecretRef.Name
@@ -287,11 +347,11 @@ func (r *resolver) texts(ctx context.Context, namespace string, ai *v1alpha1.Tas
 	return nil
 }
 
-// tools collects the credentials of custom tools. Names that are no Tool are
-// built in, or unknown to everybody, which is tolerated.
+// tools refuses tools that cannot work, and collects the credentials of custom
+// ones. Names that are no Tool are built in, or unknown to everybody, which is tolerated.
 func (r *resolver) tools(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.TaskAI, agentNamespace string, agent v1alpha1.AgentSpec, res *resolved) error {
 	for _, name := range ai.Tools {
-		if err := r.toolKey(ctx, t, t.Namespace, name, res); err != nil {
+		if err := r.tool(ctx, t, t.Namespace, name, res); err != nil {
 			return err
 		}
 	}
@@ -299,17 +359,32 @@ func (r *resolver) tools(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.Tas
 		if tool.Enabled != nil && !*tool.Enabled {
 			continue
 		}
-		if err := r.toolKey(ctx, t, agentNamespace, tool.Name, res); err != nil {
+		if err := r.tool(ctx, t, agentNamespace, tool.Name, res); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (r *resolver) tool(ctx context.Context, t *v1alpha1.Task, namespace, name string, res *resolved) error {
+	if r.lacks != nil {
+		if what := r.lacks(name); what != "" {
+			return refuse(reasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
+		}
+	}
+	return r.toolKey(ctx, t, namespace, name, res)
+}
+
 func (r *resolver) toolKey(ctx context.Context, t *v1alpha1.Task, namespace, name string, res *resolved) error {
+	if name == toolPrograms && r.programRefusal != "" {
+		return refuse(reasonNoSandbox, "tool %s: %s", name, r.programRefusal)
+	}
 	tool := &v1alpha1.Tool{}
 	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, tool)
 	if apierrors.IsNotFound(err) {
+		if !tools.Builtin(name) {
+			res.left = append(res.left, support.UnknownTool("tools", name))
+		}
 		return nil
 	}
 	if err != nil {

@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientset "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -163,6 +165,48 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestResolveTools: a tool that cannot work is refused with what it lacks, whoever asks for it; one that is off is not asked for.
+func TestResolveTools(t *testing.T) {
+	off := false
+	agent := func(name string, tools ...v1alpha1.AgentTool) *v1alpha1.Agent {
+		return &v1alpha1.Agent{ObjectMeta: in("n", name), Spec: v1alpha1.AgentSpec{ProviderRef: ref("p"), Tools: tools}}
+	}
+	c := testClient(t,
+		&corev1.Secret{ObjectMeta: in("n", "keys"), Data: map[string][]byte{"api-key": []byte("k")}},
+		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		agent("coder", v1alpha1.AgentTool{Name: "code_exec"}), agent("reader", v1alpha1.AgentTool{Name: "code_exec", Enabled: &off}, v1alpha1.AgentTool{Name: "file_read"}),
+	)
+	bare, err := kubernetes.New(kubernetes.Options{Client: clientset.NewClientset(), WorkerImage: "worker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := kubernetes.New(kubernetes.Options{Client: clientset.NewClientset(), WorkerImage: "worker", AIImage: "python", SearchURL: "https://search.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		agent   string
+		tools   []string
+		refused string // part of why, where runs use the worker's own image and nothing is set up
+	}{
+		{"coder", nil, "--ai-worker-image"},
+		{"reader", nil, ""},
+		{"reader", []string{"web_search"}, "--search-url"},
+		{"reader", []string{"code_exec"}, "code_exec cannot work here"},
+		{"reader", []string{"nobody_knows"}, ""},
+	} {
+		task := aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef, s.AI = ref(tc.agent), &v1alpha1.TaskAI{Tools: tc.tools} })
+		_, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: bare.Lacks}).resolve(t.Context(), task)
+		refused, ok := errors.AsType[*refusal](err)
+		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != reasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if _, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: full.Lacks}).resolve(t.Context(), task); err != nil {
+			t.Errorf("%+v, where all is set up: %v", tc, err)
+		}
+	}
+}
+
 // TestResolveByReference: where the host brings secrets to a run, none is read into it.
 func TestResolveByReference(t *testing.T) {
 	c := testClient(t,
@@ -212,6 +256,30 @@ func TestResolveByReference(t *testing.T) {
 	if _, err := r.resolve(t.Context(), noCommand); err == nil || !strings.Contains(err.Error(), "spec.command") {
 		t.Errorf("an image without a command: %v", err)
 	}
+}
+
+// TestHostRefuses: what the host cannot run as it is asked for is refused with the reason; what does not concern it runs.
+func TestHostRefuses(t *testing.T) {
+	r := resolver{imageRefusal: "no images here"}
+	command := func(image string) *v1alpha1.Task {
+		return task(func(t *v1alpha1.Task) { t.Spec.Image, t.Spec.Command = image, []string{"true"} })
+	}
+	because := func(reason string, err error) {
+		t.Helper()
+		if refused, ok := errors.AsType[*refusal](err); reason == "" && err != nil || reason != "" && (!ok || refused.reason != reason || refused.missing) {
+			t.Errorf("got %v, want %q", err, reason)
+		}
+	}
+	resolve := func(task *v1alpha1.Task) error { _, err := r.resolve(t.Context(), task); return err }
+	because(reasonImageNotUsed, resolve(command("alpine")))
+	because("", resolve(command("")))
+	r.programRefusal = "no sandbox here"
+	because(reasonNoSandbox, resolve(command("")))
+	because(reasonNoSandbox, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{Tools: []string{toolPrograms}}, "", v1alpha1.AgentSpec{}, &resolved{}))
+	with := v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: toolPrograms}}}
+	because(reasonNoSandbox, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
+	with.Tools[0].Enabled = new(false)
+	because("", r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
 }
 
 // TestPlacement: scalars of the task override the Agent's, and maps and lists replace them.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +17,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 // startPatience is how long the start of an attempt is tried.
 const startPatience = 2 * time.Minute
+
+// deliveryTime is what the token of a delivery is made for. Another delivery, with
+// another token, may follow.
+const deliveryTime = 15 * time.Minute
 
 // run starts the attempt that is written down, and settles it when it is over.
 type run struct {
@@ -34,6 +40,8 @@ type run struct {
 	// unsettled gives the events that settle what is left of the attempt's approvals.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	end       endFunc
+	// warn writes a warning about the task for people.
+	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
 
 func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -49,20 +57,55 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
 	case err != nil:
 		return fmt.Errorf("run: %w", err)
+	case !created && s.executor.ByReference(): // somebody else may have made what is there
+		return s.start(ctx, t)
 	case !isRunOf(t, state):
 		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run that was found is not the one that was started"})
+	case !recordPod(t, state):
+		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: messagef("the pod %s is gone, and pod %s is not taken for it", t.Status.PodName, state.PodName)})
+	case state.Undelivered:
+		return s.deliver(ctx, t)
 	case state.Phase != executor.Running:
 		return s.settle(ctx, t, state)
 	case !created: // started by a reconcile that got no further
 		return s.started(ctx, t, state)
 	}
+	s.show(ctx, t, state.Waiting)
 	return step.ErrDone // its end will wake the task
+}
+
+// show makes the status say what keeps the run from beginning. Text that only
+// counts on is not written again.
+func (s run) show(ctx context.Context, t *v1alpha1.Task, w executor.Waiting) {
+	c := waitingCondition(t)
+	switch {
+	case w.Reason == "":
+		waitsNoMore(t, "the run has begun")
+	case c == nil || c.Reason != w.Reason:
+		waitsFor(t, w.Reason, w.Message)
+		s.warn(ctx, t, w.Reason, w.Message)
+	}
 }
 
 // isRunOf tells whether the run that was found is the one that was written
 // down: by the id it was to have, and by the executor's own when that is known.
+// The id can be read by others, so where there is an identity of the executor's own,
+// the id alone is not enough for a run that was started.
 func isRunOf(t *v1alpha1.Task, state executor.State) bool {
-	return string(t.Status.JobUID) == state.ID || state.UID != "" && t.Status.JobUID == state.UID
+	if state.UID != "" && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated) {
+		return t.Status.JobUID == state.UID
+	}
+	return string(t.Status.JobUID) == state.ID
+}
+
+// recordPod writes down the first Pod that the executor accepts for the attempt. It reports whether the Pod that
+// is accepted now is that one.
+func recordPod(t *v1alpha1.Task, state executor.State) bool {
+	st := &t.Status
+	if state.PodUID != "" && st.PodUID == "" {
+		st.PodName, st.PodUID = state.PodName, state.PodUID
+	}
+	return state.PodUID == "" || st.PodUID == state.PodUID
 }
 
 func whatIsMissing(err error) string {
@@ -77,7 +120,11 @@ func whatIsMissing(err error) string {
 func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	state, err := s.tryStart(ctx, t)
 	if err == nil {
-		return s.started(ctx, t, state)
+		recordPod(t, state)
+		if err := s.started(ctx, t, state); !errors.Is(err, step.ErrDone) || state.Phase != executor.Exited && state.Phase != executor.Lost {
+			return err
+		}
+		return s.settle(ctx, t, state)
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
@@ -118,7 +165,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 			return executor.State{}, err
 		}
 	}
-	if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, "")); err != nil {
+	if err := s.append(ctx, t, begins(t, res.left)); err != nil {
 		return executor.State{}, err
 	}
 	r := executor.Run{
@@ -130,6 +177,16 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 		r.Resources = res.resources
 	}
 	return s.executor.Start(ctx, r)
+}
+
+// begins tells that an attempt begins, and warns of what its run does without.
+func begins(t *v1alpha1.Task, left []string) v1alpha1.ExecutionEvent {
+	e := phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, strings.Join(left, "\n"))
+	if len(left) > 0 {
+		e.Severity = v1alpha1.SeverityWarning
+		e.Summary += "; without: " + strings.Join(left, "; ")
+	}
+	return e
 }
 
 // placement is the Agent's, where the task does not have its own: scalars
@@ -189,11 +246,36 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 	return step.ErrDone
 }
 
+// deliver has what a run left brought to the server, under its attempt and with a
+// token of its own. Only then it is known how the run ended.
+func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
+	token, err := s.token(ctx, t, deliveryTime)
+	if err != nil {
+		return err
+	}
+	state, err := s.executor.Deliver(ctx, runRef(t), token)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	if state.Phase != executor.Running {
+		return s.settle(ctx, t, state)
+	}
+	t.Status.Message = messagef("attempt %d is over; what it left is being delivered", t.Status.Attempts)
+	return step.ErrDone // its end will wake the task
+}
+
 // settle draws the conclusion from a run that is over.
 func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
 	switch {
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))
+	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == runspec.ReasonResultNotSubmitted:
+		// The work took no longer than it may. Doing it again would be another matter.
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
+	case state.NeverBegan:
+		o := diagnose(state)
+		o.message = "never began: " + o.message
+		return s.fail(ctx, t, o)
 	case state.Cause == executor.CauseDeadline:
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut, message: "task timed out"})
 	default:
@@ -228,10 +310,11 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 		return err
 	}
 	notParked(t, v1alpha1.ReasonApprovalDecided, "the attempt is over")
+	waitsNoMore(t, "the attempt is over")
 	st := &t.Status
 	st.Phase = v1alpha1.TaskPending
 	st.Message = messagef("%s; the next attempt starts in %s", message, delay)
-	st.JobName, st.JobUID = "", ""
+	st.JobName, st.JobUID, st.PodName, st.PodUID = "", "", "", ""
 	// Whole seconds are stored; rounding up keeps the delay from being shorter.
 	st.NextAttemptTime = &metav1.Time{Time: s.now().Add(delay + time.Second - 1).Truncate(time.Second)}
 	setCondition(st, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, jobRetrying, message)
@@ -264,6 +347,8 @@ func diagnose(state executor.State) outcome {
 		said = t.Message
 	}
 	switch {
+	case state.NeverBegan && state.Cause == executor.CauseDeadline:
+		o = outcome{reason: executor.ReasonStartTimedOut, message: "the timeout of the task passed before"}
 	case state.Reason != "":
 		o = outcome{reason: state.Reason, message: state.Message}
 		if said != "" {

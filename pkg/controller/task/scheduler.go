@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -110,10 +111,15 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 	if err := s.fresh(ctx, t); err != nil {
 		return err
 	}
-	if err := s.create(ctx, t, scheduledRun(t, at)); err != nil {
+	err := s.create(ctx, t, scheduledRun(t, at))
+	if err != nil && !apierrors.IsInvalid(err) {
 		return err
 	}
 	t.Status.LastScheduleTime = &metav1.Time{Time: at}
+	if err != nil { // a template of an earlier version may ask for what is refused now; trying again would not help
+		t.Status.Message = messagef("the run of %s was refused: %v", at.UTC().Format(time.RFC3339), err)
+		return nil
+	}
 	t.Status.Message = messagef("run %s was created", name)
 	return nil
 }

@@ -4,7 +4,6 @@
 package task
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,18 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
 const (
 	// shownWaiting is how many waiting tasks a Session's status names.
 	shownWaiting = 100
 	// wakeSession is how many waiting tasks are woken when a session is free: the
-	// one whose turn it is, and some more that tell their new place.
+	// one whose turn it is, and some more that say their new place. Those after
+	// them say no more than that they are.
 	wakeSession = 8
-	// farWait is how often a task far behind in a queue looks at it; the one that
-	// is next does so every sessionWait.
-	farWait = time.Minute
 )
 
 // sessions lets one task at a time hold a session, in the order in which the
@@ -73,10 +69,7 @@ func members(ctx context.Context, c client.Reader, namespace, session string) ([
 	if err != nil {
 		return nil, fmt.Errorf("tasks of session: %w", err)
 	}
-	// Times are of whole seconds.
-	slices.SortFunc(tasks.Items, func(a, b v1alpha1.Task) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(tasks.Items, func(a, b v1alpha1.Task) int { return turnOf(&a).compare(turnOf(&b)) })
 	return tasks.Items, nil
 }
 
@@ -110,8 +103,8 @@ func begun(t *v1alpha1.Task) bool {
 	return t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing || t.Status.Attempts > 0
 }
 
-// lock takes the task's session. It gives a step.Wait until it is the task's
-// turn, and a refusal when there is no such session.
+// lock takes the task's session. It gives a queued outcome until it is the
+// task's turn, and a refusal when there is no such session.
 func (s *sessions) lock(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.SessionRef == nil {
 		return nil
@@ -137,9 +130,12 @@ func (s *sessions) lock(ctx context.Context, t *v1alpha1.Task) error {
 	return wait(sess, now, max(place, 0))
 }
 
+// wait is until wakeQueue wakes the task.
 func wait(sess *v1alpha1.Session, now turns, before int) error {
-	w := step.Wait{After: min(sessionWait*time.Duration(before+1), farWait)}
+	w := queued{reason: v1alpha1.ReasonSessionBusy}
 	switch {
+	case before >= wakeSession-1: // the holder is woken, too
+		w.Reason = fmt.Sprintf("waits for session %s: %d or more are before", sess.Name, wakeSession-1)
 	case now.holder != nil:
 		w.Reason = fmt.Sprintf("waits for session %s: task %s holds it, %d before", sess.Name, now.holder.Name, before)
 	case len(now.waiting) > 0:
@@ -260,7 +256,7 @@ func wakeQueue(c client.Reader) handler.EventHandler {
 		}
 		tasks, err := members(ctx, c, namespace, session[0])
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Tasks of a session are not woken, they look again by themselves", "session", klog.KRef(namespace, session[0]))
+			klog.FromContext(ctx).Error(err, "Tasks of a session are not woken", "session", klog.KRef(namespace, session[0]))
 			return
 		}
 		for i := range tasks[:min(len(tasks), wakeSession)] {

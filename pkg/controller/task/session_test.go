@@ -43,6 +43,11 @@ func inPhase(p v1alpha1.TaskPhase) func(*v1alpha1.Task) {
 	return func(t *v1alpha1.Task) { t.Status.Phase = p }
 }
 
+// created says at which revision a task was created.
+func created(revision int64) func(*v1alpha1.Task) {
+	return func(t *v1alpha1.Task) { t.Status.CreationRevision = revision }
+}
+
 // heldBy is the session s as a task has it.
 func heldBy(task string) *v1alpha1.Session {
 	s := &v1alpha1.Session{ObjectMeta: in("n", "s")}
@@ -89,7 +94,7 @@ func TestSessionLock(t *testing.T) {
 		{name: "held by itself", task: member("t", 5), session: heldBy("t"), want: "nil", shown: "t|"},
 		{
 			name: "held", task: member("t", 5), session: heldBy("h"), others: []client.Object{member("h", 9, inPhase(v1alpha1.TaskRunning))},
-			want: "wait 5s", reason: "waits for session s: task h holds it, 0 before", shown: "h|t",
+			want: "wait 0s", reason: "waits for session s: task h holds it, 0 before", shown: "h|t",
 		},
 		{name: "the holder is over", task: member("t", 5), session: heldBy("h"), others: []client.Object{member("h", 1, inPhase(v1alpha1.TaskFailed))}, want: "nil", shown: "t|"},
 		{name: "the holder is gone", task: member("t", 5), session: heldBy("h"), want: "nil", shown: "t|"},
@@ -99,7 +104,12 @@ func TestSessionLock(t *testing.T) {
 		},
 		{
 			name: "others came before", task: member("t", 5), session: heldBy(""), others: []client.Object{member("b", 5), member("z", 4), member("a", 6), member("elsewhere", 1, other)},
-			want: "wait 15s", reason: "waits for session s: task z is next, 2 before", shown: "|z b t a",
+			want: "wait 0s", reason: "waits for session s: task z is next, 2 before", shown: "|z b t a",
+		},
+		{
+			name: "others came before, within the same second", task: member("b", 5, created(7)), session: heldBy(""),
+			others: []client.Object{member("c", 5, created(6)), member("a", 5, created(8)), member("old", 5), member("d", 4, created(9))},
+			want:   "wait 0s", reason: "waits for session s: task old is next, 2 before", shown: "|old c b a d",
 		},
 		{
 			name: "no schedule and nothing that is over is in the queue", task: member("t", 5), session: heldBy(""),
@@ -107,11 +117,11 @@ func TestSessionLock(t *testing.T) {
 		},
 		{
 			name: "the hold was lost while a task runs", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, inPhase(v1alpha1.TaskRunning))},
-			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
+			want: "wait 0s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
 		},
 		{
 			name: "a task between two attempts keeps its turn", task: member("t", 5), session: heldBy(""), others: []client.Object{member("r", 9, func(t *v1alpha1.Task) { t.Status.Attempts = 1 })},
-			want: "wait 5s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
+			want: "wait 0s", reason: "waits for session s: task r holds it, 0 before", shown: "|t",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -231,8 +241,8 @@ func TestQueueIsShownUpToALimit(t *testing.T) {
 	}
 	s := newSessions(t, objects...)
 	err := s.lock(t.Context(), member("t149", 149))
-	w, ok := errors.AsType[step.Wait](err)
-	if !ok || w.After != farWait || !strings.HasSuffix(w.Reason, "task t000 is next, 149 before") {
+	w, ok := errors.AsType[queued](err)
+	if !ok || w.After != 0 || w.reason != v1alpha1.ReasonSessionBusy || w.Reason != "waits for session s: 7 or more are before" {
 		t.Errorf("lock: %v", err)
 	}
 	var got v1alpha1.Session

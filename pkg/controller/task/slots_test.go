@@ -8,81 +8,307 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-func TestSlots(t *testing.T) {
-	now := noon()
-	var running []types.NamespacedName
-	s := &slots{
-		all: 3, namespace: 2, now: func() time.Time { return now },
-		running: func(context.Context) ([]types.NamespacedName, error) { return running, nil },
-	}
-	key := func(namespace, name string) types.NamespacedName {
-		return types.NamespacedName{Namespace: namespace, Name: name}
-	}
-	take := func(namespace, name, want string) {
-		t.Helper()
-		err := s.take(t.Context(), &v1alpha1.Task{ObjectMeta: in(namespace, name)})
-		w, ok := errors.AsType[step.Wait](err)
-		if err != nil && !ok || w.Reason != want {
-			t.Errorf("%s/%s: %v, want %q", namespace, name, err, want)
-		}
-	}
-	full, crowded := "the server runs its limit of 3 tasks", "the namespace runs its limit of 2 tasks"
+// shelf is a cache of tasks in front of a ledger: what is put into it is shown,
+// and told to the ledger then or later.
+type shelf struct {
+	*slots
+	t     *testing.T
+	mu    sync.Mutex
+	tasks map[types.UID]*v1alpha1.Task
+	woken []string
+}
 
-	take("a", "1", "")
-	take("a", "1", "") // again, after a conflict
-	take("a", "2", "")
-	take("a", "3", crowded) // the cache shows none of them yet
-	take("b", "1", "")
-	running = []types.NamespacedName{key("a", "1"), key("a", "2"), key("b", "1")}
-	take("b", "2", full)
-	take("a", "3", crowded)
-	take("c", "1", full)
-	running = running[1:]
-	if got := s.freed(); !slices.Equal(got, []types.NamespacedName{key("a", "3"), key("b", "2"), key("c", "1")}) {
-		t.Errorf("woken: %v", got)
-	}
-	take("a", "3", "")
-	take("b", "2", full)
-	take("c", "1", full)
-	if got := s.freed(); !slices.Equal(got, []types.NamespacedName{key("b", "2"), key("c", "1")}) {
-		t.Errorf("woken: %v", got)
-	}
-	now = now.Add(takenFor + 1) // a/3 was never written down
-	take("b", "2", "")
+func newShelf(t *testing.T, all, namespace int) *shelf {
+	f := &shelf{t: t, tasks: map[types.UID]*v1alpha1.Task{}}
+	f.slots = newSlots(all, namespace, func(_ context.Context, k *v1alpha1.Task) (bool, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		now, ok := f.tasks[k.UID]
+		return ok && now.ResourceVersion == k.ResourceVersion, nil
+	})
+	f.wakeBy(func(k types.NamespacedName) { f.woken = append(f.woken, k.String()) })
+	return f
+}
 
-	running = nil
-	none := &slots{}
-	for i := range 100 {
-		if err := none.take(t.Context(), &v1alpha1.Task{ObjectMeta: in("a", fmt.Sprint(i))}); err != nil {
-			t.Fatal(err)
+// pending is a new task; its place is in the order of calls.
+func (f *shelf) pending(namespace, name string) *v1alpha1.Task {
+	k := &v1alpha1.Task{ObjectMeta: in(namespace, name)}
+	k.UID, k.ResourceVersion = types.UID(namespace+"/"+name), "1"
+	k.Status.Phase, k.Status.CreationRevision = v1alpha1.TaskPending, int64(len(f.tasks)+1)
+	f.put(k)
+	return k
+}
+
+func (f *shelf) put(k *v1alpha1.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks[k.UID] = k
+}
+
+// next is another version of a task that the cache shows.
+func (f *shelf) next(k *v1alpha1.Task, change func(*v1alpha1.TaskStatus)) *v1alpha1.Task {
+	n, err := strconv.Atoi(k.ResourceVersion)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	k = k.DeepCopy()
+	k.ResourceVersion = strconv.Itoa(n + 1)
+	change(&k.Status)
+	f.put(k)
+	return k
+}
+
+func (f *shelf) ask(k *v1alpha1.Task, want string) {
+	f.t.Helper()
+	err := f.take(f.t.Context(), k)
+	got := ""
+	switch w, ok := errors.AsType[queued](err); {
+	case ok:
+		if got = w.reason; w.After != 0 {
+			f.t.Errorf("%s asks again by itself, after %s", k.Name, w.After)
 		}
+	case apierrors.IsConflict(err):
+		got = "conflict"
+	case err != nil:
+		got = err.Error()
+	}
+	if got != want {
+		f.t.Errorf("%s/%s: %v, want %q", k.Namespace, k.Name, err, want)
 	}
 }
 
-func TestSlotsAreNotOvertaken(t *testing.T) {
-	s := &slots{all: 5, now: noon, running: func(context.Context) ([]types.NamespacedName, error) { return nil, nil }}
-	var got atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 50 {
-		wg.Go(func() {
-			if s.take(t.Context(), &v1alpha1.Task{ObjectMeta: in("a", fmt.Sprint(i))}) == nil {
-				got.Add(1)
-			}
-		})
+func (f *shelf) wantWoken(want ...string) {
+	f.t.Helper()
+	if !slices.Equal(f.woken, want) {
+		f.t.Errorf("woken: %v, want %v", f.woken, want)
 	}
-	wg.Wait()
-	if got.Load() != 5 {
-		t.Errorf("%d slots of 5 were given", got.Load())
+	f.woken = nil
+}
+
+func runs1(s *v1alpha1.TaskStatus) { s.Phase, s.Attempts = v1alpha1.TaskRunning, s.Attempts+1 }
+func ends(s *v1alpha1.TaskStatus)  { s.Phase = v1alpha1.TaskSucceeded }
+func retried(s *v1alpha1.TaskStatus) {
+	s.Phase = v1alpha1.TaskPending
+}
+
+const (
+	crowded = v1alpha1.ReasonNamespaceTaskLimitReached
+	full    = v1alpha1.ReasonTaskLimitReached
+)
+
+func TestSlots(t *testing.T) {
+	f := newShelf(t, 3, 2)
+	a1, a2, a3 := f.pending("a", "1"), f.pending("a", "2"), f.pending("a", "3")
+	b1, b2, c1 := f.pending("b", "1"), f.pending("b", "2"), f.pending("c", "1")
+	f.ask(a1, "")
+	f.ask(a1, "") // again, after a conflict
+	f.ask(a2, "")
+	f.ask(a3, crowded) // the cache shows none of them at work yet
+	f.ask(b1, "")
+	f.ask(c1, full)
+	f.ask(b2, full)
+	a1 = f.next(a1, runs1)
+	f.observe(a1)
+	f.wantWoken()
+	// One slot goes to the first for whom there is room, once, however often it is told.
+	a1 = f.next(a1, ends)
+	f.observe(a1)
+	f.observe(a1)
+	f.wantWoken("a/3")
+	f.ask(b2, full) // it is a/3's, who has not come yet
+	f.ask(a3, "")
+	f.forget(a2)
+	f.wantWoken("b/2")
+	f.forget(b2) // gone before it came
+	f.wantWoken("c/1")
+	f.ask(c1, "")
+
+	none := newShelf(t, 0, 0)
+	for i := range 100 {
+		none.ask(none.pending("a", fmt.Sprint(i)), "")
+	}
+}
+
+// The order is that of creation, not of asking.
+func TestSlotsInOrder(t *testing.T) {
+	f := newShelf(t, 1, 0)
+	first := f.pending("n", "first")
+	f.ask(first, "")
+	var tasks []*v1alpha1.Task
+	for _, name := range []string{"z", "y", "x", "w"} {
+		tasks = append(tasks, f.pending("n", name))
+	}
+	for _, k := range slices.Backward(tasks) {
+		f.ask(k, full)
+	}
+	f.observe(f.next(first, ends)) // without ever having been seen at work
+	for i, k := range tasks {
+		f.wantWoken("n/" + k.Name)
+		if i+1 < len(tasks) {
+			f.ask(tasks[i+1], full)
+		}
+		f.ask(k, "")
+		f.observe(f.next(f.next(k, runs1), ends))
+	}
+	f.wantWoken()
+}
+
+// Each slot is given back by what ends the use of it, and by nothing else.
+func TestSlotsComeBack(t *testing.T) {
+	parked := func(s *v1alpha1.TaskStatus) {
+		setCondition(s, 1, v1alpha1.ConditionWaitingForApproval, "True", v1alpha1.ReasonApprovalPending, "")
+	}
+	decided := func(s *v1alpha1.TaskStatus) {
+		setCondition(s, 1, v1alpha1.ConditionWaitingForApproval, "False", v1alpha1.ReasonApprovalDecided, "")
+	}
+	f := newShelf(t, 1, 0)
+	k, w := f.pending("n", "k"), f.pending("n", "w")
+	f.ask(k, "")
+	f.ask(w, full)
+	f.observe(k) // as it was before
+	f.wantWoken()
+	k = f.next(k, runs1)
+	f.observe(k)
+	f.wantWoken()
+	k = f.next(k, parked)
+	f.observe(k)
+	f.wantWoken("n/w")
+	f.ask(w, "")
+	k = f.next(k, decided)
+	f.observe(k) // goes on: one more than the limit
+	w = f.next(f.next(w, runs1), retried)
+	f.observe(w)
+	f.ask(w, full) // for the second attempt; k still runs
+	k = f.next(k, retried)
+	f.observe(k)
+	f.wantWoken("n/w")
+	f.ask(w, "")
+	f.ask(k, full)
+
+	// One that cannot run now lets the next one go first.
+	f.observe(f.next(w, ends))
+	f.wantWoken("n/k")
+	x := f.pending("n", "x")
+	f.ask(x, full)
+	if err := f.leave(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	f.wantWoken("n/x")
+}
+
+// The cache may not show yet what was written.
+func TestSlotsWithALateCache(t *testing.T) {
+	f := newShelf(t, 1, 0)
+	k, w := f.pending("n", "k"), f.pending("n", "w")
+	f.ask(k, "")
+	f.ask(w, full)
+	// Its attempt is written; a reconcile that does not see it finds that it cannot run.
+	if err := f.leave(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	f.wantWoken()
+	// A write that failed is seen as such when another one came before it.
+	k = f.next(k, func(s *v1alpha1.TaskStatus) { s.Message = "somebody else" })
+	if err := f.leave(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	f.wantWoken("n/w")
+	f.ask(w, "")
+	// A reconcile began before its task ended, and decides after the ledger was told.
+	stale := w
+	w = f.next(f.next(w, runs1), ends)
+	f.observe(w)
+	f.ask(stale, "conflict")
+	f.ask(k, "")
+	// The same, and the task is gone.
+	stale = k
+	f.mu.Lock()
+	delete(f.tasks, k.UID)
+	f.mu.Unlock()
+	f.forget(k)
+	f.ask(stale, "conflict")
+	f.ask(f.pending("n", "z"), "")
+	if len(f.held) != 1 || len(f.lines) != 0 {
+		t.Errorf("held %v, in line %v", f.held, f.lines)
+	}
+}
+
+// A controller that begins knows all tasks before it decides, in whatever order it was told of them.
+func TestSlotsAfterARestart(t *testing.T) {
+	f := newShelf(t, 2, 0)
+	var tasks []*v1alpha1.Task
+	for i := range 6 {
+		k := f.pending("n", fmt.Sprint(i))
+		if i < 2 {
+			k = f.next(k, runs1)
+		} else {
+			k = f.next(k, func(s *v1alpha1.TaskStatus) {
+				setCondition(s, 1, v1alpha1.ConditionWaitingToStart, "True", v1alpha1.ReasonTaskLimitReached, "")
+			})
+		}
+		tasks = append(tasks, k)
+	}
+	for _, k := range slices.Backward(tasks) {
+		f.remember(k)
+	}
+	f.wantWoken()
+	f.ask(tasks[4], full)
+	f.observe(f.next(tasks[0], ends))
+	f.wantWoken("n/2")
+}
+
+// Eight reconciles at a time, as the controller has them, and a cache that is told late.
+func TestSlotsAreNotOvertaken(t *testing.T) {
+	const limit, tasks = 3, 200
+	f := newShelf(t, limit, 0)
+	work := make(chan *v1alpha1.Task, 10*tasks)
+	f.wakeBy(func(k types.NamespacedName) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		work <- f.tasks[types.UID(k.String())]
+	})
+	var all []*v1alpha1.Task
+	for i := range tasks {
+		all = append(all, f.pending("n", fmt.Sprintf("%03d", i)))
+	}
+	var atWork, ended atomic.Int32
+	over := make(chan struct{})
+	for range 8 {
+		go func() {
+			for k := range work {
+				if f.take(t.Context(), k) != nil {
+					continue // it will be woken, or was before it came
+				}
+				if atWork.Add(1) > limit {
+					t.Errorf("%s is one too many", k.Name)
+				}
+				run := f.next(k, runs1)
+				f.observe(run)
+				atWork.Add(-1)
+				f.observe(f.next(run, ends))
+				if ended.Add(1) == tasks {
+					close(over)
+				}
+			}
+		}()
+	}
+	for _, k := range all {
+		work <- k
+	}
+	<-over
+	close(work)
+	if len(f.held) != 0 || len(f.used) != 0 || len(f.lines) != 0 {
+		t.Errorf("held %v, used %v, in line %v", f.held, f.used, f.lines)
 	}
 }

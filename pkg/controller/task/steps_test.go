@@ -64,6 +64,13 @@ func (r *runs) Remove(context.Context, types.UID) error {
 	return nil
 }
 
+// Deliver has the run go on.
+func (r *runs) Deliver(_ context.Context, _ executor.Ref, token string) (executor.State, error) {
+	r.asked = append(r.asked, "deliver with "+token)
+	r.state.Phase, r.state.Undelivered = executor.Running, false
+	return r.state, nil
+}
+
 // log notes appended events and ends.
 type eventLog struct {
 	events []string
@@ -189,6 +196,14 @@ func TestRun(t *testing.T) {
 			name: "timed out", task: task(isStarted, retries(5)), runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Cause: executor.CauseDeadline}}, want: "done", phase: fail,
 			end: "TimedOut: task timed out",
 		},
+		{
+			name: "work done, delivery cut off by the deadline", task: task(isStarted, retries(5)), want: "done", phase: fail, end: "ResultNotSubmitted: no server",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 75, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: runspec.ReasonResultNotSubmitted, Message: "no server"}}},
+		},
+		{
+			name: "left to be delivered", task: task(isStarted), want: "done", phase: v1alpha1.TaskRunning, asked: []string{"deliver with token"},
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Undelivered: true}},
+		},
 		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
 		{
 			name: "gone, and what of it", task: task(isStarted), runs: runs{err: &executor.MissingError{What: "there is no Job t-1"}}, want: "done", phase: fail,
@@ -197,6 +212,25 @@ func TestRun(t *testing.T) {
 		{
 			name: "the executor's own identity", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
 			runs: runs{state: executor.State{ID: "job", UID: "uid", Phase: executor.Running}}, want: "done", phase: v1alpha1.TaskRunning,
+		},
+		{
+			name: "the Pod is accepted", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Running, PodName: "p", PodUID: "pod"}},
+			want: "done", phase: v1alpha1.TaskRunning,
+		},
+		{
+			name: "another Pod than the one that was accepted", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.PodName, t.Status.PodUID = "p", "pod" }),
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, PodName: "q", PodUID: "later"}}, want: "done", phase: fail,
+			end: "WorkerLost: the pod p is gone, and pod q is not taken for it",
+		},
+		{
+			name: "a Job with the run id of the one that was started", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
+			runs: runs{state: executor.State{ID: "uid", UID: "other", Phase: executor.Exited}}, want: "done", phase: fail,
+			end: "WorkerLost: the run that was found is not the one that was started",
+		},
+		{
+			name: "a Job that is there before the start", task: task(running), want: "done", phase: fail, asked: []string{"start"},
+			runs: runs{byReference: true, state: executor.State{ID: "job", UID: "forged", Phase: executor.Exited}, startErr: executor.ErrRefused},
+			end:  "Refused: " + executor.ErrRefused.Error(), events: []string{"TaskPhaseChanged"},
 		},
 		{
 			name: "another Job", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
@@ -258,7 +292,7 @@ func TestRun(t *testing.T) {
 			if d := cmp.Diff(tc.asked, tc.runs.asked); d != "" {
 				t.Error(d)
 			}
-			if slices.Contains(tc.runs.asked, "start") && (tc.runs.started.ID != "job" || tc.runs.started.Attempt != 1 || tc.runs.started.Credentials.Token != "token") {
+			if slices.Contains(tc.runs.asked, "start") && (tc.runs.started.ID != "job" || tc.runs.started.Attempt != 1 || !tc.runs.byReference && tc.runs.started.Credentials.Token != "token") {
 				t.Errorf("started %+v", tc.runs.started)
 			}
 			if tc.phase == retry && tc.want == "done" {
@@ -318,6 +352,7 @@ func TestReasonOfTheRun(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
+	waitsLong := func(k *v1alpha1.Task) { waitsFor(k, v1alpha1.ReasonNamespaceTaskLimitReached, "full") }
 	for _, tc := range []struct {
 		name    string
 		task    *v1alpha1.Task
@@ -328,23 +363,34 @@ func TestAdmit(t *testing.T) {
 		want    string
 		end     string
 		message string
+		waits   string // reason of the condition
+		warned  bool
+		left    bool // gives its slot to others
 	}{
 		{name: "not its phase", task: task(isStarted), want: "nil"},
 		{name: "assigned", task: task(pending), want: "done"},
-		{name: "retry not due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon().Add(time.Minute)} }), want: "wait 1m0s"},
+		{name: "retry not due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon().Add(time.Minute)} }), want: "wait 1m0s", left: true},
 		{name: "retry due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon()} }), want: "done"},
-		{name: "missing, but young", task: task(pending), resolve: missing("AgentNotFound", "no agent"), want: "wait 1s", message: "no agent"},
-		{name: "missing, and older", task: task(pending), resolve: missing("AgentNotFound", "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent"},
-		{name: "refused at once", task: task(pending), resolve: refuse("Refused", "no"), want: "done", end: "Refused: no"},
-		{name: "session held", task: task(pending), lock: step.Wait{After: sessionWait, Reason: "held"}, want: "wait 5s", message: "held"},
-		{name: "session missing", task: task(pending), lock: missing("SessionNotFound", "none"), now: time.Minute, want: "done", end: "SessionNotFound: none"},
-		{name: "no room", task: task(pending), slot: step.Wait{After: limitWait, Reason: "full"}, want: "wait 10s", message: "full"},
-		{name: "server away", task: task(pending), resolve: errBoom, want: "boom"},
+		{name: "missing, but young", task: task(pending), resolve: missing("AgentNotFound", "no agent"), want: "wait 1s", message: "no agent", left: true},
+		{name: "missing, and older", task: task(pending), resolve: missing("AgentNotFound", "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent", left: true},
+		{name: "refused at once", task: task(pending), resolve: refuse("Refused", "no"), want: "done", end: "Refused: no", left: true},
+		{name: "session held", task: task(pending), lock: queued{v1alpha1.ReasonSessionBusy, step.Wait{Reason: "held"}}, want: "wait 0s", message: "held", waits: v1alpha1.ReasonSessionBusy, left: true},
+		{name: "session missing", task: task(pending), lock: missing("SessionNotFound", "none"), now: time.Minute, want: "done", end: "SessionNotFound: none", left: true},
+		{name: "no room", task: task(pending), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s", message: "full", waits: v1alpha1.ReasonNamespaceTaskLimitReached, warned: true},
+		{
+			name: "still no room", task: task(pending, waitsLong), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s",
+			message: "full", waits: v1alpha1.ReasonNamespaceTaskLimitReached,
+		},
+		{name: "room after a while", task: task(pending, waitsLong), want: "done"},
+		{name: "server away", task: task(pending), resolve: errBoom, want: "boom", left: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &eventLog{}
+			left, warned := false, false
 			s := admit{
-				now: func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
+				leaveSlot: func(context.Context, *v1alpha1.Task) error { left = true; return nil },
+				warn:      func(context.Context, *v1alpha1.Task, string, string) { warned = true },
+				now:       func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
 				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
 					return &resolved{agentName: "a", providerName: "p", model: "m"}, tc.resolve
 				},
@@ -359,6 +405,13 @@ func TestAdmit(t *testing.T) {
 			}
 			if end != tc.end || tc.task.Status.Message != tc.message {
 				t.Errorf("end = %q, want %q; message = %q, want %q", end, tc.end, tc.task.Status.Message, tc.message)
+			}
+			waits := ""
+			if c := waitingCondition(tc.task); c != nil {
+				waits = c.Reason
+			}
+			if waits != tc.waits || warned != tc.warned || left != tc.left {
+				t.Errorf("waits for %q, warned %v, left %v", waits, warned, left)
 			}
 			st := tc.task.Status
 			if tc.want == "done" && tc.end == "" {
@@ -684,5 +737,50 @@ func TestNames(t *testing.T) {
 	}
 	if l := v1alpha1.LabelValue(long); len(l) > 63 || l == v1alpha1.LabelValue(other) {
 		t.Error(l)
+	}
+}
+
+// A run that waits says for what, once for each cause, and its end says that it never began.
+func TestWaitingRun(t *testing.T) {
+	e := &runs{state: executor.State{ID: "job", Phase: executor.Running}}
+	l, warned := &eventLog{}, []string(nil)
+	s := run{
+		now: noon, executor: e, append: l.append, end: l.finish, unsettled: nothingUnsettled,
+		warn: func(_ context.Context, _ *v1alpha1.Task, reason, _ string) { warned = append(warned, reason) },
+	}
+	k := task(isStarted)
+	for _, w := range []struct{ reason, message, want string }{
+		{"", "", ""},
+		{executor.ReasonQuotaExceeded, "used: 4", "used: 4"},
+		{executor.ReasonQuotaExceeded, "used: 5", "used: 4"}, // no news
+		{executor.ReasonUnschedulable, "no node", "no node"},
+		{"", "", ""},
+		{executor.ReasonUnschedulable, "no node", "no node"},
+	} {
+		e.state.Waiting = executor.Waiting{Reason: w.reason, Message: w.message}
+		outcomeIs(t, s.do(t.Context(), k), "done")
+		c := waitingCondition(k)
+		if k.Status.Message != w.want || (c != nil) != (w.reason != "") || c != nil && (c.Reason != w.reason || c.Message != w.want) {
+			t.Errorf("%+v: message %q, condition %+v", w, k.Status.Message, c)
+		}
+	}
+	if d := cmp.Diff([]string{"QuotaExceeded", "Unschedulable", "Unschedulable"}, warned); d != "" {
+		t.Error(d)
+	}
+	asked := k.DeepCopy()
+	cancelAsked(asked)
+	outcomeIs(t, cancel{executor: &runs{err: executor.ErrNotFound}, end: l.finish}.do(t.Context(), asked), "done")
+	if l.end.message != "the task was cancelled: enough; it never began: no node" {
+		t.Errorf("cancelled: %s", l.end.message)
+	}
+	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, NeverBegan: true, Reason: executor.ReasonUnschedulable, Message: "no node takes the pod"}
+	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
+	if l.end.reason != executor.ReasonUnschedulable || l.end.message != "never began: no node takes the pod" {
+		t.Errorf("given up: %+v", l.end)
+	}
+	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, NeverBegan: true, Cause: executor.CauseDeadline}
+	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
+	if l.end.reason != executor.ReasonStartTimedOut || l.end.message != "never began: the timeout of the task passed before" {
+		t.Errorf("deadline: %+v", l.end)
 	}
 }

@@ -38,13 +38,19 @@ func (s sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list runs: %w", err)
 	}
-	var errs []error
+	orphans := map[executor.Ref]bool{}
 	for _, ref := range refs {
-		gone, err := s.gone(ctx, ref)
-		if err != nil {
+		if orphans[ref], err = s.gone(ctx, ref); err != nil {
 			return err
 		}
-		if !gone {
+	}
+	// Only what is listed once more: if another store answered meanwhile, its runs are listed, and none of them was looked up.
+	if refs, err = s.executor.List(ctx); err != nil {
+		return fmt.Errorf("list runs: %w", err)
+	}
+	var errs []error
+	for _, ref := range refs {
+		if !orphans[ref] {
 			continue
 		}
 		err = s.executor.Remove(ctx, ref.UID)

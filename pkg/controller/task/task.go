@@ -24,12 +24,14 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -48,8 +50,15 @@ type Options struct {
 	Executor executor.Executor
 	// ContainerRefusal, when not empty, fails container tasks with this message.
 	ContainerRefusal string
+	// ImageRefusal, when not empty, fails container tasks that name an image with this message.
+	ImageRefusal string
+	// ProgramRefusal, when not empty, fails tasks that run programs with this message: container tasks, and ai tasks
+	// with a tool for it.
+	ProgramRefusal string
 	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
 	MountRefusal string
+	// LocalRuns notes in a run what only a cluster could honour: runs are processes of this machine.
+	LocalRuns bool
 	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
 	CrossNamespaceRefs bool
 	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
@@ -91,9 +100,6 @@ func (o *Options) complete() {
 // cache. Its cache need hold pending Approvals only.
 func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	o.complete()
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, runningIndex, isRunning); err != nil {
-		return fmt.Errorf("index of tasks: %w", err)
-	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
 	}
@@ -104,7 +110,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	room := &slots{all: o.MaxRunning, namespace: o.MaxRunningPerNamespace, now: o.Clock.Now, running: w.running}
+	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, w.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
@@ -113,10 +119,11 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	err = builder.ControllerManagedBy(mgr).Named("task").
 		For(&v1alpha1.Task{}).
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
-		Watches(&v1alpha1.Task{}, wakeWaiting(room)).
+		Watches(&v1alpha1.Task{}, keepLedger(room)).
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
 		WatchesRawSource(exits(o.Executor)).
+		WatchesRawSource(given(room)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
 	if err != nil {
@@ -125,35 +132,50 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	return mgr.Add(sweeper{executor: o.Executor, tasks: mgr.GetAPIReader()})
 }
 
-// exits wakes a task when its run ends.
+// exits wakes a task when its run ends, or waits for something else.
 func exits(e executor.Executor) source.Source {
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		e.OnExit(ctx, func(r executor.Ref) {
+		wake := func(r executor.Ref) {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}})
-		})
+		}
+		e.OnExit(ctx, wake)
+		e.OnWaiting(ctx, wake)
 		return nil
 	})
 }
 
-// wakeWaiting wakes tasks that wait for a slot when another task stops running.
-func wakeWaiting(room *slots) handler.EventHandler {
+// given wakes the tasks that are given a slot.
+func given(room *slots) source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		room.wakeBy(func(k types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: k}) })
+		return nil
+	})
+}
+
+// keepLedger tells the ledger of slots what the cache shows. The workers begin
+// when it has been told of all tasks that there are.
+func keepLedger(room *slots) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(q queue) {
-		for _, k := range room.freed() {
-			q.Add(reconcile.Request{NamespacedName: k})
+	tell := func(o client.Object, f func(*v1alpha1.Task)) {
+		if t, ok := o.(*v1alpha1.Task); ok {
+			f(t)
 		}
 	}
 	return handler.Funcs{
-		UpdateFunc: func(_ context.Context, e ctrlevent.UpdateEvent, q queue) {
-			if isRunning(e.ObjectOld) != nil && isRunning(e.ObjectNew) == nil {
-				wake(q)
+		CreateFunc: func(_ context.Context, e ctrlevent.CreateEvent, _ queue) {
+			if e.IsInInitialList {
+				tell(e.Object, room.remember)
+				return
 			}
+			tell(e.Object, room.observe)
 		},
-		DeleteFunc: func(_ context.Context, e ctrlevent.DeleteEvent, q queue) {
-			if isRunning(e.Object) != nil {
-				wake(q)
+		UpdateFunc: func(_ context.Context, e ctrlevent.UpdateEvent, _ queue) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // made anew while nobody watched
+				tell(e.ObjectOld, room.forget)
 			}
+			tell(e.ObjectNew, room.observe)
 		},
+		DeleteFunc: func(_ context.Context, e ctrlevent.DeleteEvent, _ queue) { tell(e.Object, room.forget) },
 	}
 }
 
@@ -161,7 +183,11 @@ func wakeWaiting(room *slots) handler.EventHandler {
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	refs := &resolver{
 		reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal,
-		searchKey: o.SearchKey, byReference: o.Executor.ByReference(),
+		imageRefusal: o.ImageRefusal, programRefusal: o.ProgramRefusal,
+		searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
+	}
+	if host, ok := o.Executor.(executor.ToolHost); ok {
+		refs.lacks = host.Lacks
 	}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
@@ -172,9 +198,12 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	}
 	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(w.append)
+	warn := func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
+		w.warn(ctx, t, reason, message, metav1.NewTime(o.Clock.Now()))
+	}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
-		append: appendEvents, unsettled: w.unsettled, end: end.end,
+		append: appendEvents, unsettled: w.unsettled, end: end.end, warn: warn,
 	}
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: w.dropFinalizer}.do},
@@ -188,7 +217,7 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 		}.do},
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
-			lockSession: sess.lock, takeSlot: room.take,
+			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 		}.do},
 		{Name: "run", Do: parked{
 			now: o.Clock.Now, park: o.Executor.Park, pending: w.pendingApprovals, append: appendEvents, next: attempt.do,

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -210,31 +209,17 @@ func (w *wire) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Time)
 	return nil
 }
 
-// runningIndex finds running tasks without looking at all tasks there ever were.
-const runningIndex = "running"
-
-// isRunning leaves out parked tasks: how long a person takes must not keep
-// others waiting. When they go on there may be more than the limit.
-func isRunning(o client.Object) []string {
-	t, ok := o.(*v1alpha1.Task)
-	if !ok || t.Status.Phase != v1alpha1.TaskRunning && t.Status.Phase != v1alpha1.TaskFinalizing || isParked(t) {
-		return nil
+// shows reports whether the cache holds the task in this version.
+func (w *wire) shows(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+	var now v1alpha1.Task
+	err := w.Get(ctx, client.ObjectKeyFromObject(t), &now, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return false, nil
 	}
-	return []string{"true"}
-}
-
-// running lists the running tasks that the cache knows of.
-func (w *wire) running(ctx context.Context) ([]types.NamespacedName, error) {
-	var tasks v1alpha1.TaskList
-	// The cache's own objects: they are only looked at.
-	if err := w.List(ctx, &tasks, client.MatchingFields{runningIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("running tasks: %w", err)
+	if err != nil {
+		return false, fmt.Errorf("task: %w", err)
 	}
-	keys := make([]types.NamespacedName, len(tasks.Items))
-	for i := range tasks.Items {
-		keys[i] = client.ObjectKeyFromObject(&tasks.Items[i])
-	}
-	return keys, nil
+	return now.UID == t.UID && now.ResourceVersion == t.ResourceVersion, nil
 }
 
 // children are the runs of a schedule.

@@ -25,11 +25,14 @@ const (
 	annotationTaskName = v1alpha1.LabelPrefix + "task-name"
 	annotationAttempt  = v1alpha1.LabelPrefix + "attempt"
 	// annotationTimeout is the run's own timeout, as a Go duration. The Job's
-	// activeDeadlineSeconds is this and what the run was parked.
+	// activeDeadlineSeconds, from when its worker begins, is this and what the run
+	// waited before and was parked since.
 	annotationTimeout = v1alpha1.LabelPrefix + "timeout"
 	// annotationParked is how long the run was parked, as a Go duration, and
 	// annotationParkedAt since when it is, in RFC 3339.
-	annotationParked   = v1alpha1.LabelPrefix + "parked"
+	annotationParked = v1alpha1.LabelPrefix + "parked"
+	// annotationWaited is how long the run waited until its worker began, as a Go duration.
+	annotationWaited   = v1alpha1.LabelPrefix + "waited"
 	annotationParkedAt = v1alpha1.LabelPrefix + "parked-at"
 	// annotationStopped is when Stop was called, in RFC 3339.
 	annotationStopped = v1alpha1.LabelPrefix + "stopped-at"
@@ -77,7 +80,6 @@ func (e *Executor) job(run executor.Run) *batchv1.Job {
 	}
 	if run.Timeout > 0 {
 		job.Annotations[annotationTimeout] = run.Timeout.String()
-		job.Spec.ActiveDeadlineSeconds = seconds(run.Timeout)
 	}
 	return job
 }

@@ -178,11 +178,11 @@ func TestResources(t *testing.T) {
 		in   *corev1.ResourceRequirements
 		want corev1.ResourceRequirements
 	}{
-		{"defaults", nil, corev1.ResourceRequirements{Requests: list("100m", "128Mi"), Limits: list("", "4Gi")}},
+		{"defaults", nil, corev1.ResourceRequirements{Requests: list("100m", "128Mi"), Limits: list("", "1Gi")}},
 		{"small limits", &corev1.ResourceRequirements{Limits: list("50m", "64Mi")}, corev1.ResourceRequirements{Requests: list("50m", "64Mi"), Limits: list("50m", "64Mi")}},
 		{"large request", &corev1.ResourceRequirements{Requests: list("2", "8Gi")}, corev1.ResourceRequirements{Requests: list("2", "8Gi"), Limits: list("", "8Gi")}},
 	} {
-		got := resources(executor.Run{Resources: tc.in})
+		got := testExecutor(t, nil).resources(executor.Run{Resources: tc.in})
 		if d := cmp.Diff(tc.want, got); d != "" {
 			t.Errorf("%s: %s", tc.name, d)
 		}

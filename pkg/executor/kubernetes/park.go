@@ -8,6 +8,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/platform-ai/platform/pkg/executor"
@@ -46,9 +47,45 @@ func parking(job *batchv1.Job, parked bool, now time.Time) map[string]any {
 	metadata["annotations"] = map[string]any{annotationParkedAt: nil, annotationParked: total.String()}
 	change := map[string]any{"metadata": metadata}
 	if timeout := duration(job, annotationTimeout); timeout > 0 {
-		change["spec"] = map[string]any{"activeDeadlineSeconds": *seconds(timeout + total)}
+		change["spec"] = map[string]any{"activeDeadlineSeconds": *seconds(timeout + duration(job, annotationWaited) + total)}
 	}
 	return change
+}
+
+// beginning is the patch that lets the time of a run count when its worker has
+// begun; nil when there is nothing to change.
+func beginning(job *batchv1.Job, pod *corev1.Pod) map[string]any {
+	timeout := duration(job, annotationTimeout)
+	_, counts := job.Annotations[annotationWaited]
+	at := beganAt(pod)
+	if timeout == 0 || counts || at.IsZero() || job.Spec.ActiveDeadlineSeconds != nil || job.DeletionTimestamp != nil ||
+		failure(job) != nil || condition(job, batchv1.JobComplete) != nil {
+		return nil
+	}
+	since := job.CreationTimestamp.Time
+	if job.Status.StartTime != nil { // from which the cluster counts
+		since = job.Status.StartTime.Time
+	}
+	waited := max(0, at.Sub(since))
+	change := map[string]any{"metadata": map[string]any{
+		"uid": job.UID, "resourceVersion": job.ResourceVersion, "annotations": map[string]any{annotationWaited: waited.String()},
+	}}
+	if _, parked := job.Annotations[annotationParkedAt]; !parked {
+		change["spec"] = map[string]any{"activeDeadlineSeconds": *seconds(timeout + waited + duration(job, annotationParked))}
+	}
+	return change
+}
+
+// beganAt is when the worker's container was started; zero for one that was not, or is over.
+func beganAt(pod *corev1.Pod) time.Time {
+	if pod == nil {
+		return time.Time{}
+	}
+	c := workerStatus(pod)
+	if c == nil || c.State.Running == nil {
+		return time.Time{}
+	}
+	return c.State.Running.StartedAt.Time
 }
 
 // duration reads an annotation; 0 where it is none.

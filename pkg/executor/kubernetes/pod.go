@@ -26,6 +26,7 @@ const (
 	homeDir        = "/home/worker"
 	tempDir        = "/tmp"
 	artifactsDir   = "/artifacts"
+	spoolDir       = "/spool"
 	secretTaskDir  = "/secrets/task"
 	secretAgentDir = "/secrets/agent"
 	credentialsDir = "/secrets/run"
@@ -52,6 +53,7 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 	p.emptyDir("workspace", workDir, "10Gi")
 	p.emptyDir("home", homeDir, "1Gi")
 	p.emptyDir("artifacts", artifactsDir, "1Gi")
+	p.emptyDir("spool", spoolDir, "512Mi")
 	p.project("platform-api", apiDir, apiAccess())
 	if sources := e.credentials(run); len(sources) > 0 {
 		p.project("run-files", credentialsDir, sources)
@@ -64,7 +66,7 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 	}
 	worker := corev1.Container{
 		Name: containerName, Image: e.image(run.Task), ImagePullPolicy: corev1.PullIfNotPresent,
-		Env: e.environ(run), Resources: resources(run), SecurityContext: hardened(),
+		Env: e.environ(run), Resources: e.resources(run), SecurityContext: hardened(),
 		TerminationMessagePath: terminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	spec := corev1.PodSpec{
@@ -242,8 +244,11 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvWorkDir, Value: workDir},
 		{Name: runspec.EnvArtifactsDir, Value: artifactsDir},
 		{Name: runspec.EnvTerminationLog, Value: terminationLog},
+		{Name: runspec.EnvSpoolDir, Value: spoolDir},
+		{Name: runspec.EnvDeliver, Value: "false"},
 		{Name: runspec.EnvContained, Value: strconv.FormatBool(contained)},
 		{Name: runspec.EnvHostCommands, Value: "false"},
+		{Name: runspec.EnvSandbox, Value: e.sandbox()},
 	}
 	for _, name := range runspec.OperatorEnv() {
 		value := map[string]string{
@@ -254,8 +259,16 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
 }
 
+// sandbox is a runspec.Sandbox, as text so that a Job looks the same each time it is made.
+func (e *Executor) sandbox() string {
+	if e.opts.SandboxOff {
+		return `{"off":true}`
+	}
+	return ""
+}
+
 // resources are those of the run, where it has them, and defaults. A default never contradicts what was given.
-func resources(run executor.Run) corev1.ResourceRequirements {
+func (e *Executor) resources(run executor.Run) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{}
 	if run.Resources != nil {
 		r = *run.Resources.DeepCopy()
@@ -267,7 +280,7 @@ func resources(run executor.Run) corev1.ResourceRequirements {
 		r.Limits = corev1.ResourceList{}
 	}
 	if _, ok := r.Limits[corev1.ResourceMemory]; !ok {
-		limit := resource.MustParse("4Gi")
+		limit := e.opts.MemoryLimit.DeepCopy()
 		if run.MemoryBytes > 0 {
 			limit = *resource.NewQuantity(run.MemoryBytes, resource.BinarySI)
 		}

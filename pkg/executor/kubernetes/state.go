@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
 // overdueAfter is how much later than the end of its grace period a pod may end,
@@ -30,20 +32,38 @@ type assessment struct {
 	again time.Duration
 	// verdict is why the run has to be ended, nil for no reason.
 	verdict *verdict
+	// pod is the one that was accepted, nil for none, and refused why others were not.
+	pod     *corev1.Pod
+	refused []error
 }
 
-// assess draws the conclusion from a Job and its Pod, which may be nil.
-func (e *Executor) assess(job *batchv1.Job, pod *corev1.Pod) assessment {
-	if last, ok := e.lastPods.Get(job.UID); ok && pod == nil {
-		pod, _ = last.(*corev1.Pod)
+// assess draws the conclusion from a Job and the Pods that claim to be its own.
+func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
+	if last, ok := e.lastPods.Get(job.UID); ok {
+		if pod, ok := last.(*corev1.Pod); ok && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == pod.UID }) {
+			pods = append(slices.Clip(pods), *pod)
+		}
 	}
-	return assess(job, pod, e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
+	pod, refused := workerpod.First(job, pods)
+	a := assess(job, pod, e.refusal(job), e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
+	a.pod, a.refused = pod, refused
+	if pod != nil {
+		a.state.PodName, a.state.PodUID = pod.Name, pod.UID
+	} else if len(refused) > 0 && a.state.Phase == executor.Running {
+		v := &verdict{Reason: executor.ReasonPodNotAccepted, Message: clean(refused[0].Error())}
+		a.state.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
+		if a.verdict != nil {
+			a.verdict = v
+		}
+	}
+	return a
 }
 
 // patience is how long a run may take to start, and how long its node need not answer.
 type patience struct{ start, unreachable time.Duration }
 
-func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) assessment {
+// assess gets in refusal why the Job's Pod could last not be created, empty for no reason.
+func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
 	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
 	if pod != nil && pod.Status.StartTime != nil {
 		s.StartedAt = pod.Status.StartTime.Time
@@ -65,12 +85,9 @@ func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) assess
 		s.Phase, s.Reason, s.FinishedAt = executor.Lost, executor.ReasonNodeLost, now
 		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
-		v, left := hindrance(job, pod, now, p)
-		if v != nil && left <= 0 {
-			return assessment{state: s, verdict: v}
-		}
-		return assessment{state: s, again: max(0, left)}
+		return look(s, job, pod, refusal, now, p)
 	}
+	s.NeverBegan = s.Phase != executor.Running && neverBegan(job, pod)
 	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
 		s.Reason, s.Message = given.Reason, given.Message
 		if given.Reason != executor.ReasonNodeLost {
@@ -80,22 +97,73 @@ func assess(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) assess
 	return assessment{state: s}
 }
 
-// hindrance is why a run has to be ended when the time that is left has passed;
-// nil for a run that goes well.
-func hindrance(job *batchv1.Job, pod *corev1.Pod, now time.Time, p patience) (v *verdict, left time.Duration) {
+// look assesses a run that goes on: it goes well, waits for something, or has
+// to be ended when the time for that has passed.
+func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
 	if begun(pod) {
 		since, ok := unreachableSince(pod)
 		if !ok {
-			return nil, 0
+			return assessment{state: s}
 		}
 		message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
-		return &verdict{Reason: executor.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now)
+		return patient(s, &verdict{Reason: executor.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now))
 	}
-	v, hopeless := obstacle(job, pod)
-	if hopeless {
-		return v, 0
+	v, hopeless := obstacle(job, pod, refusal)
+	s.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
+	since := job.CreationTimestamp.Time
+	switch {
+	case hopeless:
+		return assessment{state: s, verdict: v}
+	case v.Reason == executor.ReasonQuotaExceeded: // news of the Job or its Pod will come
+		return assessment{state: s}
+	case pod != nil:
+		since = pod.CreationTimestamp.Time // a wait for the quota is not one for the pod
 	}
-	return v, job.CreationTimestamp.Add(p.start).Sub(now)
+	a := patient(s, v, since.Add(p.start).Sub(now))
+	if v.Reason == executor.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
+		a.state.Waiting = executor.Waiting{}
+		soon := since.Add(slowStart).Sub(now)
+		switch {
+		case soon > 0:
+			a.again = min(a.again, soon)
+		case pod != nil:
+			a.state.Waiting = slow(pod)
+		}
+	}
+	return a
+}
+
+// slowStart is how long an ordinary start takes at most. What takes longer is shown.
+const slowStart = 10 * time.Second
+
+// slow says what a pod does that takes long to start.
+func slow(pod *corev1.Pod) executor.Waiting {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
+			return executor.Waiting{Reason: executor.ReasonMounting, Message: fmt.Sprintf("volumes and network of pod %s are being set up", pod.Name)}
+		}
+	}
+	return executor.Waiting{Reason: executor.ReasonImagePulling, Message: fmt.Sprintf("the images of pod %s are being pulled", pod.Name)}
+}
+
+// patient gives a run up when no time is left.
+func patient(s executor.State, v *verdict, left time.Duration) assessment {
+	if left <= 0 {
+		return assessment{state: s, verdict: v}
+	}
+	return assessment{state: s, again: left}
+}
+
+// neverBegan tells whether the worker of a run that is over is known not to have begun.
+func neverBegan(job *batchv1.Job, pod *corev1.Pod) bool {
+	switch given := verdictOf(job); {
+	case given != nil:
+		return given.Reason != executor.ReasonNodeLost
+	case pod != nil:
+		return !begun(pod) && (workerStatus(pod) != nil || pod.Spec.NodeName == "")
+	}
+	f := failure(job)
+	return f != nil && f.Reason == batchv1.JobReasonDeadlineExceeded && job.Status.Failed == 0 && terminating(job) == 0
 }
 
 // unreachableSince is when the cluster noticed that the pod's node does not
@@ -128,7 +196,7 @@ func endOf(pod *corev1.Pod) time.Time {
 // has ended before its Job says why, so the Job is waited for, for a while.
 func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 	switch {
-	case condition(job, batchv1.JobComplete) != nil, condition(job, batchv1.JobFailed) != nil:
+	case condition(job, batchv1.JobFailed) != nil, condition(job, batchv1.JobComplete) != nil && (pod == nil || ended(pod)):
 		return true
 	case pod == nil:
 		return job.DeletionTimestamp != nil && job.Status.Active == 0 && terminating(job) == 0
@@ -177,8 +245,6 @@ func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, now time.Tim
 	switch {
 	case pod != nil:
 		concludePod(s, pod)
-	case condition(job, batchv1.JobComplete) != nil:
-		// The cluster counted an exit with 0.
 	case s.Cause == executor.CauseDeadline, verdictOf(job) != nil:
 		s.ExitCode = -1
 	default:
@@ -311,16 +377,4 @@ func disruptionOf(pod *corev1.Pod) *verdict {
 		}
 	}
 	return nil
-}
-
-// newest is the pod that was made last; nil of none. A Job has one, unless
-// somebody else made more.
-func newest(pods []corev1.Pod) *corev1.Pod {
-	var found *corev1.Pod
-	for i := range pods {
-		if p := &pods[i]; found == nil || found.CreationTimestamp.Before(&p.CreationTimestamp) {
-			found = p
-		}
-	}
-	return found
 }

@@ -82,6 +82,10 @@ func podCondition(typ corev1.PodConditionType, status corev1.ConditionStatus, re
 	}
 }
 
+func createdAt(at time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.CreationTimestamp = after(at) }
+}
+
 func deletedPod(at time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = new(after(at)) }
 }
@@ -89,6 +93,7 @@ func deletedPod(at time.Duration) func(*corev1.Pod) {
 const (
 	deadlineText = "Job was active longer than specified deadline"
 	evictedText  = "Pod n/t-1-x has condition DisruptionTarget matching FailJob rule at index 0"
+	quotaText    = `Error creating: pods "t-1-abcde" is forbidden: exceeded quota: runs, requested: limits.memory=1Gi, used: limits.memory=4Gi, limited: limits.memory=4Gi`
 	report       = `{"reason":"WorkerStopped","message":"the worker was stopped","exitCode":1}`
 )
 
@@ -112,21 +117,41 @@ func TestAssess(t *testing.T) {
 		// again and verdict are those of an assessment of a run that goes on.
 		again   time.Duration
 		verdict string
+		// waiting is what such a run waits for, and refusal what the cluster said of its pod.
+		waiting, refusal string
 	}{
-		{name: "created", job: testJob(), now: time.Second, want: "Running", again: 299 * time.Second},
+		{name: "created", job: testJob(), now: time.Second, want: "Running", again: 9 * time.Second},
 		{name: "no pod in time", job: testJob(), now: 5 * time.Minute, want: "Running", verdict: "PodNotCreated: no pod of Job t-1 could be created"},
-		{name: "pending", job: testJob(), pod: testPod(corev1.PodPending, waits("ContainerCreating", "")), now: time.Minute, want: "Running", again: 4 * time.Minute},
+		{name: "pending", job: testJob(), pod: testPod(corev1.PodPending, waits("ContainerCreating", "")), now: time.Minute, want: "Running", again: 4*time.Minute + time.Second, waiting: "ImagePulling: the images of pod t-1-x are being pulled"},
+		{name: "starts as usual", job: testJob(), pod: testPod(corev1.PodPending, waits("ContainerCreating", "")), now: 3 * time.Second, want: "Running", again: 8 * time.Second},
+		{
+			name: "volumes", job: testJob(), pod: testPod(corev1.PodPending, waits("ContainerCreating", ""), podCondition(corev1.PodReadyToStartContainers, corev1.ConditionFalse, "", "")), now: time.Minute,
+			want: "Running", again: 4*time.Minute + time.Second, waiting: "Mounting: volumes and network of pod t-1-x are being set up",
+		},
+		{
+			name: "the quota is used up", job: testJob(), refusal: quotaText, now: 24 * time.Hour, want: "Running",
+			waiting: "QuotaExceeded: the quota of the namespace leaves no room: exceeded quota: runs, requested: limits.memory=1Gi, used: limits.memory=4Gi, limited: limits.memory=4Gi",
+		},
+		{name: "a pod after a day without quota", job: testJob(), refusal: quotaText, pod: testPod(corev1.PodPending, waits("ContainerCreating", ""), createdAt(24*time.Hour)), now: 24*time.Hour + time.Second, want: "Running", again: 9 * time.Second},
+		{
+			name: "no pod, and the cluster says why", job: testJob(), refusal: "Error creating: admission webhook says no", now: time.Minute, want: "Running", again: 4 * time.Minute,
+			waiting: "PodNotCreated: no pod of Job t-1 could be created: Error creating: admission webhook says no",
+		},
+		{
+			name: "no node yet", job: testJob(), pod: testPod(corev1.PodPending, podCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/1 nodes are available")), now: 3 * time.Second,
+			want: "Running", again: 298 * time.Second, waiting: "Unschedulable: no node takes the pod: 0/1 nodes are available",
+		},
 		{
 			name: "never out of pending", job: testJob(), pod: testPod(corev1.PodPending, waits("ContainerCreating", "")), now: 6 * time.Minute, want: "Running",
 			verdict: "StartTimedOut: pod t-1-x did not start in time",
 		},
 		{
-			name: "no node", job: testJob(), pod: testPod(corev1.PodPending, podCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/1 nodes are available")), now: 5 * time.Minute,
+			name: "no node", job: testJob(), pod: testPod(corev1.PodPending, podCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/1 nodes are available")), now: 6 * time.Minute,
 			want: "Running", verdict: "Unschedulable: no node takes the pod: 0/1 nodes are available",
 		},
-		{name: "image backs off", job: testJob(), pod: testPod(corev1.PodPending, waits("ImagePullBackOff", "Back-off")), now: time.Minute, want: "Running", again: 4 * time.Minute},
+		{name: "image backs off", job: testJob(), pod: testPod(corev1.PodPending, waits("ImagePullBackOff", "Back-off")), now: time.Minute, want: "Running", again: 4*time.Minute + time.Second, waiting: "ImagePullFailed: image img: ImagePullBackOff: Back-off"},
 		{
-			name: "image never came", job: testJob(), pod: testPod(corev1.PodPending, waits("ImagePullBackOff", "Back-off")), now: 5 * time.Minute, want: "Running",
+			name: "image never came", job: testJob(), pod: testPod(corev1.PodPending, waits("ImagePullBackOff", "Back-off")), now: 6 * time.Minute, want: "Running",
 			verdict: "ImagePullFailed: image img: ImagePullBackOff: Back-off",
 		},
 		{
@@ -134,7 +159,7 @@ func TestAssess(t *testing.T) {
 			verdict: "ImagePullFailed: image img: InvalidImageName: bad",
 		},
 		{
-			name: "configuration", job: testJob(), pod: testPod(corev1.PodPending, waits("CreateContainerConfigError", `secret "s" not found`)), now: 5 * time.Minute, want: "Running",
+			name: "configuration", job: testJob(), pod: testPod(corev1.PodPending, waits("CreateContainerConfigError", `secret "s" not found`)), now: 6 * time.Minute, want: "Running",
 			verdict: `ContainerConfigInvalid: container worker: CreateContainerConfigError: secret "s" not found`,
 		},
 		{name: "runs", job: testJob(), pod: testPod(corev1.PodRunning, runningSince, podCondition(corev1.PodReady, corev1.ConditionTrue, "", "")), now: time.Hour, want: "Running"},
@@ -156,7 +181,7 @@ func TestAssess(t *testing.T) {
 			want: "Lost  NodeLost 0 node node-1 does not answer: pod t-1-x should have ended at 2026-01-01T12:01:00Z",
 		},
 		{name: "succeeded", job: testJob(), pod: testPod(corev1.PodSucceeded, ranTo(0, "Completed", `{"reason":"Completed","exitCode":0}`)), want: "Exited   0 "},
-		{name: "complete without its pod", job: testJob(complete), want: "Exited   0 "},
+		{name: "complete without its pod", job: testJob(complete), want: "Lost   0 the pod of Job t-1 is gone"},
 		{name: "failed", job: testJob(), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report)), want: "Exited   1 "},
 		{name: "failed without its pod", job: testJob(failed), want: "Lost   0 the pod of Job t-1 is gone; the Job says: PodFailurePolicy: Container worker for pod n/t-1-x failed with exit code 1 matching FailJob rule at index 1"},
 		{name: "log instead of a report", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(2, "Error", "panic: no\n")), want: "Exited   2 panic: no"},
@@ -209,7 +234,7 @@ func TestAssess(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := assess(tc.job, tc.pod, noon().Add(tc.now), patience{start: DefaultStartTimeout, unreachable: DefaultUnreachableTimeout})
+			a := assess(tc.job, tc.pod, tc.refusal, noon().Add(tc.now), patience{start: DefaultStartTimeout, unreachable: DefaultUnreachableTimeout})
 			s := a.state
 			if s.ID != "run" || s.UID != "job-uid" {
 				t.Errorf("identity %s, %s", s.ID, s.UID)
@@ -232,6 +257,17 @@ func TestAssess(t *testing.T) {
 			if a.verdict != nil {
 				verdict = a.verdict.Reason + ": " + a.verdict.Message
 			}
+			waiting := ""
+			if s.Waiting.Reason != "" && a.verdict == nil {
+				waiting = s.Waiting.Reason + ": " + s.Waiting.Message
+			}
+			if waiting != tc.waiting {
+				t.Errorf("waits for %q, want %q", waiting, tc.waiting)
+			}
+			never := s.Phase != executor.Running && (strings.HasPrefix(tc.name, "image, ") || tc.name == "init container" || tc.name == "deadline, pod gone")
+			if s.NeverBegan != never {
+				t.Errorf("never began: %v", s.NeverBegan)
+			}
 			if a.again != tc.again || verdict != tc.verdict {
 				t.Errorf("again %s, verdict %q", a.again, verdict)
 			}
@@ -239,7 +275,7 @@ func TestAssess(t *testing.T) {
 				if !s.Succeeded() {
 					t.Error("not a success")
 				}
-			} else if s.Succeeded() && tc.name != "complete without its pod" {
+			} else if s.Succeeded() {
 				t.Error("a success")
 			}
 		})
@@ -260,6 +296,7 @@ func TestParking(t *testing.T) {
 		{"is parked", testJob(limited, parkedAt), true, ``},
 		{"goes on", testJob(limited, parkedAt), false, `map[platform.ai/parked:1m0s platform.ai/parked-at:<nil>] map[activeDeadlineSeconds:70]`},
 		{"goes on again", testJob(limited, parkedAt, annotated(annotationParked, "5s")), false, `map[platform.ai/parked:1m5s platform.ai/parked-at:<nil>] map[activeDeadlineSeconds:75]`},
+		{"goes on after it waited", testJob(limited, parkedAt, annotated(annotationWaited, "4s")), false, `map[platform.ai/parked:1m0s platform.ai/parked-at:<nil>] map[activeDeadlineSeconds:74]`},
 		{"goes on without a limit", testJob(parkedAt), false, `map[platform.ai/parked:1m0s platform.ai/parked-at:<nil>] <nil>`},
 		{"is not parked", testJob(limited), false, ``},
 		{"is over", testJob(limited, jobCondition(batchv1.JobComplete, "", "")), true, ``},
@@ -267,6 +304,38 @@ func TestParking(t *testing.T) {
 	} {
 		got := ""
 		if p := parking(tc.job, tc.parked, noon()); p != nil {
+			got = fmt.Sprint(p["metadata"].(map[string]any)["annotations"], " ", p["spec"])
+		}
+		if got != tc.want {
+			t.Errorf("%s: %s", tc.name, got)
+		}
+	}
+}
+
+// TestBeginning: the time of a run counts from when its worker began, once.
+func TestBeginning(t *testing.T) {
+	limited, waited := annotated(annotationTimeout, "10s"), annotated(annotationWaited, "3s")
+	runs := testPod(corev1.PodRunning, runningSince)
+	late := func(j *batchv1.Job) { j.Status.StartTime = new(after(time.Second)) }
+	for _, tc := range []struct {
+		name string
+		job  *batchv1.Job
+		pod  *corev1.Pod
+		want string
+	}{
+		{"begins", testJob(limited), runs, `map[platform.ai/waited:3s] map[activeDeadlineSeconds:13]`},
+		{"the cluster counts from later", testJob(limited, late), runs, `map[platform.ai/waited:2s] map[activeDeadlineSeconds:12]`},
+		{"no limit", testJob(), runs, ``},
+		{"waits", testJob(limited), testPod(corev1.PodPending, waits("ContainerCreating", "")), ``},
+		{"has no pod", testJob(limited), nil, ``},
+		{"counts already", testJob(limited, waited), runs, ``},
+		{"counts since its creation", testJob(limited, func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = new(int64(10)) }), runs, ``},
+		{"begins and is parked", testJob(limited, annotated(annotationParkedAt, "2026-01-01T12:00:03Z")), runs, `map[platform.ai/waited:3s] <nil>`},
+		{"is over", testJob(limited, jobCondition(batchv1.JobComplete, "", "")), runs, ``},
+		{"is being stopped", testJob(limited, deletedJob), runs, ``},
+	} {
+		got := ""
+		if p := beginning(tc.job, tc.pod); p != nil {
 			got = fmt.Sprint(p["metadata"].(map[string]any)["annotations"], " ", p["spec"])
 		}
 		if got != tc.want {

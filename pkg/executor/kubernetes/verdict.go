@@ -49,9 +49,9 @@ func begun(pod *corev1.Pod) bool {
 
 // obstacle is what keeps a run from starting, as far as its Pod tells. Hopeless
 // is what no waiting can change.
-func obstacle(job *batchv1.Job, pod *corev1.Pod) (v *verdict, hopeless bool) {
+func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, hopeless bool) {
 	if pod == nil {
-		return &verdict{Reason: executor.ReasonPodNotCreated, Message: fmt.Sprintf("no pod of Job %s could be created", job.Name)}, false
+		return noPod(job, refusal), false
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -68,6 +68,19 @@ func obstacle(job *batchv1.Job, pod *corev1.Pod) (v *verdict, hopeless bool) {
 		}
 	}
 	return &verdict{Reason: executor.ReasonStartTimedOut, Message: fmt.Sprintf("pod %s did not start in time", pod.Name)}, false
+}
+
+// noPod is why there is no pod, as far as the cluster said. Text before that on the quota names a pod, which is
+// another one each time.
+func noPod(job *batchv1.Job, refusal string) *verdict {
+	v := &verdict{Reason: executor.ReasonPodNotCreated, Message: fmt.Sprintf("no pod of Job %s could be created", job.Name)}
+	if at := strings.Index(refusal, "exceeded quota"); at >= 0 {
+		return &verdict{Reason: executor.ReasonQuotaExceeded, Message: "the quota of the namespace leaves no room: " + clean(refusal[at:])}
+	}
+	if refusal != "" {
+		v.Message += ": " + clean(refusal)
+	}
+	return v
 }
 
 // waiting says what a container waits for, where that is no usual step of a start.
@@ -126,8 +139,8 @@ func (e *Executor) explain(ctx context.Context, v *verdict, namespace string, ui
 		}
 		said = ev.Message
 	}
-	if said != "" {
-		v.Message += ": " + clean(said)
+	if said = clean(said); said != "" && !strings.Contains(v.Message, said) {
+		v.Message += ": " + said
 	}
 }
 

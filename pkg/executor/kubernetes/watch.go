@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
 // watch looks after the runs of one namespace, or of all.
@@ -46,6 +47,11 @@ func (e *Executor) Run(ctx context.Context) error {
 			return err
 		}
 		all.Go(func() { w.run(ctx, start) })
+		refusals, err := w.refusals(namespace)
+		if err != nil {
+			return err
+		}
+		all.Go(func() { refusals.RunWithContext(ctx) })
 	}
 	<-ctx.Done()
 	return nil
@@ -127,11 +133,19 @@ func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	for _, p := range found {
 		pods = append(pods, *p)
 	}
-	pod := newest(pods)
-	a := w.e.assess(job, pod)
-	switch {
+	a := w.e.assess(job, pods)
+	pod := a.pod
+	w.e.warnRefused(ctx, job, a.refused)
+	w.e.tellWaiting(job, a.state)
+	switch change := beginning(job, pod); {
 	case a.state.Phase != executor.Running:
 		w.e.tell(job)
+	case change != nil:
+		err := w.e.patch(ctx, job, change)
+		if apierrors.IsConflict(err) {
+			return nil // what changed will wake it
+		}
+		return gone(err)
 	case a.verdict != nil:
 		klog.FromContext(ctx).Info("Run is given up", "job", key, "reason", a.verdict.Reason)
 		err := w.e.giveUp(ctx, job, pod, a.verdict)
@@ -181,7 +195,7 @@ func (w *watch) podGone(o any) {
 	}
 	uid := types.UID(pod.Labels[batchv1.ControllerUidLabel])
 	job, err := w.jobs.Jobs(pod.Namespace).Get(pod.Labels[batchv1.JobNameLabel])
-	if err == nil && job.UID == uid && ended(pod) {
+	if err == nil && job.UID == uid && ended(pod) && workerpod.Check(job, pod) == nil {
 		w.e.lastPods.Add(uid, pod)
 	}
 	w.podChanged(pod)
@@ -208,4 +222,6 @@ func (e *Executor) forget(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.told, uid)
+	delete(e.waiting, uid)
+	delete(e.warned, uid)
 }

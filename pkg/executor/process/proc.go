@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -150,15 +151,13 @@ func (t *tree) marked(pid int) bool {
 	if err != nil {
 		return false
 	}
-	found := 0
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		for _, m := range t.marker {
-			if bytes.Equal(v, m) {
-				found++
-			}
+	vars := bytes.Split(env, []byte{0})
+	for _, m := range t.marker { // a variable may be there twice, so they are not counted
+		if !slices.ContainsFunc(vars, func(v []byte) bool { return bytes.Equal(v, m) }) {
+			return false
 		}
 	}
-	return found >= len(t.marker)
+	return true
 }
 
 // Killing takes rounds, because a tree may fork while it is being killed: a

@@ -12,6 +12,7 @@
 //	work/        working folder and HOME of the worker
 //	artifacts/   files that the worker uploads at the end
 //	tmp/         TMPDIR
+//	spool/       what the worker has to bring to the server (package spool)
 //	log          standard output and error of the worker, bounded
 //	termination  the worker's last words (runspec.Termination)
 //
@@ -27,11 +28,15 @@
 //   - When the worker is gone, all of its descendants are killed, also those that
 //     made a session of their own.
 //   - Workers outlive the server. Open finds them again.
+//   - A worker that is gone has not lost what it left in its spool: Deliver starts
+//     another one for that, in the same folder and for the same attempt. Nothing of
+//     the work is done again.
 package process
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,6 +54,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 var _ executor.Executor = &Executor{}
@@ -79,6 +85,8 @@ type Options struct {
 	CAFile        string
 	// AllowHostCommands lets container tasks run as commands of this host.
 	AllowHostCommands bool
+	// Sandbox is what programs of runs are kept in. By default it hides Dir.
+	Sandbox runspec.Sandbox
 	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
 	WebFetchAllow []string
 	// SearchURL is the search service behind the tool web_search; empty is none.
@@ -106,6 +114,9 @@ func (o *Options) complete() error {
 		return err
 	}
 	o.Dir = dir
+	if len(o.Sandbox.Hide) == 0 {
+		o.Sandbox.Hide = []string{dir}
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -120,6 +131,7 @@ func (o *Options) complete() error {
 // Executor runs workers as local processes.
 type Executor struct {
 	opts    Options
+	sandbox string // Options.Sandbox as workers get it
 	bootID  string
 	lock    *os.File
 	log     klog.Logger
@@ -149,6 +161,10 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
+	sandbox, err := json.Marshal(o.Sandbox)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
@@ -161,7 +177,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	e := &Executor{
-		opts: o, bootID: boot, lock: lock, log: klog.FromContext(ctx),
+		opts: o, sandbox: string(sandbox), bootID: boot, lock: lock, log: klog.FromContext(ctx),
 		closing: make(chan struct{}), live: map[key]*run{},
 		unsaved:       map[key]record{},
 		controllerURL: o.ControllerURL, caFile: o.CAFile,
@@ -227,6 +243,9 @@ func (e *Executor) SetServer(controllerURL, caFile string) {
 
 // ByReference is false: a process gets token and secrets themselves, through its standard input.
 func (e *Executor) ByReference() bool { return false }
+
+// OnWaiting never tells: a process begins when it is started.
+func (*Executor) OnWaiting(context.Context, func(executor.Ref)) {}
 
 // OnExit has f told about every run that ends, until the context does.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {

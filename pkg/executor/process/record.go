@@ -31,6 +31,7 @@ const (
 	logName         = "log"
 	terminationName = "termination"
 	begunName       = "begun"
+	spoolName       = "spool"
 )
 
 // recordState is how far a start came.
@@ -68,6 +69,29 @@ type record struct {
 	Signal      string               `json:"signal,omitempty"`
 	Termination *runspec.Termination `json:"termination,omitempty"`
 	Message     string               `json:"message,omitempty"`
+	// Undelivered: what the run left is still to be delivered. Deliveries counts the
+	// workers that were started for it.
+	Undelivered bool `json:"undelivered,omitempty"`
+	Deliveries  int  `json:"deliveries,omitempty"`
+	// First is how the run's own worker ended, once there was a delivery.
+	First *outcome `json:"first,omitempty"`
+}
+
+// outcome is how a worker ended.
+type outcome struct {
+	State       recordState          `json:"state"`
+	ExitCode    int                  `json:"exitCode,omitempty"`
+	Signal      string               `json:"signal,omitempty"`
+	Termination *runspec.Termination `json:"termination,omitempty"`
+	Message     string               `json:"message,omitempty"`
+}
+
+func (r *record) outcome() outcome {
+	return outcome{State: r.State, ExitCode: r.ExitCode, Signal: r.Signal, Termination: r.Termination, Message: r.Message}
+}
+
+func (r *record) setOutcome(o outcome) {
+	r.State, r.ExitCode, r.Signal, r.Termination, r.Message = o.State, o.ExitCode, o.Signal, o.Termination, o.Message
 }
 
 func (r *record) ref() executor.Ref {
@@ -86,6 +110,7 @@ func (r *record) state() executor.State {
 		s.Phase = executor.Lost
 	case stateStarting, stateRunning:
 	}
+	s.Undelivered = r.Undelivered && s.Phase != executor.Running
 	return s
 }
 

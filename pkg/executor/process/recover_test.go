@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 func (f *fixture) reopen() {
@@ -254,5 +255,31 @@ func TestPIDReusedByThread(t *testing.T) {
 	f.open()
 	if s := f.get(run); s.Phase != executor.Lost {
 		t.Errorf("state = %+v", s)
+	}
+}
+
+// TestOtherAttemptsAreNotTheRuns: a process that carries the number of the
+// attempt twice, and the UID of another task, is not of the run.
+func TestOtherAttemptsAreNotTheRuns(t *testing.T) {
+	attempt := runspec.EnvAttempt + "=1"
+	// os/exec would leave out one of the two.
+	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, &os.ProcAttr{Env: []string{runspec.EnvTaskUID + "=other", attempt, attempt}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error("it was killed: ", err)
+		}
+		_, _ = p.Wait()
+	})
+	members, err := newTree(t.TempDir(), &record{UID: "mine", Attempt: 1}, false).members()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		if m.pid == p.Pid {
+			t.Error("it is taken for one of the run")
+		}
 	}
 }

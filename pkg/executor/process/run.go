@@ -6,6 +6,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,6 +36,8 @@ type run struct {
 	once  sync.Once
 	parks chan parkRequest
 	over  chan struct{} // closed when the watch is
+	// late is set when the run is beyond its deadline and has deliveryTime left.
+	late bool
 
 	// mu guards rec once the run is among the living.
 	mu  sync.Mutex
@@ -110,7 +113,11 @@ func (r *run) watch() {
 			r.finish()
 			return
 		case <-deadline:
-			end(executor.CauseDeadline)
+			if left, ok := r.deliveryTime(); ok {
+				deadline, stopDeadline = after(c, left)
+			} else {
+				end(r.lateCause())
+			}
 		case p := <-r.parks:
 			err := r.park(p.parked)
 			stopDeadline()
@@ -138,10 +145,17 @@ func (r *run) watch() {
 
 func (r *run) deadline(c clock.WithTicker) (at <-chan time.Time, stop func()) {
 	left, ok := r.rec.left(c.Now())
+	if delivery, delivering := r.deliveryTime(); r.rec.First != nil && delivering {
+		left, ok = delivery, true
+	}
 	if !ok {
 		return nil, func() {}
 	}
-	t := c.NewTimer(left)
+	return after(c, left)
+}
+
+func after(c clock.WithTicker, d time.Duration) (at <-chan time.Time, stop func()) {
+	t := c.NewTimer(d)
 	return t.C(), func() { t.Stop() }
 }
 
@@ -164,9 +178,7 @@ func (r *run) park(parked bool) error {
 func (r *run) setCause(c executor.Cause) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.rec.Cause == "" {
-		r.rec.Cause = c
-	}
+	r.rec.Cause = cmp.Or(r.rec.Cause, c)
 }
 
 func (r *run) signal(s unix.Signal) {
@@ -201,6 +213,13 @@ func (r *run) finish() {
 	_ = unix.Close(r.pidfd)
 	rec := r.rec
 	rec.settle(r.dir, status, r.e.opts.Clock.Now())
+	if rec.notBegun() {
+		if err := removeAll(r.dir); err != nil {
+			log.Error(err, "Cannot take back a start")
+		}
+		r.e.ended(r, rec, true)
+		return
+	}
 	err := rec.write(r.dir)
 	if err != nil {
 		// The outcome is known to this process; after a restart it is read from the termination again.
@@ -221,11 +240,13 @@ func (e *Executor) ended(r *run, rec record, saved bool) {
 }
 
 // settle fills in the outcome. Without an exit status the worker's own words
-// decide; without those the run is lost.
+// decide; without those the run is lost. What it left in its spool is delivered
+// first, and how its work ended is there.
 func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 	r.Termination = readTermination(dir)
 	r.FinishedAt = now
 	r.State = stateExited
+	r.ExitCode, r.Signal, r.Message = 0, "", ""
 	switch {
 	case status != nil && status.Signaled():
 		r.ExitCode, r.Signal = -1, status.Signal().String()
@@ -237,6 +258,7 @@ func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 		r.State = stateLost
 		r.Message = "the worker ended while no server watched it, and left no report"
 	}
+	r.settleSpool(filepath.Join(dir, spoolName))
 }
 
 // recoverAll takes up the runs that an earlier executor left unsettled.
@@ -290,6 +312,9 @@ func (e *Executor) adopt(dir string, rec *record) error {
 		}
 	}
 	r.rec.settle(dir, nil, e.opts.Clock.Now())
+	if r.rec.notBegun() {
+		return removeAll(dir)
+	}
 	return r.rec.write(dir)
 }
 

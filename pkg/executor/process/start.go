@@ -268,7 +268,10 @@ func (r *run) environ(spec executor.Run) []string {
 		runspec.EnvTerminationLog: filepath.Join(r.dir, terminationName),
 		runspec.EnvWebFetchAllow:  strings.Join(r.e.opts.WebFetchAllow, ","),
 		runspec.EnvSearchURL:      r.e.opts.SearchURL,
+		runspec.EnvSpoolDir:       filepath.Join(r.dir, spoolName),
+		runspec.EnvDeliver:        strconv.FormatBool(r.rec.First != nil),
 		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
+		runspec.EnvSandbox:        r.e.sandbox,
 	})
 	out := make([]string, 0, len(env))
 	for k, v := range env {

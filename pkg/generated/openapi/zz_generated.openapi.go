@@ -5688,12 +5688,19 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskStatus is what happened to a task. Only the controller writes it, beside the CancelRequested condition, which tasks/cancel writes.",
+				Description: "TaskStatus is what happened to a task. Only the controller writes it, beside creationRevision and the conditions CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"creationRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "creationRevision is the revision of the store at which the server created the task: tasks of one store are ordered by it. The server sets it and keeps it; 0 is a task of an older server, which comes first.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -5755,6 +5762,20 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 					"jobUID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "jobUID identifies that Job or process beyond its name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podName is the name of the Pod that the controller accepted for the current or last attempt; empty before that, and where runs are processes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podUID identifies that Pod. Only its tokens are those of the task's worker.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5901,7 +5922,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Complete, JobCreated, WaitingForApproval and CancelRequested.",
+							Description: "conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -21,8 +21,9 @@ const maxData = corev1.MaxSecretSize
 
 // Secrets are stored encrypted; see package seal.
 var Secrets = &resource.Definition[*corev1.Secret]{
-	Resource: corev1.SchemeGroupVersion.WithResource("secrets"),
-	Kind:     "Secret", Singular: "secret",
+	Unguarded: true,
+	Resource:  corev1.SchemeGroupVersion.WithResource("secrets"),
+	Kind:      "Secret", Singular: "secret",
 	Fields: []resource.Field[*corev1.Secret]{
 		{Path: "type", Value: func(s *corev1.Secret) string { return string(s.Type) }},
 	},
@@ -45,8 +46,9 @@ var Secrets = &resource.Definition[*corev1.Secret]{
 
 // ConfigMaps hold configuration that is not secret.
 var ConfigMaps = &resource.Definition[*corev1.ConfigMap]{
-	Resource: corev1.SchemeGroupVersion.WithResource("configmaps"),
-	Kind:     "ConfigMap", Singular: "configmap", ShortNames: []string{"cm"},
+	Unguarded: true,
+	Resource:  corev1.SchemeGroupVersion.WithResource("configmaps"),
+	Kind:      "ConfigMap", Singular: "configmap", ShortNames: []string{"cm"},
 	Columns: []resource.Column[*corev1.ConfigMap]{
 		{Name: "Data", Type: "integer", Description: "How many values the configmap has.", Value: func(c *corev1.ConfigMap) any {
 			return int64(len(c.Data) + len(c.BinaryData))

@@ -23,8 +23,9 @@ const eventLife = time.Hour
 // Events are Kubernetes' own short-lived notes about objects, not the
 // platform's execution events.
 var Events = &resource.Definition[*corev1.Event]{
-	Resource: corev1.SchemeGroupVersion.WithResource("events"),
-	Kind:     "Event", Singular: "event", ShortNames: []string{"ev"},
+	Unguarded: true,
+	Resource:  corev1.SchemeGroupVersion.WithResource("events"),
+	Kind:      "Event", Singular: "event", ShortNames: []string{"ev"},
 	Fields: []resource.Field[*corev1.Event]{
 		{Path: "involvedObject.kind", Value: func(e *corev1.Event) string { return e.InvolvedObject.Kind }},
 		{Path: "involvedObject.namespace", Value: func(e *corev1.Event) string { return e.InvolvedObject.Namespace }},

@@ -31,8 +31,9 @@ const ContentFinalizer = "core.platform.ai/namespace-content"
 func Namespaces() resource.Resource { return finalizable{namespaces} }
 
 var namespaces = &resource.Definition[*corev1.Namespace]{
-	Resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
-	Kind:     "Namespace", Singular: "namespace", ShortNames: []string{"ns"},
+	Unguarded: true,
+	Resource:  corev1.SchemeGroupVersion.WithResource("namespaces"),
+	Kind:      "Namespace", Singular: "namespace", ShortNames: []string{"ns"},
 	ClusterScoped: true,
 	Fields: []resource.Field[*corev1.Namespace]{
 		{Path: "status.phase", Value: func(n *corev1.Namespace) string { return string(n.Status.Phase) }},

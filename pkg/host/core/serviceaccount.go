@@ -57,7 +57,7 @@ type IssuedToken struct {
 // Tokens is what the token subresource needs.
 type Tokens struct {
 	// Issue signs a token.
-	Issue func(Token) (IssuedToken, error)
+	Issue func(context.Context, Token) (IssuedToken, error)
 	// Audiences are those of a token that asks for none.
 	Audiences []string
 	// Bound finds the UID of an object of each kind a token can be bound to;
@@ -68,8 +68,9 @@ type Tokens struct {
 // ServiceAccounts serves serviceaccounts and serviceaccounts/token.
 func ServiceAccounts(t Tokens) resource.Resource {
 	return &resource.Definition[*corev1.ServiceAccount]{
-		Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
-		Kind:     "ServiceAccount", Singular: "serviceaccount", ShortNames: []string{"sa"},
+		Unguarded: true,
+		Resource:  corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
+		Kind:      "ServiceAccount", Singular: "serviceaccount", ShortNames: []string{"sa"},
 		Columns: []resource.Column[*corev1.ServiceAccount]{
 			{Name: "Secrets", Type: "integer", Description: "How many secrets the account lists.", Value: func(a *corev1.ServiceAccount) any { return int64(len(a.Secrets)) }},
 		},
@@ -113,7 +114,7 @@ func (t Tokens) create(ctx context.Context, p resource.Parent[*corev1.ServiceAcc
 	if p.DryRun {
 		return req, nil
 	}
-	issued, err := t.Issue(Token{
+	issued, err := t.Issue(ctx, Token{
 		ServiceAccount: account, Audiences: req.Spec.Audiences, Bound: req.Spec.BoundObjectRef,
 		Life: time.Duration(*req.Spec.ExpirationSeconds) * time.Second,
 	})

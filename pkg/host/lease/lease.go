@@ -16,8 +16,9 @@ import (
 
 // Leases is the resource.
 var Leases = &resource.Definition[*coordinationv1.Lease]{
-	Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"),
-	Kind:     "Lease", Singular: "lease",
+	Unguarded: true,
+	Resource:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
+	Kind:      "Lease", Singular: "lease",
 	Columns: []resource.Column[*coordinationv1.Lease]{
 		{Name: "Holder", Description: "Who holds the lease.", Value: holder},
 	},

@@ -19,8 +19,9 @@ const unset = "<unset>"
 func Resources() []resource.Resource { return []resource.Resource{policies, bindings} }
 
 var policies = &resource.Definition[*admissionv1.ValidatingAdmissionPolicy]{
-	Resource: admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"),
-	Kind:     "ValidatingAdmissionPolicy", Singular: "validatingadmissionpolicy",
+	Unguarded: true,
+	Resource:  admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"),
+	Kind:      "ValidatingAdmissionPolicy", Singular: "validatingadmissionpolicy",
 	Categories:    []string{"api-extensions"},
 	ClusterScoped: true,
 	Shape:         resource.Kept[*admissionv1.ValidatingAdmissionPolicy]{Validate: validatePolicy},
@@ -34,8 +35,9 @@ var policies = &resource.Definition[*admissionv1.ValidatingAdmissionPolicy]{
 }
 
 var bindings = &resource.Definition[*admissionv1.ValidatingAdmissionPolicyBinding]{
-	Resource: admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"),
-	Kind:     "ValidatingAdmissionPolicyBinding", Singular: "validatingadmissionpolicybinding",
+	Unguarded: true,
+	Resource:  admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"),
+	Kind:      "ValidatingAdmissionPolicyBinding", Singular: "validatingadmissionpolicybinding",
 	Categories:    []string{"api-extensions"},
 	ClusterScoped: true,
 	Shape:         resource.Kept[*admissionv1.ValidatingAdmissionPolicyBinding]{Validate: validateBinding},

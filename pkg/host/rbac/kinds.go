@@ -33,8 +33,9 @@ func validName(name string, prefix bool) []string {
 func roleRef() *field.Path { return field.NewPath("roleRef") }
 
 var roles = &resource.Definition[*rbacv1.Role]{
-	Resource: rbacv1.SchemeGroupVersion.WithResource("roles"),
-	Kind:     "Role", Singular: "role",
+	Unguarded: true,
+	Resource:  rbacv1.SchemeGroupVersion.WithResource("roles"),
+	Kind:      "Role", Singular: "role",
 	Shape: resource.Kept[*rbacv1.Role]{
 		ValidateName:        validName,
 		Validate:            validateRole,
@@ -44,8 +45,9 @@ var roles = &resource.Definition[*rbacv1.Role]{
 }
 
 var clusterRoles = &resource.Definition[*rbacv1.ClusterRole]{
-	Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
-	Kind:     "ClusterRole", Singular: "clusterrole",
+	Unguarded: true,
+	Resource:  rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
+	Kind:      "ClusterRole", Singular: "clusterrole",
 	ClusterScoped: true,
 	Shape: resource.Kept[*rbacv1.ClusterRole]{
 		ValidateName:        validName,
@@ -56,8 +58,9 @@ var clusterRoles = &resource.Definition[*rbacv1.ClusterRole]{
 }
 
 var roleBindings = &resource.Definition[*rbacv1.RoleBinding]{
-	Resource: rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
-	Kind:     "RoleBinding", Singular: "rolebinding",
+	Unguarded: true,
+	Resource:  rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
+	Kind:      "RoleBinding", Singular: "rolebinding",
 	Shape: resource.Kept[*rbacv1.RoleBinding]{
 		ValidateName:        validName,
 		Validate:            validateRoleBinding,
@@ -73,8 +76,9 @@ var roleBindings = &resource.Definition[*rbacv1.RoleBinding]{
 }
 
 var clusterRoleBindings = &resource.Definition[*rbacv1.ClusterRoleBinding]{
-	Resource: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
-	Kind:     "ClusterRoleBinding", Singular: "clusterrolebinding",
+	Unguarded: true,
+	Resource:  rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
+	Kind:      "ClusterRoleBinding", Singular: "clusterrolebinding",
 	ClusterScoped: true,
 	Shape: resource.Kept[*rbacv1.ClusterRoleBinding]{
 		ValidateName:        validName,

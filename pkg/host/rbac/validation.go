@@ -5,11 +5,17 @@ package rbac
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // The rules and texts are Kubernetes', so that tools that know them work.
@@ -61,11 +67,28 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 }
 
 func validateRoleBinding(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList {
-	return append(validateRoleRef(b.RoleRef, "Role", "ClusterRole"), validateSubjects(b.Subjects, true)...)
+	return slices.Concat(validateRoleRef(b.RoleRef, "Role", "ClusterRole"), validateSubjects(b.Subjects, true), validateWorkers(b, b.RoleRef, b.Subjects))
 }
 
 func validateClusterRoleBinding(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList {
-	return append(validateRoleRef(b.RoleRef, "ClusterRole"), validateSubjects(b.Subjects, false)...)
+	return slices.Concat(validateRoleRef(b.RoleRef, "ClusterRole"), validateSubjects(b.Subjects, false), validateWorkers(b, b.RoleRef, b.Subjects))
+}
+
+// validateWorkers keeps the role of workers to the accounts of workers, which the server holds to the task that their
+// credential names. Whoever else had the role would read and write what all workers of the namespace may together.
+func validateWorkers(b metav1.Object, ref rbacv1.RoleRef, subjects []rbacv1.Subject) field.ErrorList {
+	if ref.Kind != "ClusterRole" || ref.Name != v1alpha1.ClusterRoleWorker || b.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	workers := []string{v1alpha1.ServiceAccountAIWorker, v1alpha1.ServiceAccountAgentWorker, v1alpha1.ServiceAccountContainerWorker}
+	var errs field.ErrorList
+	for i, s := range subjects {
+		if s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(workers, s.Name) {
+			errs = append(errs, field.Forbidden(field.NewPath("subjects").Index(i), fmt.Sprintf("ClusterRole %s may be bound only to the ServiceAccounts %s, not to the %s %s: bind another role",
+				ref.Name, strings.Join(workers, ", "), s.Kind, s.Name)))
+		}
+	}
+	return errs
 }
 
 func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {

@@ -25,23 +25,27 @@ func Access(a authorizer.UnconditionalAuthorizer, r authorizer.RuleResolver) []r
 	gv := authorizationv1.SchemeGroupVersion
 	return []resource.Resource{
 		&resource.Definition[*authorizationv1.SubjectAccessReview]{
-			Resource: gv.WithResource("subjectaccessreviews"),
-			Kind:     "SubjectAccessReview", Singular: "subjectaccessreview", ClusterScoped: true,
+			Unguarded: true,
+			Resource:  gv.WithResource("subjectaccessreviews"),
+			Kind:      "SubjectAccessReview", Singular: "subjectaccessreview", ClusterScoped: true,
 			Shape: resource.Action[*authorizationv1.SubjectAccessReview]{Create: access{a}.subject},
 		},
 		&resource.Definition[*authorizationv1.LocalSubjectAccessReview]{
-			Resource: gv.WithResource("localsubjectaccessreviews"),
-			Kind:     "LocalSubjectAccessReview", Singular: "localsubjectaccessreview",
+			Unguarded: true,
+			Resource:  gv.WithResource("localsubjectaccessreviews"),
+			Kind:      "LocalSubjectAccessReview", Singular: "localsubjectaccessreview",
 			Shape: resource.Action[*authorizationv1.LocalSubjectAccessReview]{Create: access{a}.local},
 		},
 		&resource.Definition[*authorizationv1.SelfSubjectAccessReview]{
-			Resource: gv.WithResource("selfsubjectaccessreviews"),
-			Kind:     "SelfSubjectAccessReview", Singular: "selfsubjectaccessreview", ClusterScoped: true,
+			Unguarded: true,
+			Resource:  gv.WithResource("selfsubjectaccessreviews"),
+			Kind:      "SelfSubjectAccessReview", Singular: "selfsubjectaccessreview", ClusterScoped: true,
 			Shape: resource.Action[*authorizationv1.SelfSubjectAccessReview]{Create: access{a}.self},
 		},
 		&resource.Definition[*authorizationv1.SelfSubjectRulesReview]{
-			Resource: gv.WithResource("selfsubjectrulesreviews"),
-			Kind:     "SelfSubjectRulesReview", Singular: "selfsubjectrulesreview", ClusterScoped: true,
+			Unguarded: true,
+			Resource:  gv.WithResource("selfsubjectrulesreviews"),
+			Kind:      "SelfSubjectRulesReview", Singular: "selfsubjectrulesreview", ClusterScoped: true,
 			Shape: resource.Action[*authorizationv1.SelfSubjectRulesReview]{Create: rules{r}.create},
 		},
 	}

@@ -20,8 +20,9 @@ func Identity(t authenticator.Token, serverAudiences []string) []resource.Resour
 	gv := authenticationv1.SchemeGroupVersion
 	return []resource.Resource{
 		&resource.Definition[*authenticationv1.TokenReview]{
-			Resource: gv.WithResource("tokenreviews"),
-			Kind:     "TokenReview", Singular: "tokenreview", ClusterScoped: true,
+			Unguarded: true,
+			Resource:  gv.WithResource("tokenreviews"),
+			Kind:      "TokenReview", Singular: "tokenreview", ClusterScoped: true,
 			Shape: resource.Action[*authenticationv1.TokenReview]{Create: tokens{t, serverAudiences}.create},
 		},
 		WhoAmI(),
@@ -31,8 +32,9 @@ func Identity(t authenticator.Token, serverAudiences []string) []resource.Resour
 // WhoAmI serves the question of callers who they are.
 func WhoAmI() resource.Resource {
 	return &resource.Definition[*authenticationv1.SelfSubjectReview]{
-		Resource: authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
-		Kind:     "SelfSubjectReview", Singular: "selfsubjectreview", ClusterScoped: true,
+		Unguarded: true,
+		Resource:  authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
+		Kind:      "SelfSubjectReview", Singular: "selfsubjectreview", ClusterScoped: true,
 		Shape: resource.Action[*authenticationv1.SelfSubjectReview]{Create: whoAmI},
 	}
 }

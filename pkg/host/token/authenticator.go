@@ -187,7 +187,10 @@ func (a *Authenticator) current(ctx context.Context, c *claims) error {
 	if err := bound(ctx, "secret", a.o.Secret, k.Namespace, k.Secret); err != nil {
 		return err
 	}
-	return bound(ctx, "task", a.o.Task, k.Namespace, k.Task)
+	if k.Task == nil {
+		return nil
+	}
+	return bound(ctx, "task", a.o.Task, k.Namespace, &k.Task.Ref)
 }
 
 // bound checks that an object a token is bound to is still the same one.
@@ -223,6 +226,9 @@ func (c *claims) user() user.Info {
 		info.Extra[v1alpha1.ExtraTaskName] = []string{t.Name}
 		info.Extra[v1alpha1.ExtraTaskUID] = []string{string(t.UID)}
 		info.Extra[v1alpha1.ExtraTaskNamespace] = []string{k.Namespace}
+		if t.Run != nil {
+			info.Extra[v1alpha1.ExtraTaskRun] = []string{*t.Run}
+		}
 	}
 	return info
 }

@@ -7,7 +7,8 @@
 //
 // A token is worth no more than what it is bound to: each use looks up the
 // ServiceAccount and the bound object and compares their UIDs, so a token ends
-// with the first of them. Only the check of the signature, the expensive part,
+// with the first of them. One that is bound to a Task also names the Task's run
+// at that time; that the run still goes on is for registry/guard to see. Only the check of the signature, the expensive part,
 // is remembered.
 package token
 
@@ -47,8 +48,15 @@ type privateClaims struct {
 		Namespace      string `json:"namespace,omitempty"`
 		ServiceAccount Ref    `json:"serviceaccount"`
 		Secret         *Ref   `json:"secret,omitempty"`
-		Task           *Ref   `json:"task,omitempty"`
+		Task           *run   `json:"task,omitempty"`
 	} `json:"kubernetes.io"`
+}
+
+// run names a task and which run of it is meant.
+type run struct {
+	Ref
+	// Run is nil in tokens that were made before they named a run.
+	Run *string `json:"run,omitempty"`
 }
 
 // Claims say whom a new token stands for.
@@ -58,6 +66,8 @@ type Claims struct {
 	// Secret or Task is the object the token is bound to, if any, in the same
 	// namespace.
 	Secret, Task *Ref
+	// Run is the run of the Task that is meant; empty is none.
+	Run string
 	// Audiences are who may accept the token. Default: the API server.
 	Audiences []string
 	// Life is how long the token is valid from now.
@@ -139,7 +149,9 @@ func (s *Signer) Sign(c Claims) (Issued, error) {
 	private.Kubernetes.Namespace = c.Namespace
 	private.Kubernetes.ServiceAccount = c.ServiceAccount
 	private.Kubernetes.Secret = c.Secret
-	private.Kubernetes.Task = c.Task
+	if c.Task != nil {
+		private.Kubernetes.Task = &run{Ref: *c.Task, Run: &c.Run}
+	}
 	text, err := jwt.Signed(s.jose).Claims(public).Claims(private).Serialize()
 	if err != nil {
 		return Issued{}, fmt.Errorf("sign token of %s: %w", public.Subject, err)

@@ -107,7 +107,7 @@ func TestClaimsAreKubernetes(t *testing.T) {
 	w := newWorld(t)
 	issued := w.sign(t, func(c *token.Claims) {
 		c.Audiences = []string{"vault", "db"}
-		c.Task = &token.Ref{Name: "t", UID: "task-1"}
+		c.Task, c.Run = &token.Ref{Name: "t", UID: "task-1"}, "run-1"
 	})
 	got := payload(t, issued.Token)
 	id, _ := got["jti"].(string)
@@ -125,7 +125,7 @@ func TestClaimsAreKubernetes(t *testing.T) {
 		"kubernetes.io": map[string]any{
 			"namespace":      "team",
 			"serviceaccount": map[string]any{"name": "bot", "uid": "sa-1"},
-			"task":           map[string]any{"name": "t", "uid": "task-1"},
+			"task":           map[string]any{"name": "t", "uid": "task-1", "run": "run-1"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -135,7 +135,7 @@ func TestClaimsAreKubernetes(t *testing.T) {
 
 func TestUser(t *testing.T) {
 	w := newWorld(t)
-	issued := w.sign(t, func(c *token.Claims) { c.Task = &token.Ref{Name: "t", UID: "task-1"} })
+	issued := w.sign(t, func(c *token.Claims) { c.Task, c.Run = &token.Ref{Name: "t", UID: "task-1"}, "run-1" })
 	got, ok, err := w.auth.AuthenticateToken(t.Context(), issued.Token)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
@@ -150,6 +150,7 @@ func TestUser(t *testing.T) {
 				"core.platform.ai/task-name":                 {"t"},
 				"core.platform.ai/task-uid":                  {"task-1"},
 				"core.platform.ai/task-namespace":            {"team"},
+				"core.platform.ai/task-run":                  {"run-1"},
 			},
 		},
 	}

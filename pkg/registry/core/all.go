@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/registry/core/task"
 	"github.com/platform-ai/platform/pkg/registry/core/tool"
+	"github.com/platform-ai/platform/pkg/registry/guard"
 	"github.com/platform-ai/platform/pkg/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
@@ -28,15 +29,20 @@ type Options struct {
 // All returns every resource of the group, in the order of discovery. The
 // result is for one server.
 func All(o Options) []resource.Resource {
-	tasks := task.New(o.Options)
+	workers := &guard.Workers{}
+	tools := tool.Definition(workers.Tools())
+	agents := agent.Definition(agent.Options{LocalRuns: o.LocalRuns, Tool: tools.Get}, workers.Agents())
+	o.Agent, o.Tool = agents.Get, tools.Get
+	tasks := task.New(o.Options, workers.Tasks())
+	workers.Task, workers.Agent = tasks.Get, agents.Get
 	return []resource.Resource{
 		tasks,
-		agent.Definition(),
-		provider.Definition(),
-		tool.Definition(),
-		skill.Definition(),
-		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock}),
-		executionevent.Definition(o.Log, tasks.Append),
-		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock}),
+		agents,
+		provider.Definition(workers.Providers()),
+		tools,
+		skill.Definition(workers.Skills()),
+		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Guard: workers.Sessions()}),
+		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
 	}
 }

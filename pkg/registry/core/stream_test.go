@@ -21,7 +21,7 @@ func TestWorkersReadTheirOwnEvents(t *testing.T) {
 	}
 	for path, tc := range map[string]struct{ of, refusal string }{
 		"tasks/events": {"a", "for another task"}, "tasks/stream": {"a", "for another task"},
-		"sessions/events": {"s", "has not this session"}, "sessions/stream": {"s", "has not this session"},
+		"sessions/events": {"s", "does not use this session"}, "sessions/stream": {"s", "does not use this session"},
 	} {
 		if w := s.call(s.worker(b), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tc.refusal) {
 			t.Errorf("%s of another task: %d %s", path, w.Code, w.Body)

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -36,9 +37,25 @@ func ev(typ v1alpha1.EventType) *v1alpha1.ExecutionEvent {
 	return &v1alpha1.ExecutionEvent{Type: typ, Summary: string(typ)}
 }
 
+// worker is who runs the task; a task that has no run gets one, as the controller gives it.
 func (s *server) worker(t *v1alpha1.Task) context.Context {
+	s.t.Helper()
+	run := "run-" + string(t.UID)
+	_, err := s.update(s.user(), "tasks/status", t.Name, func(o runtime.Object) {
+		if t := o.(*v1alpha1.Task); t.Status.JobUID == "" && !t.Status.Phase.Terminal() {
+			t.Status.Phase, t.Status.JobUID = v1alpha1.TaskRunning, types.UID(run)
+		}
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.workerOf(t, run)
+}
+
+// workerOf is who has the credential of a run.
+func (s *server) workerOf(t *v1alpha1.Task, run string) context.Context {
 	return s.as("system:serviceaccount:default:platform-ai-worker", map[string][]string{
-		v1alpha1.ExtraTaskNamespace: {t.Namespace}, v1alpha1.ExtraTaskName: {t.Name}, v1alpha1.ExtraTaskUID: {string(t.UID)},
+		v1alpha1.ExtraTaskNamespace: {t.Namespace}, v1alpha1.ExtraTaskName: {t.Name}, v1alpha1.ExtraTaskUID: {string(t.UID)}, v1alpha1.ExtraTaskRun: {run},
 	})
 }
 
@@ -171,7 +188,6 @@ func TestCancel(t *testing.T) {
 func TestContent(t *testing.T) {
 	s := start(t)
 	a, b := s.mustTask("a", `{type: container}`), s.mustTask("b", `{type: container}`)
-	me := s.worker(a)
 	ten := make([]byte, 10<<20)
 	ten[5] = 'x'
 	step := func(ctx context.Context, path, sub, what string, body []byte, code int, want string) http.Header {
@@ -182,7 +198,9 @@ func TestContent(t *testing.T) {
 		}
 		return w.Header()
 	}
-	step(me, "tasks/result", "", "GET", nil, 404, "not found")
+	step(s.user(), "tasks/result", "", "GET", nil, 404, "is still to come: it is Pending")
+	me := s.worker(a)
+	step(me, "tasks/result", "", "GET", nil, 404, "is still to come: it is Running")
 	step(me, "tasks/result", "", "POST", []byte(" \n"), 400, "must not be blank")
 	step(me, "tasks/result", "", "POST", nil, 400, "must not be blank")
 	step(me, "tasks/result", "", "POST", append(ten, 'x'), 413, "at most 10485760 bytes")
@@ -251,7 +269,7 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 	dir := t.TempDir()
 	s := startIn(t, dir)
 	a := s.mustTask("a", `{type: container}`)
-	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventTaskStarted)); err != nil {
+	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
 		t.Fatal(err)
 	}
 	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("x"))
@@ -265,7 +283,7 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 	}
 	// What a crash left behind is found at the next start.
 	s.call(s.worker(again), "tasks/log", "a", "", "POST", []byte("mine"))
-	if err := s.blobs.AppendLog(t.Context(), "gone", []byte("x")); err != nil {
+	if err := s.blobs.AppendLog(t.Context(), "default", "gone", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	left, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)})
@@ -328,7 +346,7 @@ func TestEventSelectors(t *testing.T) {
 			if typ == v1alpha1.EventToolCallFailed {
 				e.Severity = v1alpha1.SeverityError
 			}
-			if _, err := s.createNamed(s.user(), "tasks/events", name, e); err != nil {
+			if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", name, e); err != nil {
 				t.Fatal(err)
 			}
 		}

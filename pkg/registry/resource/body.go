@@ -22,6 +22,9 @@ import (
 // to w. Errors are API errors.
 func ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+	if _, refused := errors.AsType[*apierrors.StatusError](err); refused {
+		return nil, err
+	}
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body must be at most %d bytes", limit))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // StatusError turns an error of the layers below into the API error a client sees. It leaves API errors as they are.
@@ -28,6 +29,9 @@ func StatusError(r schema.GroupResource, name string, err error) error {
 	}
 	if se, ok := errors.AsType[*storage.StorageError](err); ok {
 		return storeerr.InterpretGetError(se, r, name)
+	}
+	if rate, ok := errors.AsType[*quota.RateError](err); ok {
+		return apierrors.NewTooManyRequests(rate.Error(), rate.RetryAfter())
 	}
 	for _, row := range mapped() {
 		if errors.Is(err, row.err) {
@@ -60,6 +64,8 @@ func mapped() []mapping {
 		{eventlog.ErrFuture, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 		{eventlog.ErrLagging, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
 		{eventlog.ErrShutdown, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
+		{quota.ErrLimit, http.StatusForbidden, metav1.StatusReasonForbidden},
+		{engine.ErrFull, http.StatusInsufficientStorage, "InsufficientStorage"},
 		{engine.ErrClosed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{engine.ErrFailed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},

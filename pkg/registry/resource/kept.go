@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -32,6 +33,8 @@ type Kept[T Object] struct {
 	Validate func(ctx context.Context, obj T) field.ErrorList
 	// ValidateUpdate reports what may not change, beside Frozen.
 	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	// PrepareForStatus changes the new object of a write to the status subresource before validation.
+	PrepareForStatus func(ctx context.Context, obj, old T)
 	// ValidateStatus checks a write to the status subresource.
 	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
 	// Frozen fields cannot change after create.
@@ -51,6 +54,8 @@ type Kept[T Object] struct {
 	// ValidateDelete refuses a deletion by an API error. It is asked for every object that is to go, also one of a
 	// collection or of a namespace that is emptied, which then try again.
 	ValidateDelete func(ctx context.Context, obj T) error
+	// AfterCreate runs after the object was stored. It is not part of the write: it may be lost in a crash.
+	AfterCreate func(obj T)
 	// AfterDelete runs after the object left the store, once, also when its last finalizer was removed. It is not
 	// part of the write: it may be lost in a crash, so it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
@@ -83,13 +88,63 @@ func (r *keptREST[T]) ShortNames() []string { return r.naming.ShortNames() }
 // Categories is for discovery.
 func (r *keptREST[T]) Categories() []string { return r.naming.Categories() }
 
+// Revision is the revision of the whole store: that of a write that was acknowledged is not above it.
+func (r *keptREST[T]) Revision(ctx context.Context) (uint64, error) {
+	return r.Storage.Storage.GetCurrentResourceVersion(ctx)
+}
+
+// Get is the store's, for whom the guard lets.
+func (r *keptREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	obj, err := r.Store.Get(ctx, name, opts)
+	if err == nil {
+		err = r.naming.k.allowed(ctx, "get", "", obj)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// List is the store's, of what the guard lets be seen.
+func (r *keptREST[T]) List(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error) {
+	return r.naming.k.list(ctx, opts, r.Store.List)
+}
+
+// Watch is the store's, of what the guard lets be seen.
+func (r *keptREST[T]) Watch(ctx context.Context, opts *internalversion.ListOptions) (watch.Interface, error) {
+	return r.naming.k.watch(ctx, opts, r.Store.Watch)
+}
+
+// Create is the store's, for whom the guard lets.
+func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	if err := r.naming.k.allowed(ctx, "create", "", obj); err != nil {
+		return nil, err
+	}
+	return r.Store.Create(ctx, obj, admit, opts)
+}
+
+// Update is the store's, for whom the guard lets.
+func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
+		return nil, false, err
+	}
+	return r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
+}
+
 // Delete is the store's, with the Definition's own validation after admission.
 func (r *keptREST[T]) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if err := r.naming.k.allowedStored(ctx, "delete", "", name, r.Store); err != nil {
+		return nil, false, err
+	}
 	return r.Store.Delete(ctx, name, r.deletable(admit), opts)
 }
 
 // DeleteCollection is the store's, with the Definition's own validation after admission.
 func (r *keptREST[T]) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *internalversion.ListOptions) (runtime.Object, error) {
+	admit, err := r.naming.k.onlySeen(ctx, list, admit)
+	if err != nil {
+		return nil, err
+	}
 	return r.Store.DeleteCollection(ctx, r.deletable(admit), opts, list)
 }
 
@@ -131,6 +186,13 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if s.TTL > 0 {
 		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return uint64(s.TTL / time.Second), nil }
 	}
+	if s.AfterCreate != nil {
+		store.AfterCreate = func(obj runtime.Object, opts *metav1.CreateOptions) {
+			if o, ok := obj.(T); ok && (opts == nil || !dryrun.IsDryRun(opts.DryRun)) {
+				s.AfterCreate(o)
+			}
+		}
+	}
 	if s.AfterDelete != nil {
 		store.AfterDelete = func(obj runtime.Object, opts *metav1.DeleteOptions) {
 			if o, ok := obj.(T); ok && (opts == nil || !dryrun.IsDryRun(opts.DryRun)) {
@@ -146,7 +208,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if main.hasStatus() {
 		st := *store
 		st.UpdateStrategy = statusStrategy[T]{main}
-		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st}
+		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k}
 		p.update = updater[T](&st)
 	}
 	return p, nil

@@ -31,7 +31,8 @@ var (
 
 func widgetDefinition() *resource.Definition[*Widget] {
 	return &resource.Definition[*Widget]{
-		Resource: widgetsGVR, Kind: "Widget", Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"kit"},
+		Unguarded: true,
+		Resource:  widgetsGVR, Kind: "Widget", Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"kit"},
 		Fields: []resource.Field[*Widget]{
 			{Path: "spec.colour", Value: func(w *Widget) string { return w.Spec.Colour }},
 			{Path: "status.phase", Value: func(w *Widget) string { return w.Status.Phase }},
@@ -59,7 +60,8 @@ func widgetDefinition() *resource.Definition[*Widget] {
 
 func noteDefinition() *resource.Definition[*Note] {
 	return &resource.Definition[*Note]{
-		Resource: notesGVR, Kind: "Note", Singular: "note", ClusterScoped: true,
+		Unguarded: true,
+		Resource:  notesGVR, Kind: "Note", Singular: "note", ClusterScoped: true,
 		Shape: resource.Kept[*Note]{UnconditionalUpdate: true},
 	}
 }

@@ -110,6 +110,9 @@ func (r readREST[T]) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	if err != nil {
 		return nil, r.k.statusError(name, err)
 	}
+	if err := r.k.allowed(ctx, "get", "", obj); err != nil {
+		return nil, err
+	}
 	return obj, nil
 }
 
@@ -117,7 +120,7 @@ func (r readREST[T]) List(ctx context.Context, opts *metainternalversion.ListOpt
 	if opts == nil {
 		opts = &metainternalversion.ListOptions{}
 	}
-	list, err := r.list(ctx, opts)
+	list, err := r.k.Definition.list(ctx, opts, r.list)
 	if err != nil {
 		return nil, r.k.statusError("", err)
 	}
@@ -138,7 +141,7 @@ func (r watchREST[T]) Watch(ctx context.Context, opts *metainternalversion.ListO
 	if opts == nil {
 		opts = &metainternalversion.ListOptions{}
 	}
-	w, err := r.watch(ctx, opts)
+	w, err := r.wk.Definition.watch(ctx, opts, r.watch)
 	if err != nil {
 		return nil, r.wk.statusError("", err)
 	}
@@ -154,6 +157,9 @@ type createREST[T Object] struct {
 
 func (r createREST[T]) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	obj := o.(T)
+	if err := r.ck.allowed(ctx, "create", "", obj); err != nil {
+		return nil, err
+	}
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err

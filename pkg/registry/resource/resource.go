@@ -10,6 +10,7 @@
 //		Kind:     "Skill", Singular: "skill",
 //		Fields:  fields,
 //		Columns: columns,
+//		Guard:   guard,
 //		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 //	}
 //
@@ -26,6 +27,9 @@
 // request.UserFrom(ctx), both of k8s.io/apiserver/pkg/endpoints/request. They return plain errors of the storage
 // layers or apierrors; the kit maps the former by the table in errors.go.
 //
+// What a role allows on all objects of a namespace, a Guard may narrow to some for callers whose credential is for less. It
+// is part of the Definition, and the kit asks it for every verb and subresource, so none can forget it.
+//
 // Types of other groups (core/v1, rbac/v1, coordination/v1) are served by the same kit. Every type must be in the
 // scheme twice, as its version and as runtime.APIVersionInternal, together with its list type (Kind + "List").
 // Single-field rules are declarative validation tags; a type with a status subresource that has generated
@@ -35,10 +39,13 @@ package resource
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
@@ -61,6 +68,8 @@ type Config struct {
 	// GarbageCollector tells that a collector follows owner references, as in a cluster. Without one, a deletion that
 	// asks to wait for it (foreground, orphan) would wait forever, so it is then an ordinary deletion.
 	GarbageCollector bool
+	// Admission are the policies, webhooks and quotas of the server, for what a resource stores of another one. Nil for none.
+	Admission admission.Interface
 }
 
 // Resource is any Definition, whatever its type.
@@ -69,6 +78,8 @@ type Resource interface {
 	GroupVersionResource() schema.GroupVersionResource
 	// Register adds to the scheme what decoding requests needs: the selectable fields. Call before serving.
 	Register(scheme *runtime.Scheme) error
+	// BodyLimits are the paths ("tasks/events") whose request bodies may have another length than an object, in bytes.
+	BodyLimits() map[string]int64
 	// Storage builds the storage by path ("tasks", "tasks/status"). Hooks that outlive a request run under ctx,
 	// which should end when the server does.
 	Storage(ctx context.Context, c Config) (map[string]rest.Storage, error)
@@ -96,6 +107,11 @@ type Definition[T Object] struct {
 	Shape Shape[T]
 	// Subresources are served below the object; not below an Action.
 	Subresources []Subresource[T]
+	// Guard is asked for every verb and subresource. A resource that is for all whom their roles allow says Unguarded.
+	Guard     Guard[T]
+	Unguarded bool
+
+	get atomic.Pointer[func(context.Context, string) (T, error)] // nil until Storage was called
 }
 
 // Shape is Kept, Ledger, View or Action.
@@ -119,6 +135,28 @@ type parent[T Object] struct {
 // GroupVersionResource names the resource as served.
 func (d *Definition[T]) GroupVersionResource() schema.GroupVersionResource { return d.Resource }
 
+// BodyLimits are those of the subresources that have one.
+func (d *Definition[T]) BodyLimits() map[string]int64 {
+	limits := map[string]int64{}
+	for _, s := range d.Subresources {
+		if s.MaxBody > 0 {
+			limits[d.Resource.Resource+"/"+s.Name] = s.MaxBody
+		}
+	}
+	return limits
+}
+
+// Get reads an object of the context's namespace from the store, for the server itself: no guard is asked. Errors are API
+// errors.
+func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
+	get := d.get.Load()
+	if get == nil || *get == nil {
+		var none T
+		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
+	}
+	return (*get)(ctx, name)
+}
+
 // Storage builds the resource's storage by path. It fails on a Definition that does not match its type or scheme.
 func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.Storage, error) {
 	k := &kind[T]{Definition: d, Config: c}
@@ -131,6 +169,7 @@ func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.
 	if err != nil {
 		return nil, fmt.Errorf("resource %s: %w", d.Resource.Resource, err)
 	}
+	d.get.Store(&p.get)
 	for _, s := range d.Subresources {
 		st, err := s.storage(k, p)
 		if err != nil {
@@ -147,6 +186,8 @@ func (k *kind[T]) check() error {
 		return fmt.Errorf("no shape")
 	case k.Kind == "" || k.Singular == "" || k.Resource.Resource == "":
 		return fmt.Errorf("resource, kind and singular are needed")
+	case (k.Guard == nil) != k.Unguarded:
+		return fmt.Errorf("set Guard, or Unguarded where everybody may do what roles allow")
 	}
 	for _, gv := range []schema.GroupVersion{k.Resource.GroupVersion(), {Group: k.Resource.Group, Version: runtime.APIVersionInternal}} {
 		obj, err := k.Scheme.New(gv.WithKind(k.Kind))

@@ -34,7 +34,8 @@ func note(name, text string) *Note {
 // shaped is a Definition of notes under another resource name.
 func shaped(name string, shape resource.Shape[*Note], subs ...resource.Subresource[*Note]) *resource.Definition[*Note] {
 	return &resource.Definition[*Note]{
-		Resource: widgetGV.WithResource(name), Kind: "Note", Singular: strings.TrimSuffix(name, "s"),
+		Unguarded: true,
+		Resource:  widgetGV.WithResource(name), Kind: "Note", Singular: strings.TrimSuffix(name, "s"),
 		Shape: shape, Subresources: subs,
 		Columns: []resource.Column[*Note]{{Name: "Text", Value: func(n *Note) any { return n.Text }}},
 	}

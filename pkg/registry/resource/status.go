@@ -18,11 +18,14 @@ import (
 // statusStrategy lets a write change nothing but Status, as for custom resources.
 type statusStrategy[T Object] struct{ *strategy[T] }
 
-func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, o, oldO runtime.Object) {
+func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Object) {
 	obj := o.(T)
 	managed := obj.GetManagedFields()
 	s.p.keepStatusOnly(oldO.DeepCopyObject(), obj)
 	obj.SetManagedFields(managed)
+	if s.s.PrepareForStatus != nil {
+		s.s.PrepareForStatus(ctx, obj, oldO.(T))
+	}
 }
 
 func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
@@ -40,8 +43,14 @@ func (statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runti
 	return nil
 }
 
+// statusPath is the name of the subresource.
+const statusPath = "status"
+
 // statusREST serves get, update and patch of a Kept resource's status.
-type statusREST[T Object] struct{ store *registry.Store }
+type statusREST[T Object] struct {
+	store *registry.Store
+	k     *kind[T]
+}
 
 var (
 	_ rest.Patcher                   = &statusREST[Object]{}
@@ -54,11 +63,21 @@ func (r *statusREST[T]) New() runtime.Object { return r.store.New() }
 func (*statusREST[T]) Destroy() {}
 
 func (r *statusREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, opts)
+	obj, err := r.store.Get(ctx, name, opts)
+	if err == nil {
+		err = r.k.allowed(ctx, "get", statusPath, obj)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return obj, nil
 }
 
 // Update never creates, whatever forceAllowCreate says: a status without an object has no meaning.
 func (r *statusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if err := r.k.allowedStored(ctx, "update", statusPath, name, r.store); err != nil {
+		return nil, false, err
+	}
 	return r.store.Update(ctx, name, info, onCreate, onUpdate, false, opts)
 }
 

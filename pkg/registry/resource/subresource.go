@@ -35,12 +35,14 @@ type Subresource[T Object] struct {
 	// Prepare changes what was posted before admission policies look at it, so that they can rely on what it sets.
 	Prepare func(ctx context.Context, p Parent[T], obj runtime.Object) error
 	// Connect gives the raw handler of a request, to read and write bytes as it likes. An error becomes a Status;
-	// respond writes one for an error met later, before anything was written. The body is not limited.
+	// respond writes one for an error met later, before anything was written.
 	Connect func(ctx context.Context, p Parent[T], respond rest.Responder) (http.Handler, error)
 	// Methods are the HTTP methods of Connect; each is authorized as its usual verb (POST is create).
 	Methods []string
 	// Subpath lets Connect also serve what is below: Parent.Path.
 	Subpath bool
+	// MaxBody is how long a request's body may be, in bytes, where that is not what an object may be.
+	MaxBody int64
 }
 
 // Parent is the object that a subresource request is about.
@@ -55,6 +57,17 @@ type Parent[T Object] struct {
 	resource schema.GroupResource
 	get      func(ctx context.Context, name string) (T, error)
 	update   func(ctx context.Context, name string, mutate func(T) error) (T, error)
+	// allowed asks the definition's guard about the request again; nil where nobody is held.
+	allowed func(ctx context.Context) error
+}
+
+// Allowed asks again whether the caller may make the request, for answers that go on for long: what a credential is good
+// for may end meanwhile. The error is an API error. Asking costs nothing for a caller whom no guard holds.
+func (p Parent[T]) Allowed(ctx context.Context) error {
+	if p.allowed == nil {
+		return nil
+	}
+	return p.allowed(request.WithNamespace(ctx, p.Object.GetNamespace()))
 }
 
 // Reload reads the parent again. An object that is gone, or was deleted and created again, is a 404.
@@ -141,12 +154,28 @@ func (b subBase[T]) GroupVersionKind(gv schema.GroupVersion) schema.GroupVersion
 	return gv.WithKind(kinds[0].Kind)
 }
 
-func (b subBase[T]) load(ctx context.Context, name string) (Parent[T], error) {
+func (b subBase[T]) load(ctx context.Context, verb, name string) (Parent[T], error) {
 	obj, err := b.p.get(ctx, name)
 	if err != nil {
 		return Parent[T]{}, b.k.statusError(name, err)
 	}
-	return Parent[T]{Object: obj, Path: subpath(ctx), resource: b.k.Resource.GroupResource(), get: b.p.get, update: b.p.update}, nil
+	if err := b.k.allowed(ctx, verb, b.s.Name, obj); err != nil {
+		return Parent[T]{}, err
+	}
+	p := Parent[T]{Object: obj, Path: subpath(ctx), resource: b.k.Resource.GroupResource(), get: b.p.get, update: b.p.update}
+	if b.k.held(ctx) {
+		p.allowed = func(ctx context.Context) error {
+			now, err := p.Reload(ctx)
+			if apierrors.IsNotFound(err) { // which is another end, and not the guard's to tell
+				return nil
+			}
+			if err != nil {
+				return b.k.statusError(name, err)
+			}
+			return b.k.allowed(ctx, verb, b.s.Name, now)
+		}
+	}
+	return p, nil
 }
 
 // subpath is what follows resource, name and subresource in the request's path.
@@ -161,7 +190,7 @@ func subpath(ctx context.Context) string {
 type subGet[T Object] struct{ b *subBase[T] }
 
 func (g subGet[T]) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	p, err := g.b.load(ctx, name)
+	p, err := g.b.load(ctx, "get", name)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +204,7 @@ func (g subGet[T]) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 type subCreate[T Object] struct{ b *subBase[T] }
 
 func (c subCreate[T]) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	p, err := c.b.load(ctx, name)
+	p, err := c.b.load(ctx, "create", name)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +235,7 @@ func (c *subConnect[T]) NewConnectOptions() (runtime.Object, bool, string) {
 func (c *subConnect[T]) ConnectMethods() []string { return slices.Clone(c.s.Methods) }
 
 func (c *subConnect[T]) Connect(ctx context.Context, name string, _ runtime.Object, r rest.Responder) (http.Handler, error) {
-	p, err := c.load(ctx, name)
+	p, err := c.load(ctx, connectVerb(ctx), name)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rule holds what several resources decide alike: the field rules that
-// declarative validation tags cannot say, and whose credential a caller has.
+// declarative validation tags cannot say.
 // Every error names the path and the rule; none repeats a value that could be a
 // secret.
 package rule

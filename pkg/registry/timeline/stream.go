@@ -102,6 +102,9 @@ func (r *run) serve(ctx context.Context) error {
 		case !errors.Is(cause, errHeartbeat):
 			return err
 		}
+		if err := r.timeline.allowed(ctx); err != nil {
+			return err
+		}
 		if err := r.out.send(sse.AppendComment(nil, "heartbeat")); err != nil {
 			return err
 		}
@@ -113,6 +116,9 @@ func (r *run) follow(ctx context.Context) error {
 	for {
 		p, err := r.tail.Next(ctx)
 		if err != nil {
+			return err
+		}
+		if err := r.timeline.allowed(context.WithoutCancel(ctx)); err != nil { // a heartbeat that is due must not lose the page
 			return err
 		}
 		if err := r.deliver(p); err != nil {
@@ -224,16 +230,22 @@ func (r *run) finish(ctx context.Context, err error) {
 		if err := r.complete(r.timeline.deleted()); !errors.Is(err, errComplete) {
 			r.server.metrics.failed(r.timeline, reasonWrite)
 		}
+	case apierrors.IsForbidden(err):
+		r.fail(err)
 	default:
 		r.server.metrics.failed(r.timeline, reasonList)
 		klog.FromContext(ctx).Error(err, "Event stream ends early", "streamType", r.timeline.Type, "object", klog.KRef(r.timeline.Namespace, r.timeline.Name), "after", r.last)
-		err = resource.StatusError(v1alpha1.Resource(string(r.timeline.Type)+"s"), r.timeline.Name, err)
-		f := event.Failure{Code: http.StatusInternalServerError, Message: err.Error()}
-		if status, ok := err.(apierrors.APIStatus); ok {
-			f.Code = status.Status().Code
-		}
-		if err := r.send(event.FrameError, 0, f); err != nil {
-			r.server.metrics.failed(r.timeline, reasonWrite)
-		}
+		r.fail(resource.StatusError(v1alpha1.Resource(string(r.timeline.Type)+"s"), r.timeline.Name, err))
+	}
+}
+
+// fail sends the frame of an error.
+func (r *run) fail(err error) {
+	f := event.Failure{Code: http.StatusInternalServerError, Message: err.Error()}
+	if status, ok := err.(apierrors.APIStatus); ok {
+		f.Code = status.Status().Code
+	}
+	if err := r.send(event.FrameError, 0, f); err != nil {
+		r.server.metrics.failed(r.timeline, reasonWrite)
 	}
 }

@@ -19,7 +19,8 @@
 //	event: gap
 //	data: {"fromSeq":1,"toSeq":5,"reason":"retention"}
 //
-//	event: error                   the server gives up; then the stream ends
+//	event: error                   the server gives up, or the caller may not read
+//	                               on (403); then the stream ends
 //	data: {"code":429,"message":…}
 //
 //	: heartbeat                    at most Options.Heartbeat after the last
@@ -112,6 +113,17 @@ type Timeline struct {
 	UID             types.UID
 	// Reload reads the object again; it fails if it is gone or was replaced.
 	Reload func(ctx context.Context) error
+	// Allowed, where set, reports whether the caller of a stream may still have it. It is asked before events are sent and
+	// with each heartbeat. Its error ends the stream; a Forbidden is shown to the client as it is.
+	Allowed func(ctx context.Context) error
+}
+
+// allowed asks Allowed.
+func (t *Timeline) allowed(ctx context.Context) error {
+	if t.Allowed == nil {
+		return nil
+	}
+	return t.Allowed(ctx)
 }
 
 func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type site struct {
 	http    *httptest.Server
 	proto   string
 	ended   chan string // the path of each stream that ended
+	allowed func(context.Context) error
 }
 
 type options struct {
@@ -114,7 +116,9 @@ func (r respond) Error(err error) {
 var _ rest.Responder = respond{}
 
 func (s *site) handle(w http.ResponseWriter, req *http.Request) {
-	s.server.Stream(timelineOf(req.URL.Path), respond{w}).ServeHTTP(w, req)
+	line := timelineOf(req.URL.Path)
+	line.Allowed = s.allowed
+	s.server.Stream(line, respond{w}).ServeHTTP(w, req)
 	s.ended <- req.URL.Path
 }
 
@@ -287,6 +291,39 @@ func TestHeartbeat(t *testing.T) {
 		if fake.HasWaiters() {
 			s.t.Error("a timer is left")
 		}
+	})
+}
+
+// A stream whose caller may not have it any more ends: before an event that comes, and with a heartbeat where none does.
+func TestStreamsEndWithTheRight(t *testing.T) {
+	fake := &clocktesting.FakeClock{}
+	bothProtocols(t, func() options {
+		fake = clocktesting.NewFakeClock(time.Now())
+		return options{Options: Options{Clock: fake, WriteTimeout: time.Hour}}
+	}, func(s *site) {
+		var over atomic.Bool
+		s.allowed = func(context.Context) error {
+			if over.Load() {
+				return apierrors.NewForbidden(v1alpha1.Resource("tasks"), "a", errors.New("it is over"))
+			}
+			return nil
+		}
+		end := `error {"code":403,"message":"tasks.core.platform.ai \"a\" is forbidden: it is over"}`
+		s.add("a", v1alpha1.EventTaskStarted)
+		c := s.open("/task/a")
+		c.want("1 TaskStarted")
+		over.Store(true)
+		s.add("a", v1alpha1.EventModelMessage)
+		c.want(end)
+		<-s.ended
+
+		over.Store(false)
+		c = s.open("/task/a")
+		c.want("1 TaskStarted", "2 ModelMessage")
+		over.Store(true)
+		fake.Step(10 * time.Second)
+		c.want(end)
+		<-s.ended
 	})
 }
 

@@ -10,6 +10,8 @@
 //	b uid 0 f name 0            -> size(8) created(8, Unix microseconds) content type
 //	b uid 0 g name 0 piece(4)   -> up to 256 KiB of the file
 //	b uid 0 l offset(8)         -> up to 256 KiB of the log
+//	b uid 0 n                   -> held(8) namespace: bytes of the owner that count in the total of the namespace
+//	n namespace                 -> held(8): what the owners of a namespace hold together; absent for 0
 //
 // A file is written and replaced in one synced batch, so it is there as a whole
 // or not at all. All keys of an owner are one range, which is how they leave.
@@ -28,15 +30,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 const (
 	space      = 'b'
+	spaceHeld  = 'n'
 	kindFile   = 'f'
 	kindPiece  = 'g'
 	kindLog    = 'l'
+	kindHeld   = 'n'
 	pieceSize  = 256 << 10
 	readSize   = 1 << 20
 	headerSize = 16
@@ -68,8 +74,14 @@ type File struct {
 // Store is the blobs of an engine.
 type Store struct {
 	engine *engine.Engine
+	limits Limits
+	clock  clock.PassiveClock
+	rates  *quota.Rates
 	mu     sync.Mutex // guards owners; never held while an owner's lock is taken
 	owners map[types.UID]*owner
+
+	order  sync.Mutex // orders batches with their totals; taken after an owner's lock and not held during a sync
+	totals *quota.Totals
 }
 
 // owner serializes the writes of one owner. Its lock is held for writing until
@@ -79,9 +91,12 @@ type owner struct {
 	users int // guarded by Store.mu
 }
 
-// New returns the blobs of e.
-func New(e *engine.Engine) *Store {
-	return &Store{engine: e, owners: map[types.UID]*owner{}}
+// New returns the blobs of e. The clock times rates.
+func New(e *engine.Engine, l Limits, c clock.PassiveClock) *Store {
+	return &Store{
+		engine: e, limits: l, clock: c, rates: quota.NewRates(rateNames), owners: map[types.UID]*owner{},
+		totals: quota.NewTotals(e, func(ns string) []byte { return append([]byte{spaceHeld}, ns...) }),
+	}
 }
 
 // hold gives the lock of an owner, which done gives back.
@@ -122,25 +137,10 @@ func after(prefix []byte) []byte {
 	return k
 }
 
-// write applies one synced batch.
-func (s *Store) write(ctx context.Context, fill func(*engine.Batch) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b, err := s.engine.NewBatch()
-	if err != nil {
-		return err
-	}
-	if err := fill(b); err != nil {
-		b.Discard()
-		return err
-	}
-	return s.engine.Apply(b, engine.Sync)
-}
-
-// PutFile stores a file, in the place of one of the same name. f.Size is not
-// looked at. It returns when the file is durable.
-func (s *Store) PutFile(ctx context.Context, uid types.UID, f File, data []byte) error {
+// PutFile stores a file of an owner in a namespace, in the place of one of the
+// same name. f.Size is not looked at. It returns when the file is durable; a
+// *quota.LimitError says that there is no room for it.
+func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, data []byte) error {
 	if bad(string(uid)) || bad(f.Name) {
 		return fmt.Errorf("put file: %w", ErrName)
 	}
@@ -148,7 +148,12 @@ func (s *Store) PutFile(ctx context.Context, uid types.UID, f File, data []byte)
 	defer done()
 	o.Lock()
 	defer o.Unlock()
-	err := s.write(ctx, func(b *engine.Batch) error {
+	replaced, err := s.checkLimits(uid, f.Name, int64(len(data)))
+	if err != nil {
+		return fmt.Errorf("put file: %w", err)
+	}
+	c := change{need: engine.Grow, ns: ns, uid: uid, bytes: int64(len(data)) - replaced}
+	err = s.write(ctx, c, func(b *engine.Batch) error {
 		header := binary.BigEndian.AppendUint64(make([]byte, 0, headerSize+len(f.ContentType)), uint64(len(data)))
 		header = binary.BigEndian.AppendUint64(header, uint64(f.CreatedAt.UnixMicro()))
 		if err := b.Set(fileKey(uid, kindFile, f.Name), append(header, f.ContentType...)); err != nil {
@@ -236,6 +241,10 @@ func (s *Store) Files(_ context.Context, uid types.UID) (files []File, err error
 	defer done()
 	o.RLock()
 	defer o.RUnlock()
+	return s.files(uid)
+}
+
+func (s *Store) files(uid types.UID) (files []File, err error) {
 	prefix := ownerPrefix(uid, kindFile)
 	it, err := s.engine.NewIter(prefix, after(prefix))
 	if err != nil {
@@ -266,10 +275,11 @@ func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	o.Lock()
 	defer o.Unlock()
 	prefix := ownerPrefix(uid)
-	err := s.write(ctx, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
+	err := s.write(ctx, change{need: engine.Free, uid: uid, all: true}, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
 	if err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
+	s.engine.Reclaim(ctx, prefix, after(prefix))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -31,7 +32,7 @@ func open(t *testing.T, dir string) *blob.Store {
 			t.Error(err)
 		}
 	})
-	return blob.New(e)
+	return blob.New(e, blob.Limits{}, clock.RealClock{})
 }
 
 func pattern(n int) []byte {
@@ -47,7 +48,7 @@ func TestFiles(t *testing.T) {
 	at := time.UnixMicro(1_700_000_000_123_456).UTC()
 	put := func(uid types.UID, name, typ string, data []byte) {
 		t.Helper()
-		if err := s.PutFile(ctx, uid, blob.File{Name: name, ContentType: typ, CreatedAt: at}, data); err != nil {
+		if err := s.PutFile(ctx, "default", uid, blob.File{Name: name, ContentType: typ, CreatedAt: at}, data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("file %q: %v, %v", name, ok, err)
 		}
 	}
-	if err := s.PutFile(ctx, "u1", blob.File{Name: "a\x00b"}, nil); !errors.Is(err, blob.ErrName) {
+	if err := s.PutFile(ctx, "default", "u1", blob.File{Name: "a\x00b"}, nil); !errors.Is(err, blob.ErrName) {
 		t.Errorf("put of a bad name: %v", err)
 	}
 }
@@ -88,7 +89,7 @@ func TestLogReadsBackFromEveryOffset(t *testing.T) {
 	whole := pattern(2<<20 + 300<<10)
 	for rest, n := whole, 1; len(rest) > 0; n = n*3 + 1 {
 		n = min(n, len(rest))
-		if err := s.AppendLog(ctx, "u", rest[:n]); err != nil {
+		if err := s.AppendLog(ctx, "default", "u", rest[:n]); err != nil {
 			t.Fatal(err)
 		}
 		rest = rest[n:]
@@ -116,7 +117,7 @@ func TestConcurrentAppendsAreWhole(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if err := s.AppendLog(ctx, "u", fmt.Appendf(nil, "%d%d%d%d\n", i, i, i, i)); err != nil {
+			if err := s.AppendLog(ctx, "default", "u", fmt.Appendf(nil, "%d%d%d%d\n", i, i, i, i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -144,9 +145,9 @@ func TestDeleteTakesOneOwnerAndStaysAfterReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := blob.New(e)
+	s := blob.New(e, blob.Limits{}, clock.RealClock{})
 	for _, uid := range []types.UID{"a", "ab", "b"} {
-		if err := errors.Join(s.AppendLog(ctx, uid, []byte("log of "+uid)), s.PutFile(ctx, uid, blob.File{Name: "f"}, []byte(uid))); err != nil {
+		if err := errors.Join(s.AppendLog(ctx, "default", uid, []byte("log of "+uid)), s.PutFile(ctx, "default", uid, blob.File{Name: "f"}, []byte(uid))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +176,7 @@ func TestLogIsBounded(t *testing.T) {
 	add := func(b []byte) {
 		t.Helper()
 		before := bytes.Clone(b)
-		if err := s.AppendLog(ctx, "u", b); err != nil {
+		if err := s.AppendLog(ctx, "default", "u", b); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(before, b) {
@@ -214,14 +215,14 @@ func TestCrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f(blob.New(e))
+			f(blob.New(e, blob.Limits{}, clock.RealClock{}))
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		crashed := disk
 		run(disk, func(s *blob.Store) {
-			if err := errors.Join(s.PutFile(ctx, "u", blob.File{Name: "f"}, old), s.AppendLog(ctx, "u", []byte("one "))); err != nil {
+			if err := errors.Join(s.PutFile(ctx, "default", "u", blob.File{Name: "f"}, old), s.AppendLog(ctx, "default", "u", []byte("one "))); err != nil {
 				t.Fatal(err)
 			}
 			// The second write is on its way when the power goes.
@@ -234,9 +235,9 @@ func TestCrash(t *testing.T) {
 			})
 			var err error
 			if seed%2 == 0 {
-				err = s.PutFile(ctx, "u", blob.File{Name: "f"}, next)
+				err = s.PutFile(ctx, "default", "u", blob.File{Name: "f"}, next)
 			} else {
-				err = s.AppendLog(ctx, "u", []byte("two "))
+				err = s.AppendLog(ctx, "default", "u", []byte("two "))
 			}
 			if err != nil || crashed == disk {
 				t.Errorf("seed %d: second write: %v", seed, err)

@@ -27,13 +27,18 @@ const MaxLogBytes = 10 << 20
 const logMark = "\n[log truncated: 10 MiB is the limit]\n"
 
 // AppendLog adds data to the end of an owner's log, as a whole or not at all,
-// except for what is beyond MaxLogBytes. It returns when that is durable.
-func (s *Store) AppendLog(ctx context.Context, uid types.UID, data []byte) error {
+// except for what is beyond MaxLogBytes. It returns when that is durable; a
+// *quota.RateError says when to come again, a *quota.LimitError that there is no
+// room in the namespace.
+func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []byte) error {
 	if bad(string(uid)) {
 		return fmt.Errorf("append log: %w", ErrName)
 	}
 	if len(data) == 0 {
 		return nil
+	}
+	if err := s.checkRate(uid, len(data)); err != nil {
+		return fmt.Errorf("append log: %w", err)
 	}
 	o, done := s.hold(uid)
 	defer done()
@@ -47,7 +52,7 @@ func (s *Store) AppendLog(ctx context.Context, uid types.UID, data []byte) error
 		data = append(data[:int64(len(data))-over:int64(len(data))-over], logMark...)
 	}
 	if err == nil {
-		err = s.write(ctx, func(b *engine.Batch) error {
+		err = s.write(ctx, change{need: engine.Grow, ns: ns, uid: uid, bytes: int64(len(data))}, func(b *engine.Batch) error {
 			for rest := data; len(rest) > 0; {
 				n := min(len(rest), pieceSize)
 				if err := b.Set(logKey(uid, end), rest[:n]); err != nil {

@@ -89,6 +89,32 @@ func (e *Engine) Apply(b *Batch, d Durability) error {
 	return nil
 }
 
+// ApplyInOrder makes b's changes visible, atomically, and ends b. Batches of callers that order their calls are durable in
+// that order, too: a crash keeps none without those before it. wait returns when b is durable; it must be called once.
+func (e *Engine) ApplyInOrder(b *Batch) (wait func() error, err error) {
+	if b.err != nil {
+		defer b.Discard()
+		return nil, fmt.Errorf("apply batch: %w", b.err)
+	}
+	if f := e.failure.Load(); f != nil {
+		b.Discard()
+		return nil, f.err()
+	}
+	if err := guard(func() error { return e.db.ApplyNoSyncWait(b.b, pebble.Sync) }); err != nil {
+		e.fail(err)
+		b.Discard()
+		return nil, e.failure.Load().err()
+	}
+	return func() error {
+		defer b.Discard()
+		if err := b.b.SyncWait(); err != nil {
+			e.fail(err)
+			return e.failure.Load().err()
+		}
+		return nil
+	}, nil
+}
+
 // Discard ends b without applying it. It may be called again, and after Apply.
 func (b *Batch) Discard() {
 	if b.b == nil || b.sequencing {

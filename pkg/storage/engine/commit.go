@@ -135,7 +135,11 @@ func (e *Engine) sequence(b *Batch, queue []*pending) (int, error) {
 	}
 	for i, p := range queue {
 		count, revision := b.b.Count(), e.sequenced
-		p.err = p.txn.Sequence(b)
+		if p.err = e.space.check(needOf(p.txn)); p.err == nil {
+			size := b.Len()
+			p.err = p.txn.Sequence(b)
+			e.space.spent.Add(int64(b.Len() - size))
+		}
 		p.last = e.sequenced
 		if p.err != nil {
 			if b.b.Count() != count || b.err != nil {
@@ -243,3 +247,6 @@ func (t *bump) Sequence(b *Batch) error {
 }
 
 func (t *bump) Publish() {}
+
+// Need says that it adds nothing.
+func (t *bump) Need() Need { return Free }

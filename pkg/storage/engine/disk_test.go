@@ -251,7 +251,7 @@ func TestDiskErrorIsNeverAcknowledged(t *testing.T) {
 	}
 }
 
-// TestBackgroundErrorIsUnhealthy fails flushes, as a full disk does, and lets them
+// TestBackgroundErrorIsUnhealthy fails flushes, as a broken disk does, and lets them
 // succeed again.
 func TestBackgroundErrorIsUnhealthy(t *testing.T) {
 	disk, l := enginetest.NewDisk(), newLedger()
@@ -261,7 +261,7 @@ func TestBackgroundErrorIsUnhealthy(t *testing.T) {
 	disk.Fail(func(o enginetest.Op) error {
 		if strings.HasSuffix(o.Path, ".sst") {
 			failed.Store(true)
-			return syscall.ENOSPC
+			return syscall.EIO
 		}
 		return nil
 	})
@@ -280,7 +280,7 @@ func TestBackgroundErrorIsUnhealthy(t *testing.T) {
 		}
 	}
 	grow(func() bool { return e.Healthy() != nil })
-	if err := e.Healthy(); !errors.Is(err, syscall.ENOSPC) {
+	if err := e.Healthy(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("health %v", err)
 	}
 	disk.Fail(nil)

@@ -28,6 +28,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -50,8 +51,13 @@ type Options struct {
 	// BlockCacheBytes bounds the cache of blocks read. It is filled on use. Default: 64 MiB.
 	BlockCacheBytes int64
 	// MemTableBytes is the size that a memtable grows to under load; it starts at
-	// 256 KiB, and up to four exist. Default: 32 MiB.
+	// 256 KiB, and up to four exist. Default: 32 MiB, or a sixty-fourth of a volume
+	// that is smaller than 2 GiB.
 	MemTableBytes int64
+	// Reserve is how many bytes of the volume writes that add to the store leave free;
+	// negative: none. Default: 256 MiB, or an eighth of a volume that is smaller than
+	// 2 GiB. It has no effect on a file system that does not tell what is free.
+	Reserve int64
 	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
 	GroupBytes int
 	// Clock measures commit durations. Default: the real clock.
@@ -82,9 +88,6 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 	if o.BlockCacheBytes == 0 {
 		o.BlockCacheBytes = defaultBlockCache
 	}
-	if o.MemTableBytes == 0 {
-		o.MemTableBytes = defaultMemTable
-	}
 	if o.GroupBytes == 0 {
 		o.GroupBytes = defaultGroup
 	}
@@ -106,6 +109,9 @@ type Engine struct {
 	db      *pebble.DB
 	lock    *pebble.Lock
 	metrics *metrics
+	space   *space
+	// reclaiming is held by one compaction of Reclaim at a time.
+	reclaiming sync.Mutex
 
 	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
 	refs    atomic.Int64
@@ -121,6 +127,7 @@ type Engine struct {
 
 	published atomic.Uint64
 	base      uint64      // set by Open
+	id        string      // set by Open
 	copying   atomic.Bool // a checkpoint is open
 	failure   atomic.Pointer[failure]
 	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
@@ -153,6 +160,10 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 	}
 	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}, 1), previous: make(chan struct{})}
+	e.space = watchSpace(&e.opts, log)
+	if e.opts.MemTableBytes == 0 {
+		e.opts.MemTableBytes = e.space.memTable()
+	}
 	e.metrics = newMetrics(e)
 	close(e.previous)
 	defer func() {
@@ -182,7 +193,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		Cache:                       cache,
-		FS:                          e.opts.FS,
+		FS:                          e.space.wrap(),
 		Lock:                        e.lock,
 		FormatMajorVersion:          pebbleFormat,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
@@ -198,8 +209,8 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	return o
 }
 
-// recover finds the revision of the last write. Batches are atomic and carry it,
-// so nothing else needs repair.
+// recover finds the revision of the last write, and the store's identity. Batches are
+// atomic and carry the revision, so nothing else needs repair.
 func (e *Engine) recover() (err error) {
 	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
 		return err
@@ -208,7 +219,7 @@ func (e *Engine) recover() (err error) {
 		return err
 	}
 	e.published.Store(e.sequenced)
-	return nil
+	return e.identify()
 }
 
 var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
@@ -272,12 +283,13 @@ func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
 
 // Healthy returns nil while the store works, and why it does not otherwise: the
 // failure that stopped it, or the last error of a background flush or compaction
-// (for example, a full disk) until one succeeds.
+// until one succeeds. A full disk is no such error; see Full.
 func (e *Engine) Healthy() error {
 	if f := e.failure.Load(); f != nil {
 		return f.err()
 	}
-	if err := e.degraded.Load(); err != nil {
+	// On a full disk background work fails; reads and deletes go on, and no restart helps.
+	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
 		return fmt.Errorf("engine: background work: %w", *err)
 	}
 	if e.refs.Load() < 0 {

@@ -5,12 +5,14 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // Append stores events at the end of a stream, all or none, and returns them as
@@ -19,7 +21,7 @@ import (
 // An event whose dedupKey is in the stream already is not stored again: the
 // first one is returned in its place, also when the stream is closed; ErrTrimmed
 // tells that it is no longer kept. Other errors are *event.FieldError,
-// ErrBadStream, ErrClosed and ErrDeleted; an
+// ErrBadStream, ErrClosed, ErrDeleted, *quota.LimitError, *quota.RateError and engine.ErrFull; an
 // engine.ErrFailed means that the outcome is unknown. The events given are not
 // changed. What the returned events point to is shared with watches: read only.
 func (l *Log) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
@@ -49,14 +51,25 @@ func (l *Log) append(ctx context.Context, s Stream, events []*v1alpha1.Execution
 	if len(events) == 0 {
 		return t, nil
 	}
+	if err := l.checkRate(t); err != nil {
+		return nil, err
+	}
+	err = l.commit(ctx, t)
+	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
+		l.NoteLimit(ctx, s, "events", "EventLimitReached", limit)
+	}
+	return t, err
+}
+
+func (l *Log) commit(ctx context.Context, t *appendTxn) error {
 	// From here on the caller is answered only when the outcome is known.
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.lookAhead(); err != nil {
-		return nil, err
+		return err
 	}
-	return t, l.engine.Commit(t)
+	return l.engine.Commit(t)
 }
 
 // pending is one event on its way.
@@ -66,6 +79,7 @@ type pending struct {
 	typ, sev uint8
 	seq      int64 // assigned, or found by the de-duplication key
 	fresh    bool  // not found by its key
+	free     bool  // outside all limits
 	entry    *entry
 }
 
@@ -99,7 +113,7 @@ func (l *Log) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, 
 		l.metrics.sanitized(e.Type, event.Sanitize(e))
 		e.SessionName = s.Session
 		sev, _ := severityCode(e.Severity)
-		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typeCodes[e.Type], sev: sev}
+		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typeCodes[e.Type], sev: sev, free: outside(e.Type)}
 		t.keyed = t.keyed || e.DedupKey != ""
 	}
 	return t, nil
@@ -147,6 +161,16 @@ func (t *appendTxn) readKeys(no uint64) (map[string]int64, error) {
 	return found, nil
 }
 
+// Need lets controllers end what runs on a full disk.
+func (t *appendTxn) Need() engine.Need {
+	for i := range t.events {
+		if !t.events[i].free {
+			return engine.Grow
+		}
+	}
+	return engine.Upkeep
+}
+
 // Sequence decides and assigns. It runs on the commit leader.
 func (t *appendTxn) Sequence(b *engine.Batch) error {
 	l := t.log
@@ -176,6 +200,10 @@ func (t *appendTxn) Sequence(b *engine.Batch) error {
 		if old, err = l.sequencedName(t.stream.Namespace, t.stream.Task); err != nil {
 			return err
 		}
+	}
+
+	if _, err := l.totals.Held(t.stream.Namespace); err != nil {
+		return err
 	}
 
 	// Nothing is refused from here on.
@@ -217,7 +245,7 @@ func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
 		p.seq, p.fresh = seq, true
 		closed = closed || event.Terminal(p.event.Type)
 	}
-	return int(seq - h.sequenced.last), nil
+	return int(seq - h.sequenced.last), t.checkTotal(h)
 }
 
 // knownKeys returns the sequences of those of the append's keys that the stream

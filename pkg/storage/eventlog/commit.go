@@ -39,6 +39,8 @@ func (t *appendTxn) write(b *engine.Batch, h *head, fresh bool) error {
 			id:      &h.identity, session: t.stream.Session, header: hd, event: p.event,
 		}
 		st.last, st.changed = p.seq, hd.rev
+		size := int64(len(p.payload) + headerLen + indexCost)
+		st.bytes, st.held = st.bytes+size, st.held+size
 		if event.Terminal(p.event.Type) {
 			st.terminal, st.end = p.typ, p.seq
 		}
@@ -50,6 +52,7 @@ func (t *appendTxn) write(b *engine.Batch, h *head, fresh bool) error {
 		w.set(b, nameKey(h.ns, h.task), no)
 	}
 	w.set(b, headKey(h.no), encodeHead(&h.identity, &st))
+	w.err = errors.Join(w.err, l.totals.Add(b, h.ns, st.held-h.sequenced.held))
 	if t.cursor != nil {
 		w.set(b, cursorKey(t.cursor.ns, t.cursor.session), binary.BigEndian.AppendUint64(nil, uint64(t.to)))
 	}

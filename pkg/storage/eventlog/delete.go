@@ -37,6 +37,15 @@ func (d *deletion) has(seq int64) bool { return d.first <= seq && seq <= d.last 
 // count returns how many events left.
 func (d *deletion) count() int64 { return d.last - d.first + 1 }
 
+// share is how many of the bytes that a stream holds leave with the events. Without reading them it takes all for equally
+// long; what that is wrong by is right again when the stream is deleted.
+func (d *deletion) share(st *state) int64 {
+	if d.whole {
+		return st.held
+	}
+	return int64(float64(st.held) * float64(d.count()) / float64(st.last-st.oldest+1))
+}
+
 // end returns the revision at which the last event left.
 func (d *deletion) end() uint64 { return d.of(d.last) }
 
@@ -53,6 +62,7 @@ func (l *Log) DeleteStream(ctx context.Context, s Stream) error {
 	if err := l.engine.Commit(&deleteTxn{log: l, stream: s}); err != nil {
 		return fmt.Errorf("delete %s: %w", s, err)
 	}
+	l.press()
 	return nil
 }
 
@@ -61,6 +71,9 @@ type deleteTxn struct {
 	stream  Stream
 	deleted *deletion // nil: there was nothing to do
 }
+
+// Need says that it makes room.
+func (t *deleteTxn) Need() engine.Need { return engine.Free }
 
 // Sequence runs on the commit leader.
 func (t *deleteTxn) Sequence(b *engine.Batch) error {
@@ -91,6 +104,9 @@ func (t *deleteTxn) Publish() {
 // the caller's to write.
 func (l *Log) sequenceDelete(b *engine.Batch, h *head, last int64, whole bool) (*deletion, error) {
 	st := h.sequenced
+	if _, err := l.totals.Held(h.ns); err != nil {
+		return nil, err
+	}
 	d := &deletion{
 		identity: h.identity, first: st.oldest, last: last, whole: whole,
 		at: l.opts.Clock.Now(), session: st.session, mixed: st.mixed,
@@ -102,12 +118,14 @@ func (l *Log) sequenceDelete(b *engine.Batch, h *head, last int64, whole bool) (
 		}
 		st.changed = rev
 	}
+	st.held -= d.share(&st)
 	if whole {
 		st.deleted = d.rev
 	} else {
 		st.oldest = last + 1
 	}
 	var w writer
+	w.err = l.totals.Add(b, h.ns, st.held-h.sequenced.held)
 	w.set(b, headKey(h.no), encodeHead(&h.identity, &st))
 	w.set(b, deletedKey(d.rev), encodeDeletion(d))
 	if w.err != nil {

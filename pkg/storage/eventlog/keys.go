@@ -16,6 +16,7 @@ import (
 // Keyspaces, drawn in FORMAT.md. Numbers are big-endian so that keys sort by
 // them; a name within a key ends with a zero byte, which no name contains.
 const (
+	spaceBytes     = "eb" // eb ns                         bytes of the events of a namespace
 	spaceSession   = "ec" // ec ns 0 session 0 cursor      an event of a session
 	spaceData      = "ed" // ed no seq                     the event
 	spaceFacet     = "ef" // ef no facet seq               events of a stream by type and severity
@@ -33,6 +34,8 @@ const (
 func key(space string, size int) []byte {
 	return append(make([]byte, 0, len(space)+size), space...)
 }
+
+func bytesKey(ns string) []byte { return append(key(spaceBytes, len(ns)), ns...) }
 
 func headKey(no uint64) []byte { return binary.BigEndian.AppendUint64(key(spaceHead, 8), no) }
 

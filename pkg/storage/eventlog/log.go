@@ -48,6 +48,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // Options of a Log. The zero value of every field is usable.
@@ -73,6 +74,8 @@ type Options struct {
 	// ScanBudget is how many index entries one page reads in search of matches
 	// before it is returned short. Default: 100000.
 	ScanBudget int
+	// Limits bound what tasks may append. Default: none.
+	Limits Limits
 	// Registerer, where set, gets the log's metrics until Close.
 	Registerer prometheus.Registerer
 }
@@ -147,6 +150,8 @@ type Log struct {
 	engine  *engine.Engine
 	metrics *metrics
 	idents  *lru.Cache // identity by stream number
+	rates   *quota.Rates
+	totals  *quota.Totals // of namespaces; only the commit leader touches them
 
 	// mu guards all below. It is held neither while reading or writing the store
 	// nor while waiting; a subscriber's own lock is taken under it.
@@ -166,6 +171,7 @@ type Log struct {
 
 	purge    sync.Mutex // one purge at a time; taken before mu
 	stopping chan struct{}
+	pressed  chan struct{}  // gets a value when a purge should not wait
 	ending   sync.WaitGroup // the purger and the goroutines of watches
 }
 
@@ -181,8 +187,9 @@ func Open(ctx context.Context, e *engine.Engine, o Options) (*Log, error) {
 		opts: o, engine: e, idents: lru.New(o.CachedStreams),
 		deleted: map[uint64][]*deletion{}, byName: map[taskName][]*deletion{},
 		topics: map[topic]map[*subscriber]struct{}{}, watches: map[*watcher]struct{}{},
-		stopping: make(chan struct{}),
+		stopping: make(chan struct{}), pressed: make(chan struct{}, 1),
 	}
+	l.rates, l.totals = quota.NewRates(o.CachedStreams), quota.NewTotals(e, bytesKey)
 	l.heads.init(o.CachedStreams)
 	if err := l.load(); err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)

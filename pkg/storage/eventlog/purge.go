@@ -38,6 +38,7 @@ func (l *Log) purgeEvery(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
+		case <-l.pressed:
 		}
 		if n, err := l.Purge(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Purging deleted event streams failed, trying again later", "purged", n)
@@ -52,7 +53,11 @@ func (l *Log) purgeEvery(ctx context.Context, interval time.Duration) {
 func (l *Log) Purge(ctx context.Context) (int, error) {
 	l.purge.Lock()
 	defer l.purge.Unlock()
-	due := l.due(l.opts.Clock.Now().Add(-l.opts.HistoryWindow))
+	window := l.opts.HistoryWindow
+	if l.engine.Full() {
+		window = 0 // room counts for more than history
+	}
+	due := l.due(l.opts.Clock.Now().Add(-window))
 	if len(due) == 0 {
 		return 0, nil
 	}
@@ -126,7 +131,19 @@ func (l *Log) purgeDeletion(ctx context.Context, d *deletion) error {
 	if d.whole {
 		l.idents.Remove(d.no)
 	}
+	l.engine.Reclaim(ctx, dataKey(d.no, d.first), dataKey(d.no, d.last+1))
 	return nil
+}
+
+// press makes a purge that is due now on a full disk.
+func (l *Log) press() {
+	if !l.engine.Full() {
+		return
+	}
+	select {
+	case l.pressed <- struct{}{}:
+	default: // one is due already
+	}
 }
 
 // purgeIndexes removes the index entries of the events from to to-1 that are not

@@ -44,6 +44,8 @@ type state struct {
 	deleted  uint64 // revision of the first event's deletion, 0 while live
 	session  string // first session that an event had
 	mixed    bool   // events had more than one session
+	bytes    int64  // of all events that were appended since they are counted
+	held     int64  // what the stream has in the total of its namespace
 }
 
 // head is a stream in memory. Its two states differ while commits are on their way.
@@ -172,7 +174,9 @@ func encodeHead(id *identity, s *state) []byte {
 		b = append(b, text...)
 	}
 	b = binary.AppendUvarint(b, uint64(s.end))
-	return binary.AppendUvarint(b, uint64(s.oldest))
+	b = binary.AppendUvarint(b, uint64(s.oldest))
+	b = binary.AppendUvarint(b, uint64(s.bytes))
+	return binary.AppendUvarint(b, uint64(s.held))
 }
 
 func boolByte(v bool) byte {
@@ -221,6 +225,16 @@ func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
 			}
 			*v, b = int64(u), b[n:]
 		}
+	}
+	for _, v := range [...]*int64{&s.bytes, &s.held} { // since streams have limits, and since namespaces do
+		if len(b) == 0 {
+			break
+		}
+		u, n := binary.Uvarint(b)
+		if n <= 0 {
+			return fail(errShort)
+		}
+		*v, b = int64(u), b[n:]
 	}
 	return identity{no, types.UID(words[0]), words[1], words[2]}, s, nil
 }

@@ -27,6 +27,7 @@ func (l *Log) Trim(ctx context.Context, s Stream, before int64) error {
 	if err := l.engine.Commit(&trimTxn{log: l, stream: s, before: before}); err != nil {
 		return fmt.Errorf("trim %s: %w", s, err)
 	}
+	l.press()
 	return nil
 }
 
@@ -36,6 +37,9 @@ type trimTxn struct {
 	before  int64
 	trimmed *deletion // nil: there was nothing to do
 }
+
+// Need says that it makes room.
+func (t *trimTxn) Need() engine.Need { return engine.Free }
 
 // Sequence runs on the commit leader.
 func (t *trimTxn) Sequence(b *engine.Batch) error {

@@ -34,6 +34,14 @@ func unsafeDeletionAllowed() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
 }
 
+// full is the answer to a write for which the disk has no room. It has no Retry-After: people should see it at once, and
+// programs repeat what failed with 507 as they choose.
+func full(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage", Message: err.Error(),
+	}}
+}
+
 // expiredList is the 410 of a list. For a later page it offers a token that goes
 // on with newer data.
 func expiredList(paging bool, start, prefix string) error {

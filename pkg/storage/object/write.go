@@ -5,6 +5,7 @@ package object
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,24 @@ type write struct {
 var _ engine.Overlapper = (*write)(nil)
 
 // commit makes w durable and visible, or returns errConflict.
-func (w *write) commit() error { return w.topic.db.engine.Commit(w) }
+func (w *write) commit() error {
+	err := w.topic.db.engine.Commit(w)
+	if errors.Is(err, engine.ErrFull) {
+		return full(err)
+	}
+	return err
+}
+
+// Need is that of the change: whoever may update may always end something, and a delete makes room.
+func (w *write) Need() engine.Need {
+	switch {
+	case w.data == nil:
+		return engine.Free
+	case w.expect != 0:
+		return engine.Upkeep
+	}
+	return engine.Grow
+}
 
 // Sequence checks w against the newest sequenced state and writes its records.
 func (w *write) Sequence(b *engine.Batch) error {

@@ -40,7 +40,7 @@ func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages
 		return nil, err
 	}
 	if len(a.fresh) > 0 {
-		if err := s.write(ctx, a.fill); err != nil {
+		if err := s.write(ctx, engine.Upkeep, a.fill); err != nil {
 			return nil, fmt.Errorf("append: %w", err)
 		}
 	}

@@ -130,7 +130,7 @@ func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	l.Lock()
 	defer l.Unlock()
 	prefix := ownerPrefix(uid)
-	if err := s.write(ctx, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) }); err != nil {
+	if err := s.write(ctx, engine.Free, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) }); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *Store) ownerFrom(from []byte) (uid types.UID, err error) {
 }
 
 // write applies one synced batch.
-func (s *Store) write(ctx context.Context, fill func(*engine.Batch) error) error {
+func (s *Store) write(ctx context.Context, need engine.Need, fill func(*engine.Batch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -183,6 +183,10 @@ func (s *Store) write(ctx context.Context, fill func(*engine.Batch) error) error
 		return err
 	}
 	if err := fill(b); err != nil {
+		b.Discard()
+		return err
+	}
+	if err := s.engine.Room(need, b.Len()); err != nil {
 		b.Discard()
 		return err
 	}

@@ -15,8 +15,12 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/tool"
 )
+
+// Name is the name of the tool.
+const Name = "code_exec"
 
 const (
 	defaultTimeout = 30
@@ -48,10 +52,12 @@ type Options struct {
 	WorkDir string
 	// TempDir holds the program text while it runs; it is also the program's TMPDIR.
 	TempDir string
-	// Path is the program's PATH. Default: the usual system folders.
+	// Path is the program's PATH. Default: the usual system folders. What Policy does not reach is left out.
 	Path string
 	// Env is added to the program's environment. It must hold no secret.
 	Env []string
+	// Policy is what programs may reach.
+	Policy sandbox.Policy
 	// Sole is as in Command.
 	Sole bool
 	// Limits of each process. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
@@ -74,7 +80,12 @@ func New(o Options) tool.Tool {
 	if o.Path == "" {
 		o.Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
-	return tool.New("code_exec", "Run a short program in the working folder and return what it prints.", o.call)
+	o.Path = o.Policy.SearchPath(o.Path)
+	description := "Run a short program in the working folder and return what it prints."
+	if !o.Policy.Off && !o.Policy.Network {
+		description += " It has no network."
+	}
+	return tool.New(Name, description, o.call)
 }
 
 // interpreter is how a language is run.
@@ -104,7 +115,7 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 		return nil, tool.Errorf(tool.TypePermissionDenied, "the program was not run: %s", reason).
 			Suggest("work on files in the working folder only")
 	}
-	program := o.lookup(in.programs)
+	program := lookup(o.Policy, o.Path, in.programs...)
 	if program == "" {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s is not installed where the worker runs", in.programs[0]).
 			Suggest("use another language")
@@ -130,11 +141,14 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	defer cancel()
 	var stdout, stderr capped
 	outcome, err := Run(limited, Command{
-		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
+		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Policy: o.Policy, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
 	})
 	if ctx.Err() != nil {
 		// Half a program's output is not a result.
 		return nil, ctx.Err()
+	}
+	if errors.Is(err, ErrSandbox) {
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s", err)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
@@ -153,12 +167,13 @@ func (o Options) environment() []string {
 	}, o.Env...)
 }
 
-// lookup finds the first program in the PATH that the program itself will have.
-func (o Options) lookup(programs []string) string {
+// lookup finds the first program in the folders of a PATH that can be executed under the policy; empty if there is none.
+func lookup(p sandbox.Policy, list string, programs ...string) string {
+	reaches := p.Reaches()
 	for _, name := range programs {
-		for _, dir := range filepath.SplitList(o.Path) {
+		for _, dir := range filepath.SplitList(list) {
 			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && reaches(path) { //nolint:gosec // reaches decides
 				return path
 			}
 		}

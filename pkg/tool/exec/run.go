@@ -3,10 +3,8 @@
 
 //go:build linux
 
-// Package exec has the tool code_exec, and Run, which starts one program and
-// makes sure that nothing of it is left when it returns. It keeps accidents
-// away from the worker; it is not a sandbox against an attacker. That is the
-// job of the pod, or of the user that the worker runs as.
+// Package exec has the tool code_exec, and Run, which starts one program in a
+// sandbox and makes sure that nothing of it is left when it returns.
 package exec
 
 import (
@@ -19,11 +17,14 @@ import (
 	osexec "os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/sandbox"
 )
 
 // markerEnv carries a random value in the environment of every process of a
@@ -48,13 +49,15 @@ type Limits struct {
 
 // Command is a program to run.
 type Command struct {
-	// Args is the program, which is looked up in PATH, and its arguments.
+	// Args is the program, which is looked up in PATH as far as Policy reaches, and its arguments.
 	Args []string
 	Dir  string
 	// Env is the whole environment; nothing is inherited.
 	Env            []string
 	Stdout, Stderr io.Writer
-	Limits         Limits
+	// Policy is what the program may reach.
+	Policy sandbox.Policy
+	Limits Limits
 	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 kills at once.
 	Grace time.Duration
 	// Sole says that the calling process has no other children and runs one
@@ -75,6 +78,10 @@ type Outcome struct {
 // ErrNotFound is in the chain of the error for a program that is not there.
 var ErrNotFound = osexec.ErrNotFound
 
+// ErrSandbox is in the chain of the error for a program that was not run because
+// there is no sandbox for it.
+var ErrSandbox = sandbox.ErrUnavailable
+
 // Run starts the program in a session of its own and waits for it. Whether it
 // ends by itself or ctx ends it, all processes that it has started are dead when Run
 // returns. The error says that the program could not be run or controlled; a
@@ -83,9 +90,11 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	path, err := osexec.LookPath(c.Args[0])
-	if err != nil {
-		return Outcome{}, err
+	path := c.Args[0]
+	if !strings.ContainsRune(path, os.PathSeparator) {
+		if path = lookup(c.Policy, os.Getenv("PATH"), path); path == "" {
+			return Outcome{}, fmt.Errorf("%s: %w", c.Args[0], ErrNotFound)
+		}
 	}
 	type result struct {
 		Outcome
@@ -105,11 +114,6 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	return r.Outcome, r.error
 }
 
-// gate is the first program of a child with limits: it waits for these to be set
-// and then becomes the program. Without limits it is not needed, and an image
-// without a shell has none.
-const gate = `read -r _ <&3 || exit 126; exec 3<&-; exec "$@"`
-
 func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	marker := markerEnv + "=" + rand.Text()
 	if c.Sole {
@@ -117,41 +121,31 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 			return Outcome{}, fmt.Errorf("adopt orphans: %w", err)
 		}
 	}
-	opened, openGate, err := os.Pipe()
+	limits, err := c.Limits.list()
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer func() { _ = openGate.Close() }()
+	cmd, err := sandbox.Prepare(sandbox.Program{
+		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer cmd.Close()
 	out, err := newDrains(c.Stdout, c.Stderr)
 	if err != nil {
-		return Outcome{}, errors.Join(err, opened.Close())
+		return Outcome{}, err
 	}
-	gated := c.Limits != (Limits{})
-	args := append([]string{path}, c.Args[1:]...)
-	if gated {
-		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
-	}
-	cmd := osexec.Command(args[0], args[1:]...) //nolint:noctx // running programs is the purpose; ctx is handled below
-	cmd.Dir, cmd.Env = c.Dir, slices.Concat(c.Env, []string{marker})
-	cmd.Stdout, cmd.Stderr = out[0].w, out[1].w
-	if gated {
-		cmd.ExtraFiles = []*os.File{opened}
-	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, out[0].w, out[1].w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	startErr := cmd.Start()
-	err = errors.Join(startErr, opened.Close(), out.started())
+	err = errors.Join(startErr, out.started())
 	defer out.wait(c.Clock)
 	if startErr != nil {
 		return Outcome{}, err
 	}
 	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole}
-	if gated {
-		err = errors.Join(err, c.Limits.apply(t.leader))
-		if err == nil {
-			_, err = openGate.WriteString("\n")
-		}
-	}
-	if err != nil {
+	if err = errors.Join(err, cmd.Confirm()); err != nil {
 		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())
 	} else {
 		err = supervise(ctx, c, t)

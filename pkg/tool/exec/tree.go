@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/platform-ai/platform/pkg/sandbox"
 )
 
 // process is the part of /proc/PID/stat that is needed here.
@@ -187,37 +189,27 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 	return nil
 }
 
-// apply sets the limits of a process that waits at its gate. A hard limit that
-// is already lower stays.
-func (l Limits) apply(pid int) error {
-	set := map[int]uint64{}
+// list gives the limits as the system has them, counted from what the user runs now.
+func (l Limits) list() ([]sandbox.Limit, error) {
+	var set []sandbox.Limit
+	add := func(resource int, value uint64) { set = append(set, sandbox.Limit{Resource: resource, Value: value}) }
 	if l.CPU > 0 {
-		set[unix.RLIMIT_CPU] = uint64(math.Ceil(l.CPU.Seconds()))
-	}
-	if l.MemoryBytes > 0 {
-		set[unix.RLIMIT_DATA] = l.MemoryBytes
+		add(unix.RLIMIT_CPU, uint64(math.Ceil(l.CPU.Seconds())))
 	}
 	if l.Processes > 0 {
 		now, err := userThreads()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		set[unix.RLIMIT_NPROC] = now + l.Processes
+		add(unix.RLIMIT_NPROC, now+l.Processes)
+	}
+	if l.MemoryBytes > 0 {
+		add(unix.RLIMIT_DATA, l.MemoryBytes)
 	}
 	if len(set) > 0 {
-		set[unix.RLIMIT_CORE] = 0
+		add(unix.RLIMIT_CORE, 0)
 	}
-	for resource, value := range set {
-		var old unix.Rlimit
-		if err := unix.Prlimit(pid, resource, nil, &old); err != nil {
-			return fmt.Errorf("read limit: %w", err)
-		}
-		value = min(value, old.Max)
-		if err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
-			return fmt.Errorf("set limit: %w", err)
-		}
-	}
-	return nil
+	return set, nil
 }
 
 // userThreads counts what RLIMIT_NPROC counts: threads of all processes of the user.

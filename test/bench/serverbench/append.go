@@ -102,14 +102,16 @@ func send(ctx context.Context, c *http.Client, method, url string, body []byte, 
 	return nil
 }
 
-// workerToken makes a service account with the role of a worker, and a token of it.
+// workerToken makes a service account that may append events to every task, as workers together may, and a token of it.
 func workerToken(ctx context.Context, c *http.Client, url string) (string, error) {
 	const accounts = "/api/v1/namespaces/default/serviceaccounts"
 	for path, body := range map[string]string{
 		accounts: `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bench"}}`,
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role",
+			"metadata":{"name":"bench"},"rules":[{"apiGroups":["core.platform.ai"],"resources":["tasks/events"],"verbs":["create"]}]}`,
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding",
 			"metadata":{"name":"bench"},"subjects":[{"kind":"ServiceAccount","name":"bench","namespace":"default"}],
-			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"platform-worker"}}`,
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"bench"}}`,
 	} {
 		if err := send(ctx, c, http.MethodPost, url+path, []byte(body), nil); err != nil {
 			return "", err

@@ -35,11 +35,18 @@ func (p TaskPhase) Active() bool {
 }
 
 // TaskStatus is what happened to a task. Only the controller writes it, beside
-// the CancelRequested condition, which tasks/cancel writes.
+// creationRevision and the conditions CancelRequested, which tasks/cancel writes,
+// and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatus struct {
 	// observedGeneration is the generation of the spec that this status tells of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// creationRevision is the revision of the store at which the server created the task: tasks of one store are ordered
+	// by it. The server sets it and keeps it; 0 is a task of an older server, which comes first.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=0
+	CreationRevision int64 `json:"creationRevision,omitempty"`
 	// phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.
 	// +optional
 	// +k8s:optional
@@ -75,6 +82,13 @@ type TaskStatus struct {
 	// jobUID identifies that Job or process beyond its name.
 	// +optional
 	JobUID types.UID `json:"jobUID,omitempty"`
+	// podName is the name of the Pod that the controller accepted for the current or last attempt; empty before that, and
+	// where runs are processes.
+	// +optional
+	PodName string `json:"podName,omitempty"`
+	// podUID identifies that Pod. Only its tokens are those of the task's worker.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
 
 	// agentName is the Agent that was resolved for the task.
 	// +optional
@@ -142,7 +156,7 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, JobCreated, WaitingForApproval and CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.
 	// +optional
 	// +k8s:optional
 	// +listType=map

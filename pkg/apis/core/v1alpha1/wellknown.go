@@ -9,6 +9,18 @@ const LabelPrefix = "platform.ai/"
 // FinalizerCleanup keeps a Task until the controller has stopped its work.
 const FinalizerCleanup = LabelPrefix + "cleanup"
 
+// What names the store that an object or an answer belongs to. The identity of a store is a random UUID.
+const (
+	// HeaderStoreID is a header of every answer of the API: the identity of the store that gave it.
+	HeaderStoreID = "Platform-Store-Id"
+	// LabelStoreID is a label of Jobs: the identity of the store that has their Task.
+	LabelStoreID = LabelPrefix + "store-id"
+	// AnnotationStoreID and AnnotationStoreService are on the APIService: the identity of the one store that is served
+	// under it, and the Service of the server that has it, as NAMESPACE/NAME. Only that server changes them.
+	AnnotationStoreID      = LabelPrefix + "store-id"
+	AnnotationStoreService = LabelPrefix + "store-service"
+)
+
 // Labels of tasks.
 const (
 	LabelTask           = LabelPrefix + "task"
@@ -76,12 +88,21 @@ const AnnotationRunID = LabelPrefix + "run-id"
 
 // Condition types.
 const (
-	// ConditionComplete is True on a task in a terminal phase.
+	// ConditionComplete is True on a task in a terminal phase, however it ended.
 	ConditionComplete = "Complete"
+	// ConditionSucceeded is True on a task that ended in phase Succeeded, False on one that ended otherwise, and
+	// absent until the task has ended. Its reason is that of ConditionComplete.
+	ConditionSucceeded = "Succeeded"
+	// ConditionFailed is True on a task that ended in phase Failed, False on one that succeeded or was cancelled, and
+	// absent until the task has ended. Where it is True its reason says why, as the task's last event does.
+	ConditionFailed = "Failed"
 	// ConditionJobCreated is True while an attempt of a task has its Job or process.
 	ConditionJobCreated = "JobCreated"
 	// ConditionWaitingForApproval is True while a task is parked on an approval.
 	ConditionWaitingForApproval = "WaitingForApproval"
+	// ConditionWaitingToStart is True while a task, or the run of its attempt, waits for something before its work can
+	// begin; its reason says for what.
+	ConditionWaitingToStart = "WaitingToStart"
 	// ConditionCancelRequested is True once tasks/cancel was called.
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.
@@ -94,13 +115,31 @@ const (
 
 // Condition reasons.
 const (
-	// Of ConditionComplete.
+	// Of ConditionComplete, ConditionSucceeded and ConditionFailed.
 	ReasonTaskSucceeded = "TaskSucceeded"
 	ReasonTaskFailed    = "TaskFailed"
 	ReasonTaskCancelled = "TaskCancelled"
+	// Of ConditionFailed where it is True. Other reasons are those of the executor, such as OOMKilled; where nothing
+	// is known it is TaskFailed.
+	ReasonWorkerLost      = "WorkerLost"      // the run cannot be found again
+	ReasonWorkerFailed    = "WorkerFailed"    // the run ended with an error
+	ReasonWorkerKilled    = "WorkerKilled"    // a signal ended the run
+	ReasonTimedOut        = "TimedOut"        // the run took longer than spec.timeout
+	ReasonRefused         = "Refused"         // the task cannot run as it is written
+	ReasonNotSupported    = "NotSupported"    // the task or its agent needs what this version lacks; also of ConditionReady
+	ReasonInvalidSchedule = "InvalidSchedule" // spec.schedule or spec.timeZone cannot be used
 	// Of ConditionWaitingForApproval: while it is True, and afterwards.
 	ReasonApprovalPending = "ApprovalPending"
 	ReasonApprovalDecided = "ApprovalDecided"
+	// Of ConditionWaitingToStart, before an attempt is written down. While the run of an attempt waits, the reason is
+	// that of its host, for example QuotaExceeded or Unschedulable.
+	ReasonNamespaceTaskLimitReached = "NamespaceTaskLimitReached"
+	ReasonTaskLimitReached          = "TaskLimitReached"
+	ReasonSessionBusy               = "SessionBusy"
+	// ReasonNoController: no controller has looked at the task. The server says so.
+	ReasonNoController = "NoController"
+	// ReasonWaitingOver is that of ConditionWaitingToStart when it is False.
+	ReasonWaitingOver = "WaitingOver"
 	// Of ConditionCancelRequested, where the caller gave none.
 	ReasonCancelRequested = "CancelRequested"
 	// Of ConditionReady of an Agent, Provider or Skill.
@@ -123,7 +162,7 @@ const (
 	ServiceAccountAgentWorker = "platform-agent-worker"
 	// ServiceAccountContainerWorker runs tasks of type container.
 	ServiceAccountContainerWorker = "platform-container-worker"
-	// ClusterRoleWorker is the role that the three accounts are bound to.
+	// ClusterRoleWorker is the role that the three accounts are bound to. Both hosts refuse to bind it to others.
 	ClusterRoleWorker = "platform-worker"
 )
 
@@ -133,6 +172,9 @@ const (
 	ExtraTaskName      = GroupName + "/task-name"
 	ExtraTaskUID       = GroupName + "/task-uid"
 	ExtraTaskNamespace = GroupName + "/task-namespace"
+	// ExtraTaskRun is status.jobUID of the task when the credential was made; only that run is meant. Credentials that were
+	// made before there was this key lack it.
+	ExtraTaskRun = GroupName + "/task-run"
 )
 
 // ResourceExecutionEventsControlled is the virtual subresource whose create

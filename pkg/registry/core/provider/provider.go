@@ -5,12 +5,17 @@
 package provider
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Definition is the resource providers.
-func Definition() resource.Resource {
+func Definition(guard resource.Guard[*v1alpha1.Provider]) resource.Resource {
 	return &resource.Definition[*v1alpha1.Provider]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
 		Kind:       "Provider",
@@ -22,6 +27,15 @@ func Definition() resource.Resource {
 			{Path: "spec.secretRef.name", Value: func(p *v1alpha1.Provider) string { return p.Spec.SecretRef.Name }},
 		},
 		Columns: columns(),
-		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate},
+		Guard:   guard,
+		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate, Warnings: warnings},
 	}
+}
+
+// warnings describe what this version leaves out.
+func warnings(_ context.Context, o, old *v1alpha1.Provider) []string {
+	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
+		return nil
+	}
+	return support.Warnings(support.Provider(&o.Spec))
 }

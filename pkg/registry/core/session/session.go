@@ -35,6 +35,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// MaxChatBytes bounds the transcript of a chat. Default: DefaultChatBytes.
 	MaxChatBytes int64
+	// Guard holds workers to the session of their task.
+	Guard resource.Guard[*v1alpha1.Session]
 }
 
 // Resource is the resource sessions. It is bound to the store when its Storage
@@ -68,6 +70,7 @@ func New(o Options) *Resource {
 			{Path: "status.activeTask", Value: func(s *v1alpha1.Session) string { return s.Status.ActiveTask }},
 		},
 		Columns: columns(),
+		Guard:   o.Guard,
 		Shape: resource.Kept[*v1alpha1.Session]{
 			ValidateDelete: r.validateDelete,
 			AfterDelete: func(ctx context.Context, s *v1alpha1.Session) {

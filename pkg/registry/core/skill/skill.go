@@ -16,7 +16,7 @@ import (
 )
 
 // Definition is the resource skills.
-func Definition() resource.Resource {
+func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 	return &resource.Definition[*v1alpha1.Skill]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("skills"),
 		Kind:       "Skill",
@@ -27,6 +27,7 @@ func Definition() resource.Resource {
 			{Path: "status.phase", Value: func(s *v1alpha1.Skill) string { return string(s.Status.Phase) }},
 		},
 		Columns: columns(),
+		Guard:   guard,
 		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 		Subresources: []resource.Subresource[*v1alpha1.Skill]{
 			{Name: "content", Methods: []string{http.MethodGet}, Connect: content},

@@ -69,6 +69,9 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
 	}
+	if err := r.admit(ctx, t, e, false); err != nil {
+		return err
+	}
 	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 	return err
 }

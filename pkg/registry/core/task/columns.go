@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
@@ -29,11 +30,14 @@ func columns() []resource.Column[*v1alpha1.Task] {
 }
 
 // phase is what kubectl shows; a task that no controller has seen is waiting for
-// one, and a parked task tells what for.
+// one, and a task that waits to start or for an approval says what for.
 func phase(t *v1alpha1.Task) string {
+	waits := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 	switch {
 	case t.DeletionTimestamp != nil && !t.Status.Phase.Terminal():
 		return "Terminating"
+	case waits != nil && waits.Status == metav1.ConditionTrue && (t.Status.Phase == "" || t.Status.Phase == v1alpha1.TaskRunning):
+		return waits.Reason
 	case t.Status.Phase == "":
 		return string(v1alpha1.TaskPending)
 	case t.Status.Phase == v1alpha1.TaskRunning && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval):

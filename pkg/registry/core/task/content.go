@@ -5,6 +5,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"mime"
@@ -59,11 +60,25 @@ func (r *Resource) result(_ context.Context, p parent, respond rest.Responder) (
 		case err != nil:
 			respond.Error(err)
 		case !ok:
-			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/result"), p.Object.Name))
+			respond.Error(noResult(p.Object))
 		default:
 			respond.Object(http.StatusOK, &v1alpha1.TaskResult{Result: string(data)})
 		}
 	}), nil
+}
+
+// noResult is the error for a result that is not there, which says whether it is still to come.
+func noResult(t *v1alpha1.Task) error {
+	err := apierrors.NewNotFound(v1alpha1.Resource("tasks/result"), t.Name)
+	switch phase := cmp.Or(t.Status.Phase, v1alpha1.TaskPending); {
+	case phase.Terminal():
+		err.ErrStatus.Message = fmt.Sprintf("task %q has no result: it is %s and left none", t.Name, phase)
+	case t.Status.Message != "":
+		err.ErrStatus.Message = fmt.Sprintf("the result of task %q is still to come: it is %s: %s", t.Name, phase, t.Status.Message)
+	default:
+		err.ErrStatus.Message = fmt.Sprintf("the result of task %q is still to come: it is %s", t.Name, phase)
+	}
+	return err
 }
 
 func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
@@ -75,7 +90,8 @@ func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 		if clean, changed := redact.Output(string(data)); changed {
 			data = []byte(clean)
 		}
-		err = r.blobs.PutFile(req.Context(), t.UID, blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.clock.Now()}, data)
+		f := blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.clock.Now()}
+		err = r.keep(req.Context(), t, "result", func(ctx context.Context) error { return r.blobs.PutFile(ctx, t.Namespace, t.UID, f, data) })
 	}
 	if err != nil {
 		respond.Error(err)
@@ -94,7 +110,9 @@ func (r *Resource) logs(_ context.Context, p parent, respond rest.Responder) (ht
 			data, err := r.body(w, req, p.Object)
 			if err == nil && len(data) > 0 {
 				clean, _ := redact.Text(string(data))
-				err = r.blobs.AppendLog(req.Context(), p.Object.UID, []byte(clean))
+				err = r.keep(req.Context(), p.Object, "log", func(ctx context.Context) error {
+					return r.blobs.AppendLog(ctx, p.Object.Namespace, p.Object.UID, []byte(clean))
+				})
 			}
 			if err != nil {
 				respond.Error(err)
@@ -208,7 +226,10 @@ func (r *Resource) putArtifact(w http.ResponseWriter, req *http.Request, p paren
 		return err
 	}
 	f := blob.File{Name: artifactBlob + p.Path, ContentType: contentType(req, p.Path, data), CreatedAt: r.clock.Now()}
-	if err := r.blobs.PutFile(req.Context(), p.Object.UID, f, data); err != nil {
+	err = r.keep(req.Context(), p.Object, "artifacts", func(ctx context.Context) error {
+		return r.blobs.PutFile(ctx, p.Object.Namespace, p.Object.UID, f, data)
+	})
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusCreated)
@@ -282,12 +303,8 @@ func contentType(req *http.Request, name string, data []byte) string {
 // body reads what a worker sends about its task. It is called before anything
 // is written to w.
 func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
-	ctx := req.Context()
-	if err := onlyOwnTask(ctx, t); err != nil {
+	if err := r.mayKeep(req.Context(), t); err != nil {
 		return nil, err
-	}
-	if t.DeletionTimestamp != nil {
-		return nil, deleted(t)
 	}
 	return resource.ReadBody(w, req, maxContent)
 }

@@ -24,10 +24,7 @@ import (
 // events serves GET of a page of events, and POST of one event or of a list of
 // events as one commit. It is connected, not created: a created subresource takes
 // one kind only.
-func (r *Resource) events(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
-	if err := onlyOwnTask(ctx, p.Object); err != nil {
-		return nil, err
-	}
+func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			r.getEvents(req, p, respond)
@@ -50,7 +47,7 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 	dryRun := slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
 	switch o := obj.(type) {
 	case *v1alpha1.ExecutionEvent:
-		stored, err := r.append(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)
+		stored, err := r.admitted(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +57,7 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 		for i := range o.Items {
 			events[i] = &o.Items[i]
 		}
-		stored, err := r.append(req.Context(), t, events, dryRun)
+		stored, err := r.admitted(req.Context(), t, events, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -104,13 +101,10 @@ func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.
 }
 
 func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
-	if err := onlyOwnTask(ctx, t); err != nil {
-		return nil, err
-	}
 	if len(events) == 0 {
 		return nil, apierrors.NewBadRequest("items: at least one event is needed")
 	}
-	controlled := false
+	var owned v1alpha1.EventType // one that is not a worker's
 	for i, e := range events {
 		if err := checkEvent(t, e); err != nil {
 			if len(events) > 1 {
@@ -118,9 +112,11 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 			}
 			return nil, err
 		}
-		controlled = controlled || event.ControllerOwned(e.Type)
+		if event.ControllerOwned(e.Type) {
+			owned = e.Type
+		}
 	}
-	if err := r.mayAppend(ctx, t, controlled); err != nil {
+	if err := r.mayAppend(ctx, t, owned); err != nil {
 		return nil, err
 	}
 	all, own, err := r.admitApprovals(t, events)
@@ -139,6 +135,9 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 
 // write appends what was found to be right. Errors are API errors.
 func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
+		defer r.ends.end(t.UID)()
+	}
 	stored, err := r.log.Append(ctx, stream(t), events)
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):
@@ -151,11 +150,11 @@ func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	return stored, nil
 }
 
-// mayAppend decides by the task's state and the kind of the events. Only the
-// controller ends a task, so it may still write to one that is ending.
-func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, controlled bool) error {
+// mayAppend decides by the task's state and the law of events; owned is a type that is not a worker's, if there is one.
+// Only the controller ends a task, so it may still write to one that is ending.
+func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
 	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
-	if !controlled && !gone && !ended {
+	if owned == "" && !gone && !ended {
 		return nil
 	}
 	ok, err := r.controller(ctx, t.Namespace)
@@ -164,13 +163,20 @@ func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, controlled b
 		return err
 	case ok:
 		return nil
-	case controlled:
-		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name,
-			errors.New("terminal task and approval events must use controller-owned paths"))
+	case owned != "":
+		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, errors.New(refusal(owned)))
 	case gone:
 		return deleted(t)
 	}
 	return closed(t)
+}
+
+// refusal is what the writer of a type is told that is not a worker's.
+func refusal(owned v1alpha1.EventType) string {
+	if event.Terminal(owned) || event.Approval(owned) {
+		return "terminal task and approval events must use controller-owned paths"
+	}
+	return string(owned) + " events must use controller-owned paths"
 }
 
 // checkEvent checks what depends on the task; what an event may be is the log's to check.

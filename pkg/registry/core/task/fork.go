@@ -39,7 +39,8 @@ const (
 
 // fork makes a task that continues another from a point of its history. The
 // new task is created through the API as the caller, so whoever may fork but
-// not create tasks cannot, and policies on tasks hold. The events come after
+// not create tasks cannot, and policies on tasks hold; and the caller must be
+// allowed to get the source. The events come after
 // it and are repeatable: a retry of a request that was cut off between adds
 // what is missing.
 func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
@@ -47,7 +48,7 @@ func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], 
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskFork, not %T", obj))
 	}
-	if err := onlyOwnTask(ctx, p.Object); err != nil {
+	if err := r.mayFork(ctx, p.Object); err != nil {
 		return nil, err
 	}
 	if p.Object.DeletionTimestamp != nil {

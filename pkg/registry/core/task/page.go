@@ -30,5 +30,6 @@ func timelineOf(p parent) *timeline.Timeline {
 			_, err := p.Reload(ctx)
 			return err
 		},
+		Allowed: p.Allowed,
 	}
 }

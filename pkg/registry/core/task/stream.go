@@ -12,9 +12,6 @@ import (
 
 // streamEvents serves GET of stream: the task's events as server-sent events,
 // until the task has ended.
-func (r *Resource) streamEvents(ctx context.Context, p parent, respond rest.Responder) (http.Handler, error) {
-	if err := onlyOwnTask(ctx, p.Object); err != nil {
-		return nil, err
-	}
+func (r *Resource) streamEvents(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return r.timelines.Stream(timelineOf(p), respond), nil
 }

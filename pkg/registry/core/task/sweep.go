@@ -96,25 +96,31 @@ const listPage = 500
 
 // uids lists the UIDs of all tasks.
 func (r *Resource) uids(ctx context.Context) (map[types.UID]bool, error) {
+	all := map[types.UID]bool{}
+	err := r.eachPage(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) { all[t.UID] = true })
+	return all, err
+}
+
+// eachPage calls f for the tasks of a list that is read in pages.
+func (r *Resource) eachPage(ctx context.Context, opts *internalversion.ListOptions, f func(*v1alpha1.Task)) error {
 	tasks, err := r.storage()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := map[types.UID]bool{}
-	for opts := (&internalversion.ListOptions{Limit: listPage}); ; {
+	for opts.Limit = listPage; ; {
 		obj, err := tasks.List(ctx, opts)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		list, ok := obj.(*v1alpha1.TaskList)
 		if !ok {
-			return nil, fmt.Errorf("list of tasks gave %T", obj)
+			return fmt.Errorf("list of tasks gave %T", obj)
 		}
 		for i := range list.Items {
-			all[list.Items[i].UID] = true
+			f(&list.Items[i])
 		}
 		if list.Continue == "" {
-			return all, nil
+			return nil
 		}
 		opts.Continue = list.Continue
 	}

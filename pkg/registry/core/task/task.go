@@ -12,10 +12,11 @@ import (
 	"net/http"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	restclient "k8s.io/client-go/rest"
@@ -30,7 +31,7 @@ import (
 )
 
 // Options are what tasks need beside the object store. All are required, but
-// Loopback, ExecutionWorkspaces and Retention.
+// Loopback, ExecutionWorkspaces, LocalRuns, Agent, Tool and Retention.
 type Options struct {
 	// Log keeps the events of tasks.
 	Log *eventlog.Log
@@ -41,11 +42,16 @@ type Options struct {
 	// Authorizer decides who may append controller-owned events.
 	Authorizer authorizer.Authorizer
 	// Clock times conditions, artifacts and the following of logs.
-	Clock clock.Clock
+	Clock clock.WithTicker
 	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
 	Loopback *restclient.Config
 	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
 	ExecutionWorkspaces bool
+	// LocalRuns warns of what only a cluster can honour: runs are processes of the server's machine.
+	LocalRuns bool
+	// Agent and Tool read what tasks refer to in the context's namespace. Without them nothing is said of those before a task is to start.
+	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -54,6 +60,9 @@ type Options struct {
 // built, once.
 type Resource struct {
 	resource.Resource
+	definition *resource.Definition[*v1alpha1.Task] // the same
+	guard      resource.Guard[*v1alpha1.Task]
+	ends       ends
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -61,7 +70,9 @@ type Resource struct {
 	clock      clock.Clock
 	loopback   *restclient.Config
 	retention  Retention
+	attendance *attendance
 	scheme     *runtime.Scheme
+	admission  admission.Interface // nil for none
 
 	mu    sync.Mutex // guards tasks
 	tasks store      // nil until Storage was called
@@ -69,23 +80,30 @@ type Resource struct {
 
 // store is what this package needs of the tasks' own storage.
 type store interface {
-	rest.Getter
 	rest.Lister
 	rest.Updater
+	// Revision is that of the whole store.
+	Revision(ctx context.Context) (uint64, error)
 }
 
 var _ resource.Resource = (*Resource)(nil)
 
 // rules are the validation rules of a server.
 type rules struct {
-	executionWorkspaces bool
+	executionWorkspaces, local bool
+
+	agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// unwatched warns of a namespace that no controller watches.
+	unwatched func(namespace string) []string
 }
 
-// New makes the resource tasks.
-func New(o Options) *Resource {
-	r := &Resource{log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
-	v := rules{executionWorkspaces: o.ExecutionWorkspaces}
-	r.Resource = &resource.Definition[*v1alpha1.Task]{
+// New makes the resource tasks. The guard holds workers to their own.
+func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
+	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
+	r.attendance = newAttendance(o.Clock)
+	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
+	r.definition = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:       "Task",
 		Singular:   "task",
@@ -93,28 +111,32 @@ func New(o Options) *Resource {
 		Categories: []string{"platform"},
 		Fields:     fields(),
 		Columns:    columns(),
+		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
-			PrepareForCreate: r.setRequester,
+			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: keepRequester,
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
-			ValidateStatus:   validateStatus,
+			PrepareForStatus: keepTurn,
+			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
-			Warnings:         warnings,
+			Warnings:         v.warnings,
+			AfterCreate:      r.attendance.created,
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
-			{Name: "events", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
+			{Name: "events", MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork},
-			{Name: "result", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
-			{Name: "log", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs},
-			{Name: "artifacts", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }},
+			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
+			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs},
+			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }},
 		},
 	}
+	r.Resource = r.definition
 	return r
 }
 
@@ -139,12 +161,18 @@ func setDefaults(t *v1alpha1.Task) {
 	}
 }
 
-// warnings tell of what is accepted and will not do what one may expect.
-func warnings(_ context.Context, t, old *v1alpha1.Task) []string {
-	if old != nil {
+// warnings describe what is accepted and will not do what one may expect.
+func (r rules) warnings(ctx context.Context, t, old *v1alpha1.Task) []string {
+	if old != nil && equality.Semantic.DeepEqual(t.Spec, old.Spec) {
 		return nil
 	}
-	var w []string
+	w := r.supportWarnings(ctx, t)
+	if old != nil {
+		return w
+	}
+	if r.unwatched != nil {
+		w = append(w, r.unwatched(t.Namespace)...)
+	}
 	path := field.NewPath("spec", "env")
 	for i, e := range t.Spec.Env {
 		if len(e.Name) > len(reservedEnv) && e.Name[:len(reservedEnv)] == reservedEnv {
@@ -162,19 +190,24 @@ const reservedEnv = "PLATFORM_"
 // Storage builds the storage and starts, under ctx, the search for what tasks
 // have left that no longer exist.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	r.scheme = c.Scheme
+	r.scheme, r.admission = c.Scheme, c.Admission
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	tasks, ok := paths["tasks"].(store)
 	if !ok {
-		return nil, fmt.Errorf("resource tasks: %T has no get, list and update", paths["tasks"])
+		return nil, fmt.Errorf("resource tasks: %T has no list and update", paths["tasks"])
 	}
 	r.mu.Lock()
 	r.tasks = tasks
 	r.mu.Unlock()
 	go r.sweep(ctx) // ends with ctx
+	status, ok := paths["tasks/status"].(rest.Updater)
+	if !ok {
+		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
+	}
+	go r.attend(ctx, status) // ends with ctx
 	if r.retention != (Retention{}) {
 		go r.retain(ctx) // ends with ctx
 	}
@@ -190,22 +223,14 @@ func (r *Resource) storage() (store, error) {
 	return r.tasks, nil
 }
 
-// get reads a task of the request's namespace from the store. Errors are API errors.
+// get reads a task of the request's namespace from the store, whoever the caller is. Errors are API errors.
 func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error) {
-	tasks, err := r.storage()
-	if err != nil {
-		return nil, err
-	}
-	obj, err := tasks.Get(ctx, name, &metav1.GetOptions{})
+	t, err := r.definition.Get(ctx, name)
 	if apierrors.IsNotFound(err) { // of the store it names the resource of the request
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
 	}
 	if err != nil {
 		return nil, err
-	}
-	t, ok := obj.(*v1alpha1.Task)
-	if !ok {
-		return nil, apierrors.NewInternalError(fmt.Errorf("get of a task gave %T", obj))
 	}
 	return t, nil
 }

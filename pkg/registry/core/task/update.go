@@ -69,8 +69,11 @@ func immutable(path *field.Path, value any) *field.Error {
 }
 
 // validateStatus refuses a terminal phase that is left again: everything that
-// follows the end of a task relies on it.
-func validateStatus(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
+// follows the end of a task relies on it. It also notices who begins with tasks.
+func (r *Resource) validateStatus(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
+	if old.Status.Phase == "" && t.Status.Phase != "" {
+		r.attendance.began(t.Namespace)
+	}
 	path := field.NewPath("status", "phase")
 	if old.Status.Phase.Terminal() && t.Status.Phase != old.Status.Phase {
 		return field.ErrorList{field.Invalid(path, t.Status.Phase, "a task that is "+string(old.Status.Phase)+" stays so")}

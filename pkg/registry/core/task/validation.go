@@ -39,7 +39,7 @@ func validateName(name string, prefix bool) []string {
 }
 
 // validate reports every rule over several fields that the task breaks.
-func (r rules) validate(_ context.Context, t *v1alpha1.Task) field.ErrorList {
+func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
 	errs := validateServerFields(spec, path)
 	if t.ResourceVersion == "" { // it is being created
@@ -67,7 +67,7 @@ func (r rules) validate(_ context.Context, t *v1alpha1.Task) field.ErrorList {
 	if e := spec.Execution; e != nil && e.Workspace != nil {
 		errs = append(errs, r.validateExecutionWorkspace(spec, path.Child("execution", "workspace"))...)
 	}
-	return errs
+	return append(errs, r.validateSupport(ctx, t, errs)...)
 }
 
 // validateServerFields refuses what only the server may say. No path of this

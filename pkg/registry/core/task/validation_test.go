@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -120,7 +121,8 @@ func TestValidate(t *testing.T) {
 		{"own secret", container(func(s *spec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "s", Namespace: "default"} }), ""},
 		{"secret elsewhere", container(func(s *spec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "s", Namespace: "kube-system"} }), "spec.secretRef.namespace: must be the task's own namespace"},
 		{"prior task is itself", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t"} }), "spec.priorTaskRef.name: must be another task"},
-		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), ""},
+		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), "spec.priorTaskRef: not supported yet: no other task's diff is applied"},
+		{"workspace of a command", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r"} }), "spec.workspace: not supported yet"},
 
 		{"temperature", ai(func(s *spec) { s.AI.Temperature = new(2.5) }), "spec.ai.temperature: must be between 0 and 2"},
 		{"provider twice", ai(func(s *spec) {
@@ -226,6 +228,8 @@ func TestValidateUpdate(t *testing.T) {
 }
 
 func TestTerminalPhaseStays(t *testing.T) {
+	r := &Resource{attendance: newAttendance(clock.RealClock{})}
+	validateStatus := r.validateStatus
 	old, now := ai(), ai()
 	old.Status.Phase, now.Status.Phase = v1alpha1.TaskFailed, v1alpha1.TaskPending
 	check(t, validateStatus(t.Context(), now, old), "status.phase: stays so")

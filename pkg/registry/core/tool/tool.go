@@ -5,12 +5,17 @@
 package tool
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/registry/resource"
+	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Definition is the resource tools.
-func Definition() resource.Resource {
+func Definition(guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1alpha1.Tool] {
 	return &resource.Definition[*v1alpha1.Tool]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tools"),
 		Kind:       "Tool",
@@ -21,7 +26,8 @@ func Definition() resource.Resource {
 			{Path: "spec.http.authSecretRef.name", Value: authSecret},
 		},
 		Columns: columns(),
-		Shape:   resource.Kept[*v1alpha1.Tool]{Validate: validate},
+		Guard:   guard,
+		Shape:   resource.Kept[*v1alpha1.Tool]{Validate: validate, Warnings: warnings},
 	}
 }
 
@@ -30,4 +36,12 @@ func authSecret(t *v1alpha1.Tool) string {
 		return ""
 	}
 	return t.Spec.HTTP.AuthSecretRef.Name
+}
+
+// warnings describe what this version leaves out.
+func warnings(_ context.Context, o, old *v1alpha1.Tool) []string {
+	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
+		return nil
+	}
+	return support.Warnings(support.Tool(&o.Spec))
 }

@@ -27,6 +27,7 @@ var ErrInjected = errors.New("enginetest: injected disk error")
 type Disk struct {
 	mem   *vfs.MemFS
 	fault atomic.Pointer[func(op Op) error]
+	usage atomic.Pointer[vfs.DiskUsage]
 }
 
 // Kind is what an operation does.
@@ -53,7 +54,7 @@ func NewDisk() *Disk { return &Disk{mem: vfs.NewCrashableMem()} }
 
 // FS is the disk as the engine sees it.
 func (d *Disk) FS() engine.FS {
-	return errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return sized{FS: errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		f := d.fault.Load()
 		if f == nil || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 			return nil
@@ -66,7 +67,26 @@ func (d *Disk) FS() engine.FS {
 			o.Kind = Sync
 		}
 		return (*f)(o)
-	}))
+	})), d: d}
+}
+
+// SetSpace makes the disk tell that it has so many bytes, and so many of them free; it stores more all the same. A new
+// disk does not tell.
+func (d *Disk) SetSpace(total, free uint64) {
+	d.usage.Store(&vfs.DiskUsage{TotalBytes: total, AvailBytes: free, UsedBytes: total - free})
+}
+
+// sized is a file system of a certain size.
+type sized struct {
+	engine.FS
+	d *Disk
+}
+
+func (s sized) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	if u := s.d.usage.Load(); u != nil {
+		return *u, nil
+	}
+	return s.FS.GetDiskUsage(path)
 }
 
 // Fail asks f about every operation that changes the disk from now on; an error

@@ -16,10 +16,14 @@ import (
 // with apply.
 //
 // TaskStatus is what happened to a task. Only the controller writes it, beside
-// the CancelRequested condition, which tasks/cancel writes.
+// creationRevision and the conditions CancelRequested, which tasks/cancel writes,
+// and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status tells of.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// creationRevision is the revision of the store at which the server created the task: tasks of one store are ordered
+	// by it. The server sets it and keeps it; 0 is a task of an older server, which comes first.
+	CreationRevision *int64 `json:"creationRevision,omitempty"`
 	// phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.
 	Phase *corev1alpha1.TaskPhase `json:"phase,omitempty"`
 	// message explains the phase to people.
@@ -38,6 +42,11 @@ type TaskStatusApplyConfiguration struct {
 	JobName *string `json:"jobName,omitempty"`
 	// jobUID identifies that Job or process beyond its name.
 	JobUID *types.UID `json:"jobUID,omitempty"`
+	// podName is the name of the Pod that the controller accepted for the current or last attempt; empty before that, and
+	// where runs are processes.
+	PodName *string `json:"podName,omitempty"`
+	// podUID identifies that Pod. Only its tokens are those of the task's worker.
+	PodUID *types.UID `json:"podUID,omitempty"`
 	// agentName is the Agent that was resolved for the task.
 	AgentName *string `json:"agentName,omitempty"`
 	// provider is the name of the Provider that was resolved for the task.
@@ -70,7 +79,7 @@ type TaskStatusApplyConfiguration struct {
 	LastScheduleTime *v1.Time `json:"lastScheduleTime,omitempty"`
 	// nextScheduleTime is the next time a schedule is due.
 	NextScheduleTime *v1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, JobCreated, WaitingForApproval and CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -85,6 +94,14 @@ func TaskStatus() *TaskStatusApplyConfiguration {
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *TaskStatusApplyConfiguration) WithObservedGeneration(value int64) *TaskStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithCreationRevision sets the CreationRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CreationRevision field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithCreationRevision(value int64) *TaskStatusApplyConfiguration {
+	b.CreationRevision = &value
 	return b
 }
 
@@ -157,6 +174,22 @@ func (b *TaskStatusApplyConfiguration) WithJobName(value string) *TaskStatusAppl
 // If called multiple times, the JobUID field is set to the value of the last call.
 func (b *TaskStatusApplyConfiguration) WithJobUID(value types.UID) *TaskStatusApplyConfiguration {
 	b.JobUID = &value
+	return b
+}
+
+// WithPodName sets the PodName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodName field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithPodName(value string) *TaskStatusApplyConfiguration {
+	b.PodName = &value
+	return b
+}
+
+// WithPodUID sets the PodUID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodUID field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithPodUID(value types.UID) *TaskStatusApplyConfiguration {
+	b.PodUID = &value
 	return b
 }
 

@@ -12,49 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/registry/rule"
 )
-
-// isWorker reports whether the caller's credential is that of a task.
-func isWorker(ctx context.Context) bool { return len(taskOf(ctx)) > 0 }
-
-// taskOf is what the caller's credential says of its task.
-func taskOf(ctx context.Context) map[string]string {
-	user, ok := request.UserFrom(ctx)
-	if !ok {
-		return nil
-	}
-	return rule.TaskOf(user)
-}
-
-// mayRead holds a worker to the session of its own task, while that runs. RBAC
-// cannot say that: every worker has the same role.
-func (r *Resource) mayRead(ctx context.Context, s *v1alpha1.Session) error {
-	of := taskOf(ctx)
-	if len(of) == 0 {
-		return nil
-	}
-	refuse := func(why string) error {
-		return apierrors.NewForbidden(v1alpha1.Resource("sessions"), s.Name, errors.New(why))
-	}
-	if of[v1alpha1.ExtraTaskNamespace] != s.Namespace {
-		return refuse("the caller's credential is for a task of another namespace")
-	}
-	t, err := r.task(request.WithNamespace(ctx, s.Namespace), of[v1alpha1.ExtraTaskName])
-	switch {
-	case apierrors.IsNotFound(err):
-		return refuse("the task of the caller's credential is gone")
-	case err != nil:
-		return err
-	case string(t.UID) != of[v1alpha1.ExtraTaskUID]:
-		return refuse("the task of the caller's credential is gone")
-	case !uses(t, s.Name):
-		return refuse("the task of the caller's credential has not this session")
-	case t.Status.Phase.Terminal():
-		return refuse("the task of the caller's credential has ended")
-	}
-	return nil
-}
 
 // uses reports whether the task has the session.
 func uses(t *v1alpha1.Task, session string) bool {

@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// unknownStore stands for the store of an APIService that names none.
+const unknownStore = "unknown"
+
+var (
+	errUnread = errors.New("the APIService " + apiServiceName() + " has not been read yet")
+	errAbsent = errors.New("there is no APIService " + apiServiceName() + "; apply the manifests, which have it")
+)
+
+// claim is what an APIService says about who serves the group.
+type claim struct {
+	store   string // the identity of the store that is registered; empty where it names none
+	holder  string // the Service of the server that has it, as NAMESPACE/NAME; empty where it names none
+	service string // the Service that kube-apiserver calls, as NAMESPACE/NAME
+	bundle  string // the CA of that Service, in base64
+}
+
+func claimOf(s *unstructured.Unstructured) claim {
+	namespace, _, _ := unstructured.NestedString(s.Object, "spec", "service", "namespace")
+	name, _, _ := unstructured.NestedString(s.Object, "spec", "service", "name")
+	bundle, _, _ := unstructured.NestedString(s.Object, "spec", "caBundle")
+	a := s.GetAnnotations()
+	return claim{
+		store: a[v1alpha1.AnnotationStoreID], holder: a[v1alpha1.AnnotationStoreService],
+		service: namespace + "/" + name, bundle: bundle,
+	}
+}
+
+// judge says whether this server may serve the group, and why not otherwise. A group has one store. Whoever has
+// another one never registers it over the first, whether or not that is alive: an outage of the first one must not turn
+// into a store that is silently empty.
+func (r *registration) judge(c claim) error {
+	own := r.namespace + "/" + r.service
+	switch {
+	case r.takeOver != "" && r.takeOver == cmp.Or(c.store, unknownStore):
+		return nil
+	case c.store == r.store && (c.holder == own || c.holder == ""):
+		return nil
+	case c.store == r.store:
+		return fmt.Errorf("the APIService %s has store %s registered for the Service %s, and this server, of the Service %s, has a copy of it: "+
+			"if the other one is gone for good, start this server once with --take-over=%s", apiServiceName(), c.store, c.holder, own, c.store)
+	case c.store != "":
+		return fmt.Errorf("the APIService %s has store %s registered, of the Service %s, and this server has store %s: a cluster has one installation. "+
+			"If the volume of %s was lost for good, start this server once with --take-over=%s; otherwise give it that volume, or remove this installation",
+			apiServiceName(), c.store, c.holder, r.store, c.store, c.store)
+	case r.mine:
+		return nil // somebody removed the annotation
+	case c.service != own:
+		return fmt.Errorf("the APIService %s belongs to the Service %s, and this server to %s: a cluster has one installation. "+
+			"If the other one is gone for good, start this server once with --take-over=%s", apiServiceName(), c.service, own, unknownStore)
+	case c.bundle != "" && r.cert.ca() != nil && c.bundle != r.bundle():
+		return fmt.Errorf("the APIService %s has the CA of another server: is the volume of this one new? "+
+			"If the other one's was lost for good, start this server once with --take-over=%s", apiServiceName(), unknownStore)
+	default:
+		return nil
+	}
+}
+
+// bundle is the CA as an APIService has it; empty where it is somebody else's.
+func (r *registration) bundle() string { return base64.StdEncoding.EncodeToString(r.cert.ca()) }
+
+// missing is what an APIService lacks to lead to this server, as a merge patch; nil for nothing.
+func (r *registration) missing(s *unstructured.Unstructured) map[string]any {
+	c, own := claimOf(s), r.namespace+"/"+r.service
+	change, spec := map[string]any{}, map[string]any{}
+	if c.store != r.store || c.holder != own {
+		change["metadata"] = map[string]any{"annotations": r.annotations()}
+	}
+	if c.service != own {
+		spec["service"] = map[string]any{"namespace": r.namespace, "name": r.service}
+	}
+	if want := r.bundle(); want != "" && c.bundle != want {
+		spec["caBundle"] = want
+	}
+	if len(spec) > 0 {
+		change["spec"] = spec
+	}
+	return change
+}
+
+func (r *registration) annotations() map[string]any {
+	return map[string]any{v1alpha1.AnnotationStoreID: r.store, v1alpha1.AnnotationStoreService: r.namespace + "/" + r.service}
+}
+
+// lost is the APIService of this server made anew, as it was when it was last seen.
+func (r *registration) lost() map[string]any {
+	spec, _, _ := unstructured.NestedMap(r.seen.Object, "spec")
+	spec["service"] = mergeService(spec["service"], r.namespace, r.service)
+	if want := r.bundle(); want != "" {
+		spec["caBundle"] = want
+	}
+	metadata := map[string]any{"name": apiServiceName(), "annotations": r.annotations()}
+	if labels := r.seen.GetLabels(); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	return map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata, "spec": spec}
+}
+
+func mergeService(seen any, namespace, name string) map[string]any {
+	service, _ := seen.(map[string]any)
+	if service == nil {
+		service = map[string]any{}
+	}
+	service["namespace"], service["name"] = namespace, name
+	return service
+}

@@ -1,0 +1,41 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedauthentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+)
+
+func (a *app) authCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "auth", Short: "Who you are for the server"}
+	whoami := &cobra.Command{Use: "whoami", Short: "Print the user and the groups that the server takes you for", Args: cobra.NoArgs}
+	f := addOutput(whoami, asTable, asJSON, asYAML)
+	whoami.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, err := a.config()
+		if err != nil {
+			return err
+		}
+		c, err := typedauthentication.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		r, err := c.SelfSubjectReviews().Create(cmd.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		u := &r.Status.UserInfo
+		if *f != asTable {
+			return a.write(u, *f)
+		}
+		return a.say("user   %s\ngroups %s", clean(u.Username), clean(strings.Join(u.Groups, ", ")))
+	}
+	cmd.AddCommand(whoami)
+	return cmd
+}

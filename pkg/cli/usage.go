@@ -1,0 +1,153 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// typoDistance is how many letters may differ for a command to be suggested.
+const typoDistance = 2
+
+// strict makes a command and all below it refuse what they do not know. Cobra
+// prints the help of a group for an unknown command of it, and exits 0: a script
+// would take a decision that was never made for one that was.
+func strict(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = typoDistance
+	if cmd.HasSubCommands() {
+		cmd.Args = cobra.ArbitraryArgs // RunE looks at them, for a better message
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		}
+	} else if cmd.Args != nil {
+		cmd.Args = countedArgs(cmd.Args)
+	}
+	for _, c := range cmd.Commands() {
+		strict(c)
+	}
+}
+
+// unknownCommand names what was meant, where that can be guessed.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
+	found := named(cmd, word)
+	if len(found) == 0 {
+		for _, name := range cmd.SuggestionsFor(word) {
+			found = append(found, strconv.Quote(cmd.CommandPath()+" "+name))
+		}
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s; %q lists the commands", text, cmd.CommandPath()+" --help")
+	}
+	return fmt.Errorf("%s; did you mean %s?", text, strings.Join(found, " or "))
+}
+
+// named are the commands of other groups that have exactly this name.
+func named(group *cobra.Command, word string) []string {
+	var found []string
+	for _, g := range group.Root().Commands() {
+		for _, c := range g.Commands() {
+			if g != group && (c.Name() == word || c.HasAlias(word)) {
+				found = append(found, strconv.Quote(c.CommandPath()))
+			}
+		}
+	}
+	return found
+}
+
+// countedArgs says which argument is missing or one too many.
+func countedArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		for n := range slices.Backward(args) {
+			if check(cmd, args[:n]) == nil {
+				return fmt.Errorf("unexpected argument %q; usage: %s", args[n], cmd.UseLine())
+			}
+		}
+		return fmt.Errorf("an argument is missing; usage: %s", cmd.UseLine())
+	}
+}
+
+// flagError says where the flags are described. Where a flag is unknown because
+// its command is, it says that.
+func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return fmt.Errorf("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
+}
+
+// helpCommand is "platform help", which fails for a command that does not exist.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command", ValidArgsFunction: completeCommands,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, word := range args {
+				next, _, err := at.Find([]string{word})
+				if err != nil || next == at {
+					return unknownCommand(at, word)
+				}
+				at = next
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}
+
+func completeCommands(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	at, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, c := range at.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// helper prints help unless it was asked of a command that does not exist, which
+// unknown then says: cobra itself takes any call with --help for a success.
+type helper struct {
+	print   func(*cobra.Command, []string)
+	unknown error
+}
+
+func (h *helper) help(cmd *cobra.Command, args []string) {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		h.unknown = unknownCommand(cmd, words[0])
+		return
+	}
+	h.print(cmd, args)
+}
+
+// execute runs the command strictly.
+func execute(run func() error, root *cobra.Command) error {
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	// A group runs only to say what it does not know, so its usage is the line of its commands alone.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetFlagErrorFunc(flagError)
+	h := &helper{print: root.HelpFunc()}
+	root.SetHelpFunc(h.help)
+	strict(root)
+	return errors.Join(run(), h.unknown)
+}

@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// queued is a step.Wait of a task whose work cannot begin, with the reason of
+// the condition that says so. Without a time somebody wakes the task when it is
+// its turn.
+type queued struct {
+	reason string
+	step.Wait
+}
+
+// Unwrap makes it a step.Wait.
+func (w queued) Unwrap() error { return w.Wait }
+
+// waitsFor makes the status say what the task waits for before its work can
+// begin. It reports whether that is something else than before.
+func waitsFor(t *v1alpha1.Task, reason, message string) bool {
+	c := waitingCondition(t)
+	t.Status.Message = message
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingToStart, metav1.ConditionTrue, reason, message)
+	return c == nil || c.Reason != reason
+}
+
+// waitsNoMore takes back what waitsFor said.
+func waitsNoMore(t *v1alpha1.Task, message string) {
+	c := waitingCondition(t)
+	if c == nil {
+		return
+	}
+	if t.Status.Message == c.Message {
+		t.Status.Message = ""
+	}
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingToStart, metav1.ConditionFalse, v1alpha1.ReasonWaitingOver, message)
+}
+
+// waitingCondition is the condition of a task that waits for its work to begin; nil for another.
+func waitingCondition(t *v1alpha1.Task) *metav1.Condition {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	copied := *c // the one in the status changes
+	return &copied
+}
+
+// waitsForSlot reports whether the task was last seen in the line for a slot.
+func waitsForSlot(t *v1alpha1.Task) bool {
+	c := waitingCondition(t)
+	return c != nil && (c.Reason == v1alpha1.ReasonNamespaceTaskLimitReached || c.Reason == v1alpha1.ReasonTaskLimitReached)
+}
+
+// neverBegan says of the end of a task that waits that nothing of its work was done.
+func neverBegan(t *v1alpha1.Task, message string) string {
+	c := waitingCondition(t)
+	if c == nil {
+		return message
+	}
+	return messagef("%s; it never began: %s", message, c.Message)
+}
+
+// warn writes a warning Event about a task: one for each attempt and reason,
+// however often the reconcile is repeated. It is for people, so without it work goes on.
+func (w *wire) warn(ctx context.Context, t *v1alpha1.Task, reason, message string, at metav1.Time) {
+	id := fnv.New64a()
+	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails
+	e := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("%s.%010x", t.Name, id.Sum64()>>24)},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Namespace: t.Namespace, Name: t.Name, UID: t.UID,
+		},
+		Reason: reason, Message: message, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: at, LastTimestamp: at,
+		Source: corev1.EventSource{Component: "platform-controller"}, ReportingController: v1alpha1.LabelPrefix + "task-controller",
+	}
+	if err := w.Create(ctx, e); err != nil && !apierrors.IsAlreadyExists(err) {
+		klog.FromContext(ctx).Info("Event was not written", "task", klog.KObj(t), "reason", reason, "cause", err.Error())
+	}
+}

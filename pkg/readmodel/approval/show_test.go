@@ -1,0 +1,67 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain ä 漢 ✓ 🙂":          "plain ä 漢 ✓ 🙂",
+		"\x1b[2J":                `\u001b[2J`,
+		"a\nb\tc":                `a\u000ab\u0009c`,
+		"safe\u202etxt.exe":      `safe\u202etxt.exe`,
+		"rm\u200b -rf\u00a0/":    `rm\u200b -rf\u00a0/`,
+		"\u2066x\u2069":          `\u2066x\u2069`,
+		"\u3164\u115f\u2800":     `\u3164\u115f\u2800`,
+		"tag \U000e0061":         `tag \U000e0061`,
+		"line\u2028end\u009b":    `line\u2028end\u009b`,
+		"selector a\ufe0f\u034f": `selector a\ufe0f\u034f`,
+	} {
+		if got := Visible(in); got != want {
+			t.Errorf("%+q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestArgumentsAreReadable(t *testing.T) {
+	spec := func(arguments string) *v1alpha1.ApprovalSpec {
+		digest, err := Digest([]byte(arguments))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As it comes from the log: with the escapes of HTML.
+		event := RequestEvent("n", v1alpha1.ApprovalSpec{
+			TaskName: "t", TaskUID: "u", TargetTool: "x", TargetArgsDigest: digest, TargetArgsPreview: &apiextensionsv1.JSON{Raw: Preview([]byte(arguments))},
+		})
+		return &Fold([]*v1alpha1.ExecutionEvent{event})[0].Spec
+	}
+	s := spec(`{"command":"a && b > \"c\"\nrm -rf /\u202e","n":1.50}`)
+	if got, want := Arguments(s, ""), `{"command":"a && b > \"c\"\nrm -rf /\u202e","n":1.50}`; got != want {
+		t.Errorf("arguments %s, want %s", got, want)
+	}
+	if got, want := Arguments(s, "  "), "{\n  \"command\": \"a && b > \\\"c\\\"\\nrm -rf /\\u202e\",\n  \"n\": 1.50\n}"; got != want {
+		t.Errorf("arguments %s, want %s", got, want)
+	}
+	if !Exact(s) {
+		t.Error("the preview is the arguments")
+	}
+	for name, arguments := range map[string]string{
+		"a secret": `{"password":"correct-horse-battery","n":1}`,
+		"a length": `{"text":"` + strings.Repeat("x ", 8<<10) + `"}`,
+	} {
+		if s := spec(arguments); Exact(s) || Arguments(s, "") == "" {
+			t.Errorf("a preview without %s passes for the arguments", name)
+		}
+	}
+	if none := (&v1alpha1.ApprovalSpec{}); Exact(none) || Arguments(none, "") != "" {
+		t.Error("no preview")
+	}
+}

@@ -1,0 +1,430 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+)
+
+// world is objects of several tasks, and workers with all kinds of credentials.
+type world struct {
+	*server
+	// objects has, by resource, names of objects and the task that uses each: itself, its children or what it names.
+	objects map[string]map[string]string
+	callers map[string]context.Context
+}
+
+// newWorld makes tasks of which each has a session, an agent, a provider, a tool, a skill, an event and an approval of its
+// own: mine, other, ended, retried, of which the second run goes on, and child, which mine controls.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{server: start(t), objects: map[string]map[string]string{}, callers: map[string]context.Context{}}
+	byTask := map[string]*v1alpha1.Task{}
+	for _, name := range []string{"mine", "other", "ended", "retried", "child"} {
+		for resource, text := range map[string]string{
+			"sessions":  "kind: Session\nspec: {sessionType: task}",
+			"providers": "kind: Provider\nspec: {type: openai, secretRef: {name: s}}",
+			"tools":     "kind: Tool\nspec: {description: d, http: {url: \"https://h/\"}}",
+			"skills":    "kind: Skill\nspec: {description: d, content: {inline: text}}",
+			"agents":    "kind: Agent\nspec: {providerRef: {name: " + name + "}, tools: [{name: " + name + "}]}",
+			"tasks":     "kind: Task\nspec: {type: ai, prompt: p, agentRef: {name: " + name + "}, sessionRef: {name: " + name + "}, ai: {skills: [{name: " + name + "}]}}",
+		} {
+			obj, err := w.decode(withHead(text, name))
+			if err != nil {
+				t.Fatal(resource, err)
+			}
+			if name == "child" && resource == "tasks" {
+				continue // needs its parent
+			}
+			w.add(resource, obj, name)
+			if task, ok := obj.(*v1alpha1.Task); ok {
+				byTask[name] = task
+			}
+		}
+	}
+	child := byTask["mine"].DeepCopy()
+	child.ObjectMeta = metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(byTask["mine"], v1alpha1.SchemeGroupVersion.WithKind("Task"))}}
+	child.Spec.AgentRef.Name, child.Spec.SessionRef.Name, child.Spec.AI.Skills[0].Name = "child", "child", "child"
+	byTask["child"] = w.add("tasks", child, "child").(*v1alpha1.Task)
+	for name, task := range byTask {
+		w.be("worker of "+name, w.worker(task))
+		w.be("old credential of "+name, w.as("system:serviceaccount:default:platform-ai-worker", map[string][]string{
+			v1alpha1.ExtraTaskNamespace: {"default"}, v1alpha1.ExtraTaskName: {name}, v1alpha1.ExtraTaskUID: {string(task.UID)},
+		}))
+		e := ev(v1alpha1.EventModelMessage)
+		e.TaskName = name
+		stored, err := w.create(w.user(), "executionevents", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.note("executionevents", stored.(*v1alpha1.ExecutionEvent).Name, name)
+		spec := v1alpha1.ApprovalSpec{TaskName: name, TaskUID: task.UID, TargetTool: "exec", TargetArgsDigest: strings.Repeat("0", 64)}
+		request := approval.RequestEvent("default", spec)
+		if _, err := w.createNamed(w.user(), "tasks/events", name, request); err != nil {
+			t.Fatal(err)
+		}
+		w.note("approvals", approval.ID("default", name, task.UID, "exec", spec.TargetArgsDigest, ""), name)
+	}
+	w.be("first run of retried", w.callers["worker of retried"])
+	w.be("worker of retried", w.workerOf(byTask["retried"], "second"))
+	if _, err := w.update(w.user(), "tasks/status", "retried", func(o runtime.Object) { o.(*v1alpha1.Task).Status.JobUID = types.UID("second") }); err != nil {
+		t.Fatal(err)
+	}
+	w.setPhase("ended", v1alpha1.TaskSucceeded)
+	w.be("account of workers", w.as("system:serviceaccount:default:platform-container-worker", nil))
+	w.be("worker of a namesake", w.workerOf(&v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine", UID: "gone"}}, "r"))
+	w.be("somebody", w.user())
+	return w
+}
+
+func (w *world) be(caller string, ctx context.Context) {
+	maps.Copy(w.callers, map[string]context.Context{caller: ctx})
+}
+
+func withHead(text, name string) string {
+	return fmt.Sprintf("apiVersion: core.platform.ai/v1alpha1\nmetadata: {name: %s}\n", name) + text
+}
+
+func (w *world) add(resource string, obj runtime.Object, task string) runtime.Object {
+	w.t.Helper()
+	made, err := w.create(w.user(), resource, obj)
+	if err != nil {
+		w.t.Fatal(resource, err)
+	}
+	m, err := meta.Accessor(made)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m2, _ := meta.Accessor(obj)
+	m2.SetUID(m.GetUID())
+	m2.SetNamespace("default")
+	w.note(resource, m.GetName(), task)
+	return made
+}
+
+func (w *world) note(resource, name, task string) {
+	if w.objects[resource] == nil {
+		w.objects[resource] = map[string]string{}
+	}
+	w.objects[resource][name] = task
+}
+
+// may is the whole of a worker's rights: what the caller may do with an object that a task has.
+func may(caller, path, verb, of string) bool {
+	if caller == "somebody" {
+		return true
+	}
+	resource, sub, _ := strings.Cut(path, "/")
+	own, alive := strings.CutPrefix(caller, "worker of ")
+	if !alive {
+		own, alive = strings.CutPrefix(caller, "old credential of ")
+	}
+	appends := verb == "create" && (path == "tasks/events" || path == "executionevents")
+	if !alive || own == "a namesake" || own == "ended" && (!appends || of != own) {
+		return false
+	}
+	if appends {
+		return own == of // of an ended task the stream is closed, which the event log says
+	}
+	family := own == of || own == "mine" && of == "child"
+	switch {
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork"}, path):
+		return own == of
+	case path == "tasks/cancel":
+		return family
+	case path == "tasks":
+		return family && (verb == "get" || verb == "list" || verb == "watch")
+	case path == "executionevents":
+		return family && (verb == "get" || verb == "list" || verb == "watch")
+	case verb == "get" && resource == "tasks":
+		return family
+	case path == "approvals/decision":
+		return false
+	case verb == "get" && sub != "":
+		return own == of
+	}
+	return own == of && (verb == "get" || verb == "list" || verb == "watch")
+}
+
+// attempt is a way to do something to one object.
+type attempt struct {
+	verb string
+	do   func(ctx context.Context, name string) error
+}
+
+// attempts are all that a storage can be asked for about one object. They leave what there is as it is.
+func (w *world) attempts(path string) []attempt {
+	st := w.storage[path]
+	resource, _, _ := strings.Cut(path, "/")
+	var all []attempt
+	add := func(verb string, do func(ctx context.Context, name string) error) {
+		all = append(all, attempt{verb, do})
+	}
+	if g, ok := st.(rest.Getter); ok {
+		add("get", func(ctx context.Context, name string) error {
+			_, err := g.Get(withPath(ctx, path), name, &metav1.GetOptions{})
+			return err
+		})
+	}
+	if l, ok := st.(rest.Lister); ok {
+		add("list", func(ctx context.Context, name string) error {
+			list, err := l.List(withPath(ctx, path), w.selecting(resource, name))
+			if err == nil && meta.LenList(list) == 0 {
+				err = errUnseen
+			}
+			return err
+		})
+	}
+	if l, ok := st.(rest.Watcher); ok {
+		add("watch", func(ctx context.Context, name string) error {
+			return w.sawInWatch(l, withPath(ctx, path), w.selecting(resource, name))
+		})
+	}
+	if c, ok := st.(rest.Creater); ok {
+		add("create", func(ctx context.Context, name string) error {
+			obj := c.New()
+			if e, ok := obj.(*v1alpha1.ExecutionEvent); ok {
+				e.TaskName, e.Type = w.objects["executionevents"][name], v1alpha1.EventModelMessage
+			}
+			_, err := c.Create(withPath(ctx, path), obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	if u, ok := st.(rest.Updater); ok {
+		add("update", func(ctx context.Context, name string) error {
+			_, _, err := u.Update(withPath(ctx, path), name, rest.DefaultUpdatedObjectInfo(u.New()), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false,
+				&metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	if d, ok := st.(rest.GracefulDeleter); ok {
+		add("delete", func(ctx context.Context, name string) error {
+			_, _, err := d.Delete(withPath(ctx, path), name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	if d, ok := st.(rest.CollectionDeleter); ok {
+		add("deletecollection", func(ctx context.Context, name string) error {
+			_, err := d.DeleteCollection(withPath(ctx, path), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, w.selecting(resource, name))
+			return err
+		})
+	}
+	if c, ok := st.(rest.NamedCreater); ok {
+		add("create", func(ctx context.Context, name string) error {
+			_, err := c.Create(withPath(ctx, path), name, c.(rest.Storage).New(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	if c, ok := st.(rest.Connecter); ok {
+		for _, method := range c.ConnectMethods() {
+			add(map[string]string{"GET": "get", "POST": "create"}[method], func(ctx context.Context, name string) error {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel() // a stream would not end
+				if a := w.call(ctx, path, name, "", method, nil); a.Code == http.StatusForbidden {
+					return apierrors.NewForbidden(v1alpha1.Resource(path), name, fmt.Errorf("%s", a.Body))
+				}
+				return nil
+			})
+		}
+	}
+	return all
+}
+
+var errUnseen = fmt.Errorf("not seen")
+
+// selecting narrows a list to what is of the object's task, where the resource knows that, or to the object.
+func (w *world) selecting(resource, name string) *internalversion.ListOptions {
+	field, value := "metadata.name", name
+	if resource == "executionevents" {
+		field, value = "taskName", w.objects[resource][name]
+	}
+	return &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, value)}
+}
+
+// sawInWatch reports whether a watch from the beginning has the object that is selected; there are bookmarks at its end.
+func (w *world) sawInWatch(l rest.Watcher, ctx context.Context, o *internalversion.ListOptions) error {
+	o.SendInitialEvents, o.AllowWatchBookmarks, o.ResourceVersionMatch = new(true), true, metav1.ResourceVersionMatchNotOlderThan
+	got, err := l.Watch(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer got.Stop()
+	seen := errUnseen
+	for e := range got.ResultChan() {
+		switch e.Type {
+		case "BOOKMARK":
+			return seen
+		case "ERROR":
+			return apierrors.FromObject(e.Object)
+		}
+		seen = nil
+	}
+	return seen
+}
+
+// Every caller is refused with 403, or does not see, exactly what the model says, for all resources, subresources and verbs
+// that there are, also those that are added later.
+func TestWorkersAreHeld(t *testing.T) {
+	w := newWorld(t)
+	known := 0
+	for _, path := range slices.Sorted(maps.Keys(w.storage)) {
+		resource, _, _ := strings.Cut(path, "/")
+		attempts := w.attempts(path)
+		if len(attempts) == 0 {
+			t.Errorf("%s: no verb of it is tried", path)
+		}
+		for _, a := range attempts {
+			for object, of := range w.objects[resource] {
+				for caller, ctx := range w.callers {
+					known++
+					err := a.do(ctx, object)
+					refused := apierrors.IsForbidden(err) || err == errUnseen //nolint:errorlint // itself
+					if want := !may(caller, path, a.verb, of); refused != want {
+						t.Errorf("%s: %s %s of %s: refused %v, want %v (%v)", caller, a.verb, path, of, refused, want, err)
+					}
+				}
+			}
+		}
+	}
+	if known < 3000 {
+		t.Errorf("only %d questions were asked", known)
+	}
+}
+
+// A list or watch that is not narrowed is refused, but for providers, of which a worker sees those it uses.
+func TestWorkersNarrowTheirLists(t *testing.T) {
+	w := newWorld(t)
+	me := w.callers["worker of mine"]
+	for path, st := range w.storage {
+		if l, ok := st.(rest.Lister); ok {
+			list, err := l.List(withPath(me, path), &internalversion.ListOptions{})
+			if path == "providers" {
+				if n := meta.LenList(list); err != nil || n != 1 {
+					t.Errorf("providers: %d, %v", n, err)
+				}
+			} else if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "narrow the request by") {
+				t.Errorf("list of %s: %v", path, err)
+			}
+		}
+		if l, ok := st.(rest.Watcher); ok {
+			if _, err := l.Watch(withPath(me, path), &internalversion.ListOptions{}); !apierrors.IsForbidden(err) {
+				t.Errorf("watch of %s: %v", path, err)
+			}
+		}
+	}
+}
+
+// A provider that is meant by its type is one that the worker sees, and no other.
+func TestProvidersOfAType(t *testing.T) {
+	w := newWorld(t)
+	w.mustApply("providers", withHead("kind: Provider\nspec: {type: anthropic, secretRef: {name: s}}", "claude"))
+	typed := w.mustTask("typed", "{type: ai, prompt: p, ai: {provider: anthropic}}")
+	list, err := w.storage["providers"].(rest.Lister).List(withPath(w.worker(typed), "providers"), &internalversion.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := list.(*v1alpha1.ProviderList); len(l.Items) != 1 || l.Items[0].Name != "claude" || l.ResourceVersion == "" {
+		t.Errorf("the worker sees %v", l.Items)
+	}
+}
+
+// A worker may make a task that its own controls, and no other.
+func TestWorkersMakeChildren(t *testing.T) {
+	w := newWorld(t)
+	me := w.callers["worker of mine"]
+	child := func(owner *v1alpha1.Task) error {
+		o := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{GenerateName: "made-", Namespace: "default"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
+		if owner != nil {
+			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		}
+		obj, err := w.decode(runtime.EncodeOrDie(w.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.create(me, "tasks", obj)
+		return err
+	}
+	if err := child(w.task("mine")); err != nil {
+		t.Error(err)
+	}
+	for _, owner := range []*v1alpha1.Task{nil, w.task("other")} {
+		if err := child(owner); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// What is stored of a task closes with its stream, for all but controllers.
+func TestContentClosesWithTheStream(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	me := s.worker(a)
+	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskSucceeded)); err != nil {
+		t.Fatal(err)
+	}
+	for _, terminal := range []bool{false, true} {
+		if terminal {
+			s.setPhase("a", v1alpha1.TaskSucceeded)
+		}
+		for path, sub := range map[string]string{"tasks/result": "", "tasks/log": "", "tasks/artifacts": "f"} {
+			for name, of := range map[string]struct {
+				ctx  context.Context
+				code int
+			}{"worker": {me, 403}, "somebody": {s.user(), 409}, "controller": {s.as(controllers, nil), 200}} {
+				got := s.call(of.ctx, path, "a", sub, "POST", []byte("late")).Code
+				if got == http.StatusCreated || got == http.StatusNoContent {
+					got = http.StatusOK
+				}
+				if got != of.code {
+					t.Errorf("%s of %s, terminal %v: %d, want %d", path, name, terminal, got, of.code)
+				}
+			}
+		}
+		_, err := s.createNamed(me, "tasks/events", "a", ev(v1alpha1.EventModelMessage))
+		checkStatus(t, err, 409, "stream is closed")
+	}
+}
+
+// Only controllers write what is not a worker's.
+func TestEventsOfOthers(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	for _, typ := range []v1alpha1.EventType{
+		v1alpha1.EventTaskCreated, v1alpha1.EventTaskPhaseChanged, v1alpha1.EventTaskJobCreated, v1alpha1.EventTaskStarted,
+		v1alpha1.EventPlanUpdated, v1alpha1.EventTaskForkRequested, v1alpha1.EventTaskForkCreated, v1alpha1.EventGatewayDeliveryCompleted,
+	} {
+		for _, by := range []context.Context{s.worker(a), s.user()} {
+			_, err := s.createNamed(by, "tasks/events", "a", ev(typ))
+			checkStatus(t, err, 403, string(typ)+" events must use controller-owned paths")
+			e := ev(typ)
+			e.TaskName = "a"
+			_, err = s.create(by, "executionevents", e)
+			checkStatus(t, err, 403, string(typ)+" events must use controller-owned paths")
+		}
+		if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(typ)); err != nil {
+			t.Errorf("controller: %v", err)
+		}
+	}
+	many := &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{*ev(v1alpha1.EventModelMessage), *ev(v1alpha1.EventPlanUpdated)}}
+	_, err := s.createNamed(s.worker(a), "tasks/events", "a", many)
+	checkStatus(t, err, 403, "PlanUpdated")
+}

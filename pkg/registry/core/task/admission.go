@@ -1,0 +1,57 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// admitted appends what admission lets pass. Events of a list are stored together or not at all.
+func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+	for i, e := range events {
+		if err := r.admit(ctx, t, e, dryRun); err != nil {
+			if len(events) > 1 {
+				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+			}
+			return nil, err
+		}
+	}
+	return r.append(ctx, t, events, dryRun)
+}
+
+// admit asks admission about an event that did not come as a create of executionevents as if it had, so that policies on
+// executionevents hold whatever the path. It may change the event.
+func (r *Resource) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
+	if r.admission == nil || !r.admission.Handles(admission.Create) {
+		return nil
+	}
+	e.Namespace = t.Namespace
+	if e.TaskName == "" {
+		e.TaskName = t.Name
+	}
+	options := &metav1.CreateOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	caller, _ := request.UserFrom(ctx)
+	a := admission.NewAttributesRecord(e, nil, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"), t.Namespace, e.Name,
+		v1alpha1.SchemeGroupVersion.WithResource("executionevents"), "", admission.Create, options, dryRun, caller)
+	o := admission.NewObjectInterfacesFromScheme(r.scheme)
+	if m, ok := r.admission.(admission.MutationInterface); ok {
+		if err := m.Admit(ctx, a, o); err != nil {
+			return err
+		}
+	}
+	if v, ok := r.admission.(admission.ValidationInterface); ok {
+		return v.Validate(ctx, a, o)
+	}
+	return nil
+}

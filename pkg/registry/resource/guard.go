@@ -1,0 +1,158 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// Guard holds callers to less than their roles allow: a role speaks of all objects of a namespace, a credential may be
+// for a few. The kit asks it for every verb and subresource, after authorization and before anything is read or done.
+type Guard[T Object] interface {
+	// Held reports whether the caller of the request is held. For all others the guard is asked nothing more.
+	Held(ctx context.Context) bool
+	// Object decides on a request about one object, as it is stored or, for a create, as it is to be. Errors are API errors.
+	Object(ctx context.Context, a Access, obj T) error
+	// Collection decides on list, watch and deletecollection. What it gives says which of the objects the caller sees; a
+	// watch asks it for each event. Errors are API errors.
+	Collection(ctx context.Context, a Access, opts *metainternalversion.ListOptions) (sees func(T) bool, err error)
+}
+
+// Access is what a request wants.
+type Access struct {
+	// Verb is get, list, watch, create, update (also for a patch), delete or deletecollection.
+	Verb string
+	// Subresource is empty for the object itself.
+	Subresource string
+}
+
+// held reports whether the definition's guard has to be asked.
+func (d *Definition[T]) held(ctx context.Context) bool { return d.Guard != nil && d.Guard.Held(ctx) }
+
+// allowed asks the guard about an object.
+func (d *Definition[T]) allowed(ctx context.Context, verb, subresource string, obj runtime.Object) error {
+	if !d.held(ctx) {
+		return nil
+	}
+	o, ok := obj.(T)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("guard of %s: %T", d.Resource.Resource, obj))
+	}
+	return d.Guard.Object(ctx, Access{verb, subresource}, o)
+}
+
+// allowedStored asks the guard about the object that is stored under a name, before anything is done with it.
+func (d *Definition[T]) allowedStored(ctx context.Context, verb, subresource, name string, stored rest.Getter) error {
+	if !d.held(ctx) {
+		return nil
+	}
+	obj, err := stored.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return d.allowed(ctx, verb, subresource, obj)
+}
+
+// sees asks the guard about a collection; the func is nil where the caller sees all.
+func (d *Definition[T]) sees(ctx context.Context, verb string, opts *metainternalversion.ListOptions) (func(runtime.Object) bool, error) {
+	if !d.held(ctx) {
+		return nil, nil
+	}
+	if opts == nil {
+		opts = &metainternalversion.ListOptions{}
+	}
+	sees, err := d.Guard.Collection(ctx, Access{Verb: verb}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(obj runtime.Object) bool {
+		if shared, is := obj.(runtime.CacheableObject); is { // of a watch
+			obj = shared.GetObject()
+		}
+		o, ok := obj.(T)
+		return ok && sees != nil && sees(o)
+	}, nil
+}
+
+// list gives of what do lists what the caller sees. The rest of the list is as ever: what is left out is left out as by a
+// selector, only how many objects remain is nobody's to know.
+func (d *Definition[T]) list(ctx context.Context, opts *metainternalversion.ListOptions, do func(context.Context, *metainternalversion.ListOptions) (runtime.Object, error)) (runtime.Object, error) {
+	sees, err := d.sees(ctx, "list", opts)
+	if err != nil {
+		return nil, err
+	}
+	list, err := do(ctx, opts)
+	if sees == nil || err != nil {
+		return list, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	kept := items[:0]
+	for _, item := range items {
+		if sees(item) {
+			kept = append(kept, item)
+		}
+	}
+	if err := meta.SetList(list, kept); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if m, err := meta.ListAccessor(list); err == nil {
+		m.SetRemainingItemCount(nil)
+	}
+	return list, nil
+}
+
+// watch gives of what do watches what the caller sees.
+func (d *Definition[T]) watch(ctx context.Context, opts *metainternalversion.ListOptions, do func(context.Context, *metainternalversion.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
+	sees, err := d.sees(ctx, "watch", opts)
+	if err != nil {
+		return nil, err
+	}
+	w, err := do(ctx, opts)
+	if sees == nil || err != nil {
+		return w, err
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		return e, e.Type == watch.Bookmark || e.Type == watch.Error || sees(e.Object)
+	}), nil
+}
+
+// onlySeen refuses to delete what the caller does not see.
+func (d *Definition[T]) onlySeen(ctx context.Context, opts *metainternalversion.ListOptions, admit rest.ValidateObjectFunc) (rest.ValidateObjectFunc, error) {
+	sees, err := d.sees(ctx, "deletecollection", opts)
+	if sees == nil || err != nil {
+		return admit, err
+	}
+	return func(ctx context.Context, obj runtime.Object) error {
+		if !sees(obj) {
+			return apierrors.NewForbidden(d.Resource.GroupResource(), "", errors.New("the caller's credential is not for all of the collection"))
+		}
+		if admit == nil {
+			return nil
+		}
+		return admit(ctx, obj)
+	}, nil
+}
+
+// connectVerb is what a connected request was authorized as.
+func connectVerb(ctx context.Context) string {
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok {
+		return ""
+	}
+	return info.Verb
+}

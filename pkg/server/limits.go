@@ -1,0 +1,68 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Defaults of what one task may store: far above what runs need, and far below what fills a disk.
+const (
+	defaultTaskEvents    = 2_000_000
+	defaultTaskArtifacts = 1000
+)
+
+func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
+	quantity := func(v *resource.QuantityValue, name, value, usage string) {
+		v.Quantity = resource.MustParse(value)
+		fs.Var(v, name, usage)
+	}
+	fs.Int64Var(&o.TaskEvents, "task-events", defaultTaskEvents, "how many events a task may have; more are refused (403), but for those of controllers. 0 is no limit")
+	quantity(&o.TaskEventBytes, "task-event-bytes", "2Gi", "how many bytes of events a task may have, with 400 for the indexes of each; 0 is no limit")
+	quantity(&o.TaskEventRate, "task-event-rate", "32Mi", "bytes of events a second that a task may append, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+	quantity(&o.NamespaceEventRate, "namespace-event-rate", "64Mi", "the same for all tasks of a namespace together; 0 is no limit")
+	quantity(&o.NamespaceEventBytes, "namespace-event-bytes", "20Gi", "how many bytes of events all tasks of a namespace may have together; trimmed and deleted ones no longer count. 0 is no limit")
+	fs.Int64Var(&o.TaskArtifacts, "task-artifacts", defaultTaskArtifacts, "how many artifacts a task may have; more are refused (403). 0 is no limit")
+	quantity(&o.TaskArtifactBytes, "task-artifact-bytes", "1Gi", "how many bytes the artifacts and the result of a task may have together; 0 is no limit")
+	quantity(&o.NamespaceArtifactBytes, "namespace-artifact-bytes", "20Gi", "how many bytes the artifacts, results and logs of all tasks of a namespace may have together; 0 is no limit")
+	quantity(&o.TaskLogRate, "task-log-rate", "1Mi", "bytes of log a second that a task may append, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+}
+
+func (o *Options) checkLimits() error {
+	limits := map[string]int64{
+		"task-events": o.TaskEvents, "task-event-bytes": o.TaskEventBytes.Value(), "task-event-rate": o.TaskEventRate.Value(),
+		"namespace-event-rate": o.NamespaceEventRate.Value(), "namespace-event-bytes": o.NamespaceEventBytes.Value(),
+		"task-artifacts": o.TaskArtifacts, "task-artifact-bytes": o.TaskArtifactBytes.Value(),
+		"namespace-artifact-bytes": o.NamespaceArtifactBytes.Value(), "task-log-rate": o.TaskLogRate.Value(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if limits[name] < 0 {
+			return fmt.Errorf("--%s must not be negative", name)
+		}
+	}
+	return nil
+}
+
+func (o *Options) eventLimits() eventlog.Limits {
+	return eventlog.Limits{
+		TaskEvents: o.TaskEvents, TaskBytes: o.TaskEventBytes.Value(), TaskRate: o.TaskEventRate.Value(), NamespaceRate: o.NamespaceEventRate.Value(),
+		NamespaceBytes: o.NamespaceEventBytes.Value(),
+	}
+}
+
+func (o *Options) fileLimits() blob.Limits {
+	l := blob.Limits{Bytes: o.TaskArtifactBytes.Value(), NamespaceBytes: o.NamespaceArtifactBytes.Value(), LogRate: o.TaskLogRate.Value()}
+	if o.TaskArtifacts > 0 {
+		l.Files = o.TaskArtifacts + 1 // and the result
+	}
+	return l
+}

@@ -1,0 +1,145 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/quota"
+)
+
+// Limits bound what is stored; 0 is no limit. The log of each owner has MaxLogBytes besides.
+type Limits struct {
+	// Files is how many files an owner may have, and Bytes how long they may be together.
+	Files, Bytes int64
+	// LogRate is how many bytes of log an owner may append a second, with 16 seconds of them at once.
+	LogRate int64
+	// NamespaceBytes bounds all files and logs of a namespace together. What was stored before it was counted does not count.
+	NamespaceBytes int64
+}
+
+// rateNames is how many owners' rates are remembered.
+const rateNames = 16384
+
+// checkLimits refuses a file for which its owner has no room, and returns the size of the one that it replaces. The files
+// are counted as they are; there are few.
+func (s *Store) checkLimits(uid types.UID, name string, size int64) (replaced int64, err error) {
+	files, err := s.files(uid)
+	if err != nil {
+		return 0, err
+	}
+	var count, held int64
+	for _, f := range files {
+		if f.Name == name {
+			replaced = f.Size
+			continue
+		}
+		count, held = count+1, held+f.Size
+	}
+	switch l := s.limits; {
+	case l.Files > 0 && count+1 > l.Files:
+		return 0, &quota.LimitError{Limit: "number of artifacts", Of: quota.OfTask, Used: count, Asked: 1, Most: l.Files}
+	case l.Bytes > 0 && held+size > l.Bytes:
+		return 0, &quota.LimitError{Limit: "bytes of result and artifacts", Of: quota.OfTask, Used: held, Asked: size, Most: l.Bytes}
+	}
+	return replaced, nil
+}
+
+// change is what a batch does to the bytes of an owner.
+type change struct {
+	need  engine.Need
+	ns    string // where the owner counts, if it does not yet
+	uid   types.UID
+	bytes int64 // more than before
+	all   bool  // nothing of the owner stays
+}
+
+// write applies one synced batch with the change of the total. The caller has the owner's lock.
+func (s *Store) write(ctx context.Context, c change, fill func(*engine.Batch) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	held, ns, err := s.held(c.uid)
+	if err != nil {
+		return err
+	}
+	if ns == "" {
+		ns = c.ns
+	}
+	next := max(0, held+c.bytes) // a file that did not count may be replaced
+	if c.all {
+		next = 0
+	}
+	b, err := s.engine.NewBatch()
+	if err != nil {
+		return err
+	}
+	if err := fill(b); err != nil {
+		b.Discard()
+		return err
+	}
+	if err := s.engine.Room(c.need, b.Len()); err != nil {
+		b.Discard()
+		return err
+	}
+	if !c.all && next != held {
+		row := binary.BigEndian.AppendUint64(nil, uint64(next))
+		if err := b.Set(ownerPrefix(c.uid, kindHeld), append(row, ns...)); err != nil {
+			b.Discard()
+			return err
+		}
+	}
+	wait, err := s.apply(b, ns, next-held)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+// apply makes a batch visible with n more bytes in the total of a namespace, unless there is no room for them.
+func (s *Store) apply(b *engine.Batch, ns string, n int64) (wait func() error, err error) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	if n == 0 {
+		return s.engine.ApplyInOrder(b)
+	}
+	held, err := s.totals.Held(ns)
+	if most := s.limits.NamespaceBytes; err == nil && n > 0 && most > 0 && held+n > most {
+		err = &quota.LimitError{Limit: "bytes of results, artifacts and logs", Of: quota.OfNamespace(ns), Used: held, Asked: n, Most: most}
+	}
+	if err == nil {
+		err = s.totals.Add(b, ns, n)
+	}
+	if err != nil {
+		b.Discard()
+		return nil, err
+	}
+	return s.engine.ApplyInOrder(b)
+}
+
+// held returns what an owner has in the total of its namespace; no namespace when nothing of it was counted.
+func (s *Store) held(uid types.UID) (held int64, ns string, err error) {
+	key := ownerPrefix(uid, kindHeld)
+	row, ok, err := s.engine.Get(key)
+	if err != nil || !ok {
+		return 0, "", err
+	}
+	if len(row) < 8 {
+		return 0, "", &CorruptError{bytes.Clone(key)}
+	}
+	return int64(binary.BigEndian.Uint64(row)), string(row[8:]), nil
+}
+
+// checkRate refuses log that comes too fast.
+func (s *Store) checkRate(uid types.UID, n int) error {
+	if after := s.rates.Take(string(uid), n, s.limits.LogRate, s.clock.Now()); after > 0 {
+		return &quota.RateError{What: "log lines", Of: "task", After: after}
+	}
+	return nil
+}

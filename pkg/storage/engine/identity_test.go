@@ -1,0 +1,60 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A store has one identity for life: it is there when Open returns, and in every copy of the files.
+func TestIdentity(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, Options{Dir: dir})
+	id := e.ID()
+	if len(id) != 36 {
+		t.Errorf("the identity is %q", id)
+	}
+	c := checkpoint(t, e)
+	copied := open(t, Options{Dir: unpack(t, c)})
+	if copied.ID() != id {
+		t.Errorf("a copy is %s, the store is %s", copied.ID(), id)
+	}
+	shut(t, copied)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	shut(t, e)
+	e = open(t, Options{Dir: dir})
+	if e.ID() != id {
+		t.Errorf("opened again it is %s, it was %s", e.ID(), id)
+	}
+	other := open(t, Options{})
+	if other.ID() == id {
+		t.Error("two stores have one identity")
+	}
+	shut(t, other)
+
+	// A store that an earlier version made lacks one.
+	if err := e.Commit(&put{key: "a", value: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	revision := e.Revision()
+	if err := e.db.Delete(storeKey, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, e)
+	e = open(t, Options{Dir: dir})
+	given := e.ID()
+	if given == "" || given == id || e.Revision() != revision {
+		t.Errorf("an old store got %q at revision %d, want a new identity at %d", given, e.Revision(), revision)
+	}
+	shut(t, e)
+	e = open(t, Options{Dir: dir})
+	if e.ID() != given {
+		t.Errorf("it did not keep %s: %s", given, e.ID())
+	}
+	shut(t, e)
+}

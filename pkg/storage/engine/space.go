@@ -1,0 +1,285 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// ErrFull refuses a write for which the volume has no room: what is free is kept for deletes, for the end of what runs, and
+// for the store's own work. It ends by itself when there is room again.
+var ErrFull = errors.New("the disk of the server is full")
+
+// FullError is an ErrFull with its figures, in bytes.
+type FullError struct {
+	Dir           string
+	Free, Reserve int64
+}
+
+// Error says what to do.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%v: the volume of %s has %d MiB free, of which %d MiB are kept for deleting; delete tasks that are not needed any more, or enlarge the volume",
+		ErrFull, e.Dir, e.Free>>20, e.Reserve>>20)
+}
+
+// Is makes every FullError an ErrFull.
+func (e *FullError) Is(target error) bool { return target == ErrFull }
+
+// Need says what a write does to the disk, and so how long it goes on when that fills.
+type Need int
+
+const (
+	// Grow is a write that adds to the store. It needs the whole reserve to stay free.
+	Grow Need = iota
+	// Upkeep is a small write on which things that exist depend: status, leases, ends. It needs half of the reserve.
+	Upkeep
+	// Free is a write that makes room, or will. It needs next to nothing.
+	Free
+)
+
+// Needer is a Txn that is not Grow.
+type Needer interface {
+	Txn
+	// Need is called before Sequence, on the commit leader.
+	Need() Need
+}
+
+const (
+	ballastFile = "BALLAST"
+	// maxReserve and maxMemTable are what a volume of 2 GiB or more gives; smaller ones give an eighth and a sixty-fourth,
+	// so that all memtables and their logs have room in the reserve.
+	maxReserve, minReserve = 256 << 20, 8 << 20
+	minMemTable            = 1 << 20
+	// measureEvery is how old a figure of free space may be.
+	measureEvery = 100 * time.Millisecond
+	// compactionPause slows down compactions that have no room: they are tried again at once.
+	compactionPause = 250 * time.Millisecond
+)
+
+// space watches the volume of the store. What was written since the last look counts twice, once for the log and once for
+// the table that it becomes, so that the reserve holds between two looks.
+type space struct {
+	fs      vfs.FS
+	dir     string
+	log     logr.Logger
+	clock   clock.PassiveClock
+	reserve int64 // 0: the file system does not tell what is free
+
+	free, total, spent atomic.Int64
+	low                atomic.Bool
+
+	mu      sync.Mutex // one look at a time
+	looked  time.Time
+	ballast bool
+}
+
+// watchSpace looks at the volume of dir, and makes room for opening a store on a full one. A reserve of 0 is the default
+// one, a negative one is none.
+func watchSpace(o *Options, log logr.Logger) *space {
+	s := &space{fs: o.FS, dir: o.Dir, log: log, clock: o.Clock}
+	u, err := o.FS.GetDiskUsage(o.Dir)
+	if err != nil || u.TotalBytes == 0 || o.Reserve < 0 {
+		return s
+	}
+	total := int64(u.TotalBytes)
+	s.reserve = o.Reserve
+	if s.reserve == 0 {
+		s.reserve = min(max(total/8, minReserve), maxReserve)
+	}
+	_, err = s.fs.Stat(s.ballastPath())
+	s.ballast = err == nil
+	s.measure()
+	if s.available() < s.reserve/4 {
+		s.dropBallast()
+	}
+	return s
+}
+
+// memTable is the size of memtables on this volume.
+func (s *space) memTable() int64 {
+	if s.reserve == 0 {
+		return defaultMemTable
+	}
+	return min(max(s.total.Load()/64, minMemTable), defaultMemTable)
+}
+
+func (s *space) ballastPath() string { return s.fs.PathJoin(s.dir, ballastFile) }
+
+// available is what is free, less what is on its way.
+func (s *space) available() int64 { return s.free.Load() - 2*s.spent.Load() }
+
+// check refuses a write for which there is no room.
+func (s *space) check(n Need) error {
+	if s.reserve == 0 {
+		return nil
+	}
+	if s.clock.Since(s.lookedAt()) >= measureEvery || s.spent.Load() > s.reserve/16 {
+		s.measure()
+	}
+	least := s.reserve
+	switch n {
+	case Grow:
+	case Upkeep:
+		least /= 2
+	case Free:
+		if least /= 32; s.available() < least {
+			s.dropBallast()
+			s.measure()
+		}
+	}
+	if s.available() >= least {
+		return nil
+	}
+	return &FullError{Dir: s.dir, Free: max(s.available(), 0), Reserve: s.reserve}
+}
+
+func (s *space) lookedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looked
+}
+
+// measure asks the file system. A look that fails leaves what is known.
+func (s *space) measure() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = s.clock.Now()
+	u, err := s.fs.GetDiskUsage(s.dir)
+	if err != nil {
+		return
+	}
+	s.free.Store(int64(u.AvailBytes))
+	s.total.Store(int64(u.TotalBytes))
+	s.spent.Store(0)
+	free := s.free.Load()
+	low := free < s.reserve
+	if s.low.Swap(low) != low {
+		s.log.Info("Disk space", "dir", s.dir, "full", low, "freeBytes", free, "reserveBytes", s.reserve)
+	}
+	if !s.ballast && free > s.reserve+2*s.ballastSize() {
+		s.ballast = s.makeBallast() == nil
+	}
+}
+
+// ballastSize is what lies in a file to be given up: for opening a store on a full disk, and for its last deletes.
+func (s *space) ballastSize() int64 { return s.reserve / 4 }
+
+func (s *space) makeBallast() error {
+	f, err := s.fs.Create(s.ballastPath(), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Preallocate(0, s.ballastSize()), f.Close())
+}
+
+func (s *space) dropBallast() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ballast {
+		return
+	}
+	if err := s.fs.Remove(s.ballastPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.log.Error(err, "The ballast of a full disk cannot be removed", "dir", s.dir)
+		return
+	}
+	s.ballast = false
+	s.log.Info("The disk is full, the ballast was given up", "dir", s.dir, "bytes", s.ballastSize())
+}
+
+// wrap is the file system as Pebble sees it: a write that finds the disk full is repeated once without the ballast, since
+// one to the log ends the process otherwise; and compactions leave a quarter of the reserve to everything else.
+func (s *space) wrap() vfs.FS {
+	if s.reserve == 0 {
+		return s.fs
+	}
+	return spaceFS{vfs.OnDiskFull(s.fs, s.dropBallast), s}
+}
+
+type spaceFS struct {
+	vfs.FS
+	space *space
+}
+
+// Create is that of the file system.
+func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	if err == nil && c == "pebble-compaction" {
+		file = compacted{file, f.space}
+	}
+	return file, err
+}
+
+// Unwrap is for vfs.Root.
+func (f spaceFS) Unwrap() vfs.FS { return f.FS }
+
+type compacted struct {
+	vfs.File
+	space *space
+}
+
+func (c compacted) Write(p []byte) (int, error) {
+	s := c.space
+	if s.clock.Since(s.lookedAt()) >= measureEvery {
+		s.measure()
+	}
+	if s.free.Load() < s.reserve/4 {
+		time.Sleep(compactionPause) //nolint:forbidigo // a pause of a real disk's writer
+		return 0, fmt.Errorf("compaction: %w", syscall.ENOSPC)
+	}
+	return c.File.Write(p)
+}
+
+// Room refuses what Commit would, for a write of about size bytes that is made with Apply.
+func (e *Engine) Room(n Need, size int) error {
+	if err := e.space.check(n); err != nil {
+		return err
+	}
+	e.space.spent.Add(int64(size))
+	return nil
+}
+
+// Full reports whether the volume has less free than the reserve.
+func (e *Engine) Full() bool {
+	if e.space.reserve > 0 && e.opts.Clock.Since(e.space.lookedAt()) >= measureEvery {
+		e.space.measure()
+	}
+	return e.space.low.Load()
+}
+
+// Reclaim gives the room of deleted keys from lo to hi back to a volume that is full, in the background; otherwise
+// compactions do that in their own time.
+func (e *Engine) Reclaim(ctx context.Context, lo, hi []byte) {
+	if !e.Full() || e.acquire() != nil {
+		return
+	}
+	go func() { // ends with the compaction; Close waits for it
+		defer e.release()
+		e.reclaiming.Lock()
+		defer e.reclaiming.Unlock()
+		if e.failure.Load() != nil {
+			return
+		}
+		if err := guard(func() error { return e.db.Compact(context.WithoutCancel(ctx), lo, hi, false) }); err != nil {
+			e.log.Info("The room of deleted data is not free yet", "reason", err.Error())
+		}
+	}()
+}
+
+func needOf(t Txn) Need {
+	if n, ok := t.(Needer); ok {
+		return n.Need()
+	}
+	return Grow
+}

@@ -1,0 +1,153 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+)
+
+// sizedWrite is a write of so many bytes that needs what it says.
+type sizedWrite struct {
+	key  string
+	size int
+	need engine.Need
+}
+
+func (w *sizedWrite) Need() engine.Need { return w.need }
+
+func (w *sizedWrite) Sequence(b *engine.Batch) error {
+	b.Next()
+	return b.Set([]byte("t"+w.key), make([]byte, w.size))
+}
+
+func (*sizedWrite) Publish() {}
+
+const mib = 1 << 20
+
+type volume struct {
+	*enginetest.Disk
+	clock *clocktesting.FakePassiveClock
+}
+
+func (v *volume) open(t *testing.T) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(context.Background(), engine.Options{Dir: enginetest.Dir, FS: v.FS(), Clock: v.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// has sets what is free, and lets time pass until the engine looks again.
+func (v *volume) has(free uint64) {
+	v.SetSpace(1024*mib, free*mib) // so the reserve is 128 MiB
+	v.clock.SetTime(v.clock.Now().Add(time.Second))
+}
+
+// As the volume fills, first what adds to the store is refused, then what goes on with it, and last what makes room. All
+// of it comes back with the room, without a new start, and the store counts as healthy meanwhile.
+func TestReserve(t *testing.T) {
+	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v.has(1000)
+	e := v.open(t)
+	for _, step := range []struct {
+		free   uint64
+		needs  [3]bool // Grow, Upkeep, Free
+		isFull bool
+	}{
+		{1000, [3]bool{true, true, true}, false},
+		{129, [3]bool{true, true, true}, false},
+		{127, [3]bool{false, true, true}, true},
+		{63, [3]bool{false, false, true}, true},
+		{3, [3]bool{false, false, false}, true},
+		{65, [3]bool{false, true, true}, true},
+		{200, [3]bool{true, true, true}, false},
+	} {
+		v.has(step.free)
+		for need, want := range step.needs {
+			err := e.Commit(&sizedWrite{key: "k", size: 10, need: engine.Need(need)})
+			if (err == nil) != want || err != nil && !errors.Is(err, engine.ErrFull) {
+				t.Errorf("%d MiB free, need %d: %v", step.free, need, err)
+			}
+		}
+		if e.Full() != step.isFull || e.Healthy() != nil {
+			t.Errorf("%d MiB free: full %v, %v", step.free, e.Full(), e.Healthy())
+		}
+		if _, ok, err := e.Get([]byte("tk")); !ok || err != nil {
+			t.Errorf("%d MiB free: %v %v", step.free, ok, err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Writes that come together do not take the reserve between two looks at the volume.
+func TestReserveUnderABurst(t *testing.T) {
+	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v.has(138) // 10 MiB above the reserve, which is room for 5 MiB in log and tables
+	e := v.open(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	stored := 0
+	for i := range 64 {
+		wg.Go(func() {
+			err := e.Commit(&sizedWrite{key: fmt.Sprint(i), size: mib})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				stored++
+			} else if !errors.Is(err, engine.ErrFull) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if stored < 5 || stored > 7 {
+		t.Errorf("%d MiB were stored", stored)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store opens on a full volume, gives up its ballast for that, and takes a new one when there is room.
+func TestBallast(t *testing.T) {
+	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v.has(1000)
+	has := func() bool {
+		_, err := v.FS().Stat(enginetest.Dir + "/BALLAST")
+		return err == nil
+	}
+	e := v.open(t)
+	if err := e.Commit(&sizedWrite{key: "k", size: 10}); err != nil || !has() {
+		t.Fatal(err, has())
+	}
+	for _, step := range []struct {
+		free uint64
+		want bool
+	}{{100, true}, {1, false}, {150, false}, {1000, true}} {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		v.has(step.free)
+		e = v.open(t)
+		if has() != step.want {
+			t.Errorf("opened with %d MiB: ballast %v", step.free, has())
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package support says what the API's types can express and this version does not do. It is the one list that
+// admission, controllers and status follow, so that nothing which was asked for is silently left out: what would
+// change what a run does is refused, anything else is a warning. A row leaves the list when its feature is there.
+package support
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Gap is one thing that an object asks for and does not get.
+type Gap struct {
+	// Path is the field, such as spec.workspace.
+	Path string
+	// Refused is set where a run without it would not be the run that was asked for.
+	Refused bool
+	// Text says what is missing and what to use instead.
+	Text string
+}
+
+// String is the gap for people.
+func (g Gap) String() string { return g.Path + ": " + g.Text }
+
+// Refused are the gaps of the list that are refused.
+func Refused(gaps []Gap) []Gap {
+	return slices.DeleteFunc(slices.Clone(gaps), func(g Gap) bool { return !g.Refused })
+}
+
+// Warnings are the gaps of the list that are only warned of, as text.
+func Warnings(gaps []Gap) []string {
+	var list []string
+	for _, g := range gaps {
+		if !g.Refused {
+			list = append(list, g.String())
+		}
+	}
+	return list
+}
+
+// row is one entry of the table of a type.
+type row[T any] struct {
+	path    string
+	refused bool
+	asked   func(T) bool
+	text    string
+}
+
+func gaps[T any](of T, table []row[T]) []Gap {
+	var found []Gap
+	for _, r := range table {
+		if r.asked(of) {
+			found = append(found, Gap{Path: r.path, Refused: r.refused, Text: "not supported yet: " + r.text})
+		}
+	}
+	return found
+}
+
+// Task is what a task asks for and does not get, whatever its agent is. Tasks of type agent are refused as a
+// whole when they are to start, so their own fields are not listed.
+func Task(t *v1alpha1.Task) []Gap {
+	return gaps(t, []row[*v1alpha1.Task]{
+		{
+			"spec.workspace", true, func(t *v1alpha1.Task) bool { return t.Spec.Workspace != nil && t.Spec.Type == v1alpha1.TaskTypeAI },
+			"nothing is checked out for a task of type ai; let the agent fetch what it needs with web_fetch or code_exec",
+		},
+		{"spec.workspace", true, func(t *v1alpha1.Task) bool {
+			return t.Spec.Workspace != nil && t.Spec.Type == v1alpha1.TaskTypeContainer
+		}, "nothing is checked out for a task of type container; clone the repository in spec.command"},
+		{
+			"spec.priorTaskRef", true, func(t *v1alpha1.Task) bool { return t.Spec.PriorTaskRef != nil },
+			"no other task's diff is applied; fork that task, or share spec.sessionRef with it",
+		},
+		{"spec.priority", false, func(t *v1alpha1.Task) bool {
+			return t.Spec.Type != v1alpha1.TaskTypeAgent && t.Spec.Priority != nil && *t.Spec.Priority != defaultPriority
+		}, "only the queue of agent runtimes is ordered by it; it has no effect on this task"},
+		{
+			annotation(v1alpha1.AnnotationAutoRetry), false, func(t *v1alpha1.Task) bool { return has(t, v1alpha1.AnnotationAutoRetry) },
+			"coordinators do not retry their children; use spec.retryPolicy",
+		},
+		{
+			annotation(v1alpha1.AnnotationMaxRetries), false, func(t *v1alpha1.Task) bool { return has(t, v1alpha1.AnnotationMaxRetries) },
+			"coordinators do not retry their children; use spec.retryPolicy.maxRetries",
+		},
+	})
+}
+
+// defaultPriority is the default of a task's priority.
+const defaultPriority = 500
+
+func annotation(key string) string { return "metadata.annotations[" + key + "]" }
+
+func has(t *v1alpha1.Task, annotation string) bool {
+	_, ok := t.Annotations[annotation]
+	return ok
+}
+
+// Agent is what an agent asks for and does not get. A refused gap refuses the tasks of the agent, not the agent:
+// it may be written now and used later.
+func Agent(s *v1alpha1.AgentSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.AgentSpec]{
+		{
+			"spec.coordination.enabled", true, func(s *v1alpha1.AgentSpec) bool { return s.Coordination != nil && s.Coordination.Enabled },
+			"agents cannot delegate to others; leave it out (approvalRequiredTools works without it)",
+		},
+		{
+			"spec.coordination.autonomous", true, func(s *v1alpha1.AgentSpec) bool { return s.Coordination != nil && s.Coordination.Autonomous },
+			"agents do not work in iterations; leave it out and use one task, or tasks that share a session",
+		},
+		{
+			"spec.session.ttl", false, func(s *v1alpha1.AgentSpec) bool { return s.Session != nil && s.Session.TTL != nil },
+			"idle sessions are kept until they are deleted",
+		},
+		{"spec.session.maxMessages", false, func(s *v1alpha1.AgentSpec) bool {
+			return s.Session != nil && s.Session.MaxMessages != nil && *s.Session.MaxMessages != defaultMaxMessages
+		}, "use spec.sessionRef.maxMessages of each task"},
+		{"spec.rateLimit", false, func(s *v1alpha1.AgentSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
+		{
+			"spec.model.contextWindow", false, func(s *v1alpha1.AgentSpec) bool { return s.Model != nil && s.Model.ContextWindow != nil },
+			"a conversation is shortened when the model says that it is too long",
+		},
+		{
+			"spec.runtime", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil },
+			"tasks of type agent are refused when they are to start; use a providerRef and tasks of type ai",
+		},
+	})
+}
+
+// defaultMaxMessages is the default of an agent's session.maxMessages.
+const defaultMaxMessages = 50
+
+// AgentOf is what a task of type ai does not get because of its agent: the refused gaps of the agent, but for
+// coordination where the task turns it off by its annotation.
+func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
+	if t.Spec.Type != v1alpha1.TaskTypeAI {
+		return nil
+	}
+	off := strings.EqualFold(t.Annotations[v1alpha1.AnnotationDisableCoordination], "true")
+	return slices.DeleteFunc(Refused(Agent(s)), func(g Gap) bool { return off && g.Path == "spec.coordination.enabled" })
+}
+
+// Provider is what a provider asks for and does not get.
+func Provider(s *v1alpha1.ProviderSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.ProviderSpec]{
+		{
+			"spec.type", false, func(s *v1alpha1.ProviderSpec) bool { return s.Type == v1alpha1.ProviderAnthropic },
+			"the protocol anthropic is not spoken, so tasks that use this provider fail; use openai or azure-openai",
+		},
+		{"spec.rateLimit", false, func(s *v1alpha1.ProviderSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
+	})
+}
+
+// Tool is what a tool asks for and does not get.
+func Tool(s *v1alpha1.ToolSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.ToolSpec]{
+		{"spec.mcp", false, func(s *v1alpha1.ToolSpec) bool { return s.MCP != nil }, "tasks that use this tool fail; use http"},
+		{
+			"spec.http.outboundAccessPolicyRef", false, func(s *v1alpha1.ToolSpec) bool { return s.HTTP != nil && s.HTTP.OutboundAccessPolicyRef != nil },
+			"tasks that use this tool fail; use authSecretRef",
+		},
+		{"spec.brokeredToolClass", false, func(s *v1alpha1.ToolSpec) bool { return s.BrokeredToolClass != "" }, "no runtime brokers tools; name the tools that need approval in the Agent"},
+	})
+}
+
+// Local is what runs on the server's own machine do not get of a placement and of resources: preferences that only
+// a cluster can honour. Paths begin with that of the spec.
+func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequirements) []string {
+	var list []string
+	add := func(set bool, path, text string) {
+		if set {
+			list = append(list, spec+"."+path+": has no effect: "+text)
+		}
+	}
+	const place = "runs of this server are processes of its own machine"
+	add(p.RuntimeClassName != nil, "execution.runtimeClassName", place)
+	add(len(p.NodeSelector) > 0, "execution.nodeSelector", place)
+	add(len(p.Tolerations) > 0, "execution.tolerations", place)
+	add(p.Affinity != nil, "execution.affinity", place)
+	if r == nil {
+		return list
+	}
+	add(len(r.Requests) > 0, "resources.requests", "nothing is reserved on this machine")
+	var names []string
+	for name := range r.Limits {
+		if name != corev1.ResourceMemory {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		add(true, fmt.Sprintf("resources.limits[%s]", name), "of limits only memory is enforced on this machine")
+	}
+	return list
+}
+
+// UnknownTool says that a tool's name is neither built in nor that of a Tool.
+func UnknownTool(path, name string) string {
+	return fmt.Sprintf("%s: no tool %q is built in or exists as a Tool of this namespace; runs leave it out", path, name)
+}

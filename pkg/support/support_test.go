@@ -1,0 +1,116 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package support
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// paths are the paths of gaps; "!" marks those that are refused.
+func paths(gaps []Gap) string {
+	var list []string
+	for _, g := range gaps {
+		mark := map[bool]string{true: "!"}[g.Refused]
+		list = append(list, mark+g.Path)
+		if !strings.HasPrefix(g.Text, "not supported yet: ") || !strings.Contains(g.String(), g.Path) {
+			list = append(list, "bad text "+g.String())
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestGapsOfTasks(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		task v1alpha1.Task
+		want string
+	}{
+		{"plain", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Priority: new(int32(500))}}, ""},
+		{"workspace", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{}}}, "!spec.workspace"},
+		{"of a command", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Workspace: &v1alpha1.TaskWorkspace{}}}, "!spec.workspace"},
+		{"of a runtime", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Workspace: &v1alpha1.TaskWorkspace{}, Priority: new(int32(1))}}, ""},
+		{"prior task", v1alpha1.Task{Spec: v1alpha1.TaskSpec{PriorTaskRef: &v1alpha1.NamespacedReference{Name: "a"}}}, "!spec.priorTaskRef"},
+		{"priority", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Priority: new(int32(600))}}, "spec.priority"},
+		{
+			"retries",
+			v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAutoRetry: "true", v1alpha1.AnnotationMaxRetries: "2"}}},
+			"metadata.annotations[platform.ai/auto-retry] metadata.annotations[platform.ai/max-retries]",
+		},
+	} {
+		if got := paths(Task(&tc.task)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestGapsOfAgents(t *testing.T) {
+	both := &v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}}
+	for _, tc := range []struct {
+		name string
+		spec *v1alpha1.AgentSpec
+		want string
+	}{
+		{"approvals", &v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{
+			ApprovalRequiredTools: []string{"x"}, MaxDepth: new(int32(3)), MaxConcurrentChildren: new(int32(5)),
+		}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(50))}}, ""},
+		{"coordination", both, "!spec.coordination.enabled !spec.coordination.autonomous"},
+		{"session", &v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{TTL: &metav1.Duration{Duration: 1}, MaxMessages: new(int32(9))}}, "spec.session.ttl spec.session.maxMessages"},
+		{"others", &v1alpha1.AgentSpec{RateLimit: &v1alpha1.RateLimit{}, Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentRuntimeSpec{}}, "spec.rateLimit spec.model.contextWindow spec.runtime"},
+	} {
+		if got := paths(Agent(tc.spec)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	off := map[string]string{v1alpha1.AnnotationDisableCoordination: "true"}
+	for _, tc := range []struct {
+		task v1alpha1.Task
+		want string
+	}{
+		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.enabled !spec.coordination.autonomous"},
+		{v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Annotations: off}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.autonomous"},
+		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent}}, ""},
+	} {
+		if got := paths(AgentOf(&tc.task, both)); got != tc.want {
+			t.Errorf("%s, want %s", got, tc.want)
+		}
+	}
+}
+
+func TestGapsOfProvidersAndTools(t *testing.T) {
+	if got := paths(Provider(&v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic, RateLimit: &v1alpha1.RateLimit{}})); got != "spec.type spec.rateLimit" {
+		t.Error(got)
+	}
+	s := &v1alpha1.ToolSpec{BrokeredToolClass: v1alpha1.ToolClassRead, MCP: &v1alpha1.ToolMCP{}, HTTP: &v1alpha1.ToolHTTP{OutboundAccessPolicyRef: &v1alpha1.LocalReference{}}}
+	if got := paths(Tool(s)); got != "spec.mcp spec.http.outboundAccessPolicyRef spec.brokeredToolClass" {
+		t.Error(got)
+	}
+}
+
+func TestLocal(t *testing.T) {
+	one := resource.MustParse("1")
+	p := v1alpha1.ExecutionPlacement{RuntimeClassName: new("x"), NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}}
+	r := &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceMemory: one},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: one, corev1.ResourceCPU: one, "example.com/gpu": one},
+	}
+	got := Local("spec", p, r)
+	for i := range got {
+		got[i], _, _ = strings.Cut(got[i], ": ")
+	}
+	want := []string{"spec.execution.runtimeClassName", "spec.execution.nodeSelector", "spec.execution.tolerations", "spec.execution.affinity", "spec.resources.requests", "spec.resources.limits[cpu]", "spec.resources.limits[example.com/gpu]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	if got := Local("spec", v1alpha1.ExecutionPlacement{}, &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: one}}); got != nil {
+		t.Errorf("a limit of memory is enforced: %v", got)
+	}
+}

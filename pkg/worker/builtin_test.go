@@ -1,0 +1,25 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/tool"
+)
+
+// TestBuiltinNames: the names that the API knows as built in are those of the tools that a worker has.
+func TestBuiltinNames(t *testing.T) {
+	w := &worker{config: &Config{WorkDir: t.TempDir(), TempDir: t.TempDir()}}
+	tools, err := w.builtin(&agentloop.Gate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(tools)); !slices.Equal(got, tool.BuiltinNames()) {
+		t.Errorf("a worker has %v, the API knows %v", got, tool.BuiltinNames())
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/spool"
+)
+
+// openSpool opens the run's spool, and queues what an earlier worker left in it.
+func (w *worker) openSpool() error {
+	if w.config.SpoolDir == "" {
+		return nil
+	}
+	s, err := spool.Open(w.config.SpoolDir)
+	if err != nil {
+		return err
+	}
+	w.spool = s
+	w.events.out.journal, w.log.out.journal = s.Events, s.Log
+	for _, r := range s.PendingEvents {
+		e := &v1alpha1.ExecutionEvent{}
+		if json.Unmarshal(r.Data, e) == nil {
+			w.events.out.restore(e, r.End)
+		}
+	}
+	for _, r := range s.PendingLog {
+		w.log.out.restore(string(r.Data), r.End)
+	}
+	s.PendingEvents, s.PendingLog = nil, nil
+	return nil
+}
+
+func (w *worker) closeSpool(log klog.Logger) {
+	if w.spool == nil {
+		return
+	}
+	if err := w.spool.Close(); err != nil {
+		log.Error(err, "Spool was not closed")
+	}
+}
+
+// keep writes down how the work ended, before anything of it is sent.
+func (w *worker) keep(ctx context.Context, end spool.End) {
+	if w.spool == nil || notOurs(end) || end.Termination.Reason == ReasonServerUnreachable {
+		return
+	}
+	if err := w.spool.Keep(end); err != nil {
+		klog.FromContext(ctx).Error(err, "The end of the work is not kept on disk")
+	}
+}
+
+// notOurs tells whether the task of the name is another one, whose stream this
+// worker has no business with.
+func notOurs(end spool.End) bool { return end.Termination.Reason == ReasonTaskReplaced }
+
+// conclude says how the work ended.
+func conclude(d done, err error, s *secrets) spool.End {
+	end := spool.End{Result: fitResult(d.text, s), Content: d.content, Termination: runspec.Termination{Reason: ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
+	if err != nil {
+		f := classify(err)
+		end.Termination = cleanTermination(f.reason, f.Error(), f.exit, s)
+	}
+	return end
+}
+
+// key is a de-duplication key for what is recorded once in an attempt, whichever
+// worker delivers it.
+func (w *worker) key(what string) string { return w.events.prefix + what }
+
+// deliver brings artifacts, result, the last event, and what is queued. It returns
+// how the worker ends, and whether the server has everything.
+func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
+	// It must happen although ctx may have ended, but then quickly.
+	after, cancel := afterStop(ctx)
+	defer cancel()
+	arrived := true
+	if !notOurs(end) && end.Termination.Reason != ReasonServerUnreachable {
+		end, arrived = w.submit(after, end)
+	}
+	if arrived && !notOurs(end) {
+		w.recordEnd(end)
+	}
+	events, lines := w.closeOutboxes(ctx)
+	if events > 0 || lines > 0 {
+		klog.FromContext(ctx).Info("Not everything reached the server", "events", events, "logLines", lines)
+	}
+	arrived = arrived && !w.kept()
+	if arrived && w.spool != nil {
+		if err := w.spool.Delivered(); err != nil {
+			klog.FromContext(ctx).Error(err, "The run may be delivered once more")
+		}
+	}
+	return end, arrived
+}
+
+// afterStop is the context for what is left to do: it ends a moment after ctx.
+func afterStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(2*stopPatience, cancel) })
+	return after, func() { stop(); cancel() }
+}
+
+// submit brings artifacts and result. A failed run brings what it has; its own
+// error stays the one that counts. It reports whether the server has answered all of it.
+func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
+	err := w.submitArtifacts(ctx)
+	if err == nil {
+		err = w.submitResult(ctx, end.Result)
+	}
+	if err == nil {
+		return end, true
+	}
+	if end.Termination.ExitCode == runspec.ExitSucceeded {
+		end.Termination = cleanTermination(ReasonResultNotSubmitted, "the work is done, but its result did not reach the server: "+err.Error(), runspec.ExitUnavailable, w.secret)
+	}
+	return end, !undelivered(ctx, err)
+}
+
+// undelivered tells whether something was not brought that another worker may
+// bring: nobody refused it.
+func undelivered(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, errToken))
+}
+
+// recordEnd records the worker's last event.
+func (w *worker) recordEnd(end spool.End) {
+	content := map[string]any{"attempt": w.config.Attempt}
+	maps.Copy(content, end.Content)
+	t := end.Termination
+	if t.ExitCode == runspec.ExitSucceeded {
+		w.events.Record(event.New(v1alpha1.EventWorkerCompleted, v1alpha1.SeverityInfo, w.key("end"), "the work is done", content))
+		return
+	}
+	content["reason"], content["exitCode"] = t.Reason, t.ExitCode
+	w.events.Record(event.New(v1alpha1.EventWorkerFailed, v1alpha1.SeverityError, w.key("end"), t.Message, content))
+}
+
+// closeOutboxes sends what is queued, and returns how many items were lost. A
+// worker that was told to stop, before or meanwhile, gives it a moment more.
+func (w *worker) closeOutboxes(ctx context.Context) (events, lines int) {
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(stopPatience, func() {
+			w.events.out.cancel()
+			w.log.out.cancel()
+		})
+	})()
+	var both sync.WaitGroup
+	both.Go(func() { events = w.events.out.close(endPatience) })
+	both.Go(func() { lines = w.log.close(endPatience) })
+	both.Wait()
+	return events, lines
+}
+
+// kept tells whether the spool holds events or log that the server lacks.
+func (w *worker) kept() bool {
+	return w.spool != nil && (w.spool.Events.Pending() || w.spool.Log.Pending())
+}
+
+// redeliver brings what is left in the spool of a run whose worker is gone, and
+// returns how that one ended. It fails when not all was brought, and where the
+// work never came to its end, which is the executor's to judge.
+func (w *worker) redeliver(ctx context.Context) (spool.End, error) {
+	end, err := spool.ReadEnd(w.config.SpoolDir)
+	if err != nil {
+		return spool.End{}, err
+	}
+	w.log.out.start(ctx)
+	w.events.out.start(ctx)
+	if end == nil {
+		w.closeOutboxes(ctx)
+		if w.kept() {
+			return spool.End{}, errors.New("events or log are left")
+		}
+		return spool.End{}, errors.Join(fmt.Errorf("attempt %d did not come to its end; its events and its log were delivered", w.config.Attempt), w.spool.Delivered())
+	}
+	ended, arrived := w.deliver(ctx, *end)
+	if !arrived {
+		return ended, errors.New(ended.Termination.Message)
+	}
+	return ended, nil
+}

@@ -1,0 +1,283 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/spool"
+)
+
+// office is an API server as far as a container task needs one. It can be closed
+// for what workers send, and stores an event once for its key.
+type office struct {
+	*httptest.Server
+	t *testing.T
+
+	mu sync.Mutex
+	// answer replaces the answer to what is posted to a path, where it gives a code.
+	answer func(path string) int
+	keys   []string
+	types  []v1alpha1.EventType
+	log    strings.Builder
+	files  map[string]string
+	tokens map[string]bool
+}
+
+func newOffice(t *testing.T, command ...string) *office {
+	o := &office{t: t, files: map[string]string{}, tokens: map[string]bool{}}
+	const task = "/apis/core.platform.ai/v1alpha1/namespaces/ns/tasks/t"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+task, func(w http.ResponseWriter, _ *http.Request) {
+		reply(t, w, http.StatusOK, &v1alpha1.Task{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "core.platform.ai/v1alpha1", Kind: "Task"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "uid"},
+			Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: command},
+		})
+	})
+	mux.HandleFunc("POST "+task+"/{path...}", o.post)
+	o.Server = httptest.NewServer(mux)
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *office) post(w http.ResponseWriter, r *http.Request) {
+	path := r.PathValue("path")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		o.t.Error(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tokens[r.Header.Get("Authorization")] = true
+	if o.answer != nil {
+		if code := o.answer(path); code != 0 {
+			reply(o.t, w, code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: http.StatusText(code)})
+			return
+		}
+	}
+	switch path {
+	case "events":
+		var list v1alpha1.ExecutionEventList
+		if json.Unmarshal(body, &list) != nil || list.Items == nil {
+			list.Items = make([]v1alpha1.ExecutionEvent, 1)
+			if err := json.Unmarshal(body, &list.Items[0]); err != nil {
+				o.t.Error(err)
+			}
+		}
+		for _, e := range list.Items {
+			if !slices.Contains(o.keys, e.DedupKey) {
+				o.keys, o.types = append(o.keys, e.DedupKey), append(o.types, e.Type)
+			}
+		}
+		reply(o.t, w, http.StatusCreated, &list)
+	case "log":
+		o.log.Write(body)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		o.files[path] = string(body)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// home is a run's folder, and the environment of its workers.
+type home struct {
+	dir string
+	env map[string]string
+}
+
+func newHome(t *testing.T, o *office) *home {
+	h := &home{dir: t.TempDir()}
+	for _, name := range []string{"work", "artifacts"} {
+		if err := os.Mkdir(filepath.Join(h.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.env = map[string]string{
+		runspec.EnvControllerURL: o.URL, runspec.EnvHostCommands: "true", runspec.EnvWorkDir: filepath.Join(h.dir, "work"),
+		runspec.EnvArtifactsDir: filepath.Join(h.dir, "artifacts"), runspec.EnvSpoolDir: h.spool(), runspec.EnvTerminationLog: filepath.Join(h.dir, "termination"),
+	}
+	return h
+}
+
+func (h *home) spool() string { return filepath.Join(h.dir, "spool") }
+
+func (h *home) termination() string {
+	b, _ := os.ReadFile(filepath.Join(h.dir, "termination"))
+	return string(b)
+}
+
+// deliver runs a worker that delivers what is left, with a token of its own.
+func (h *home) deliver(t *testing.T) int {
+	t.Helper()
+	h.env[runspec.EnvDeliver] = "true"
+	return Main(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`))
+}
+
+// all is what the server has.
+func (o *office) all() map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	files := map[string]string{"types": fmt.Sprint(o.types)}
+	maps.Copy(files, o.files)
+	return files
+}
+
+const completed = "[WorkerStarted ArtifactUploadCompleted ResultSubmitted WorkerCompleted]"
+
+// TestStoppedBeforeDelivery: a worker that is told to stop while the server is away
+// leaves all that it has, without a secret, and another one brings it, once.
+func TestStoppedBeforeDelivery(t *testing.T) {
+	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked; echo `+providerKey)
+	h := newHome(t, o)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	o.answer = func(path string) int {
+		if path == "artifacts/a.txt" {
+			stop() // the work is over
+		}
+		return http.StatusServiceUnavailable
+	}
+	if code := Main(ctx, environment(h.env), credentials()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), runspec.ReasonResultNotSubmitted) {
+		t.Errorf("exit %d: %s", code, h.termination())
+	}
+	if got := o.all(); len(got) != 1 || !spool.Undelivered(h.spool()) {
+		t.Fatalf("the server has %v", got)
+	}
+	noSecretBelow(t, h.dir)
+
+	o.answer = nil
+	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), ReasonCompleted) || spool.Undelivered(h.spool()) {
+		t.Errorf("exit %d: %s", code, h.termination())
+	}
+	want := map[string]string{"types": completed, "result": "worked\n[REDACTED]\n", "artifacts/a.txt": "made"}
+	if diff := cmp.Diff(want, o.all()); diff != "" {
+		t.Error(diff)
+	}
+	if log := o.log.String(); strings.Count(log, "worked\n") != 1 || strings.Contains(log, providerKey) {
+		t.Errorf("log: %s", log)
+	}
+	if !o.tokens["Bearer another-token"] {
+		t.Errorf("tokens: %v", o.tokens)
+	}
+}
+
+// TestDeliveredAgain: a delivery that was cut off anywhere, and is made once more,
+// changes nothing.
+func TestDeliveredAgain(t *testing.T) {
+	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked`)
+	h := newHome(t, o)
+	if code := Main(t.Context(), environment(h.env), credentials()); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
+		t.Fatalf("exit %d: %s", code, h.termination())
+	}
+	before := o.all()
+	if before["types"] != completed {
+		t.Errorf("events: %s", before["types"])
+	}
+	if err := os.Remove(filepath.Join(h.spool(), "delivered")); err != nil {
+		t.Fatal(err)
+	}
+	if code := h.deliver(t); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
+		t.Errorf("exit %d: %s", code, h.termination())
+	}
+	if diff := cmp.Diff(before, o.all()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestKilledWorkersEventsArrive: what a worker left that was killed at its work is
+// brought, and how it ended stays the executor's to say.
+func TestKilledWorkersEventsArrive(t *testing.T) {
+	o := newOffice(t)
+	h := newHome(t, o)
+	s, err := spool.Open(h.spool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := s.Events.Append([]byte(`{"type":"WorkerStarted","dedupKey":"uid/2/1"}`))
+	_, err2 := s.Log.Append([]byte("a line\n"))
+	if err1 != nil || err2 != nil || s.Close() != nil {
+		t.Fatal(err1, err2)
+	}
+	if code := h.deliver(t); code != runspec.ExitUnavailable || h.termination() != "" || spool.Undelivered(h.spool()) {
+		t.Errorf("exit %d: %s", code, h.termination())
+	}
+	if got := o.all(); got["types"] != "[WorkerStarted]" || o.log.String() != "a line\n" || len(got) != 1 {
+		t.Errorf("%v, log %s", got, o.log.String())
+	}
+}
+
+// TestRefusals: what is lost of events, log and artifacts because the server
+// refuses it for good does not fail a run; a result that is refused does.
+func TestRefusals(t *testing.T) {
+	for refused, want := range map[string]int{"events": 0, "log": 0, "artifacts/a.txt": 0, "result": runspec.ExitUnavailable} {
+		t.Run(refused, func(t *testing.T) {
+			o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked`)
+			h := newHome(t, o)
+			o.answer = func(path string) int {
+				if path == refused {
+					return http.StatusRequestEntityTooLarge
+				}
+				return 0
+			}
+			if code := Main(t.Context(), environment(h.env), credentials()); code != want || spool.Undelivered(h.spool()) {
+				t.Errorf("exit %d: %s", code, h.termination())
+			}
+		})
+	}
+}
+
+// TestFullDiskFailsNoRun: a spool that cannot be made costs its safety, not the run.
+func TestFullDiskFailsNoRun(t *testing.T) {
+	o := newOffice(t, "sh", "-c", "echo worked")
+	h := newHome(t, o)
+	h.env[runspec.EnvSpoolDir] = "/proc/self/nothing"
+	if code := Main(t.Context(), environment(h.env), credentials()); code != runspec.ExitSucceeded || o.all()["result"] != "worked\n" {
+		t.Errorf("exit %d: %s, %v", code, h.termination(), o.all())
+	}
+}
+
+// TestNoCredentials: a worker whose starter died says that it did nothing.
+func TestNoCredentials(t *testing.T) {
+	h := newHome(t, newOffice(t))
+	if code := Main(t.Context(), environment(h.env), strings.NewReader("")); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), runspec.ReasonNotBegun) {
+		t.Errorf("exit %d: %s", code, h.termination())
+	}
+}
+
+func noSecretBelow(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		for _, secret := range []string{token, providerKey} {
+			if strings.Contains(string(raw), secret) {
+				t.Errorf("%s holds a secret", path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// requestTimeout ends one request to the API.
+	requestTimeout = 60 * time.Second
+	// firstTry and longTry are the pauses between tries of a request that fails
+	// temporarily: they double from the one to the other.
+	firstTry = 200 * time.Millisecond
+	longTry  = 5 * time.Second
+	// maxRetryAfter is the longest pause that a server may ask for.
+	maxRetryAfter = 60 * time.Second
+	// tokenPatience is how long the server may refuse the worker's token. It does
+	// so for a moment as it starts, and for ever when the token is void.
+	tokenPatience = 5 * time.Minute
+)
+
+// errToken ends all waiting for the API: the worker's token has expired, or the
+// server refuses it for good. Another worker with a new token may go on.
+var errToken = errors.New("the worker's token is not valid any more")
+
+// patience is the one rule for requests to an API that is away, restarting or
+// overloaded: what reads is tried again until it is answered, with growing
+// pauses, for as long as the worker's token lives. What writes is tried again by
+// who sends it, since a list of events is not a result; it has the same end.
+type patience struct {
+	next  http.RoundTripper
+	clock clock.Clock
+	// until is when the token expires; zero where that is not known.
+	until time.Time
+
+	mu sync.Mutex
+	// refused is since when the server does nothing but refuse the token.
+	refused time.Time
+}
+
+// RoundTrip sends a request, and one that only reads as often as needed.
+func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || r.URL.Query().Has("watch") {
+		return p.once(r)
+	}
+	for pause := firstTry; ; pause = min(2*pause, longTry) {
+		response, err := p.read(r)
+		if r.Context().Err() != nil || err == nil && !passing(response.StatusCode) || err != nil && !temporary(err) {
+			return response, err
+		}
+		if !sleep(r.Context(), p.clock, max(jitter(pause), retryAfter(response))) {
+			return response, cmp.Or(err, r.Context().Err())
+		}
+	}
+}
+
+// once sends a request one time. Its answer ends with requestTimeout.
+func (p *patience) once(r *http.Request) (*http.Response, error) {
+	if !p.until.IsZero() && !p.clock.Now().Before(p.until) {
+		return nil, errToken
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	response, err := p.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if err := p.known(response); err != nil {
+		cancel()
+		return nil, errors.Join(err, response.Body.Close())
+	}
+	response.Body = &body{response.Body, cancel}
+	return response, nil
+}
+
+// read sends a request and reads its answer: one that breaks off is no answer.
+func (p *patience) read(r *http.Request) (*http.Response, error) {
+	response, err := p.once(r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(all))
+	return response, nil
+}
+
+// known fails when the server has refused the token for too long.
+func (p *patience) known(response *http.Response) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if response.StatusCode != http.StatusUnauthorized {
+		p.refused = time.Time{}
+		return nil
+	}
+	now := p.clock.Now()
+	if p.refused.IsZero() {
+		p.refused = now
+	}
+	if now.Sub(p.refused) > tokenPatience {
+		return errToken
+	}
+	return nil
+}
+
+// body ends the time of its request when it is closed.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
+
+// passing reports whether a status may be another one a moment later: the server
+// is restarting, overloaded or does not know the worker yet.
+func passing(code int) bool {
+	switch code {
+	// The authenticator may not have seen the token's task yet, or is reloading.
+	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	default:
+		return code >= http.StatusInternalServerError
+	}
+}
+
+// retryAfter is the pause that an answer asks for; 0 for none.
+func retryAfter(response *http.Response) time.Duration {
+	if response == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, maxRetryAfter)
+}
+
+// jitter spreads a pause by a quarter either way, so that many workers do not
+// come back at once.
+func jitter(d time.Duration) time.Duration {
+	return d - d/4 + rand.N(d/2+1) //nolint:gosec // nothing secret
+}
+
+// expiry is when a token expires that is a JSON Web Token, and zero of another.
+func expiry(token string) time.Time {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return time.Time{}
+	}
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if json.Unmarshal(raw, &claims) != nil || claims.Expires == 0 {
+		return time.Time{}
+	}
+	return time.Unix(claims.Expires, 0)
+}

@@ -1,0 +1,163 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// answers is the other end of a client: it gives one answer after the other, the
+// last one for ever. 0 is a refused connection, -1 an answer that breaks off.
+type answers struct {
+	codes []int
+	after string
+	asked []string
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	code := a.codes[min(len(a.asked), len(a.codes)-1)]
+	a.asked = append(a.asked, r.Method)
+	if code == 0 {
+		return nil, errors.New("connection refused")
+	}
+	response := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("whole"))}
+	if a.after != "" {
+		response.Header.Set("Retry-After", a.after)
+	}
+	if code == -1 {
+		response.StatusCode, response.Body = http.StatusOK, io.NopCloser(io.MultiReader(strings.NewReader("ha"), broken{}))
+	}
+	return response, nil
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func ask(t *testing.T, p *patience, method, url string) (string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := p.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(response.Body)
+	return fmt.Sprint(response.StatusCode, " ", string(text)), errors.Join(err, response.Body.Close())
+}
+
+// TestReadsArePatient: what reads is asked again until it is answered, however
+// long the server is away; what writes and what watches is asked once.
+func TestReadsArePatient(t *testing.T) {
+	away := make([]int, 200) // a quarter of an hour of refused connections
+	for name, tt := range map[string]struct {
+		codes  []int
+		method string
+		query  string
+		want   string
+		asked  int
+	}{
+		"answered":    {[]int{200}, "GET", "", "200 whole", 1},
+		"away":        {append(away, 200), "GET", "", "200 whole", 201},
+		"restarting":  {[]int{0, 503, 500, 429, 401, 408, -1, 200}, "GET", "", "200 whole", 8},
+		"not found":   {[]int{503, 404}, "GET", "", "404 whole", 2},
+		"not allowed": {[]int{403}, "GET", "", "403 whole", 1},
+		"write":       {[]int{503, 201}, "POST", "", "503 whole", 1},
+		"watch":       {[]int{503, 200}, "GET", "?watch=true", "503 whole", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &answers{codes: tt.codes}
+			got, err := ask(t, &patience{next: a, clock: newQuickClock()}, tt.method, "https://example.test/x"+tt.query)
+			if err != nil || got != tt.want || len(a.asked) != tt.asked {
+				t.Errorf("got %q, %v after %d requests", got, err, len(a.asked))
+			}
+		})
+	}
+}
+
+// TestPatienceEnds: with the token, with the worker, and with a server that does
+// nothing but refuse the token. A pause is the server's where it asks for one.
+func TestPatienceEnds(t *testing.T) {
+	const url = "https://example.test/x"
+	c := newQuickClock()
+	a := &answers{codes: []int{0}}
+	begun := c.Now()
+	if _, err := ask(t, &patience{next: a, clock: c, until: begun.Add(time.Hour)}, "GET", url); !errors.Is(err, errToken) || temporary(err) || c.Since(begun) < time.Hour || c.Since(begun) > time.Hour+2*longTry {
+		t.Errorf("%v after %v", err, c.Since(begun))
+	}
+	begun = c.Now()
+	if _, err := ask(t, &patience{next: &answers{codes: []int{401}}, clock: c}, "GET", url); !errors.Is(err, errToken) || c.Since(begun) < tokenPatience {
+		t.Errorf("%v after %v", err, c.Since(begun))
+	}
+	p := &patience{next: &answers{codes: []int{401, 200, 401, 200}}, clock: c}
+	for range 2 {
+		if got, err := ask(t, p, "GET", url); err != nil || got != "200 whole" {
+			t.Errorf("%q, %v", got, err)
+		}
+		c.Step(tokenPatience) // a token that was good in between
+	}
+	c = newQuickClock()
+	if _, err := ask(t, &patience{next: &answers{codes: []int{429, 200}, after: "17"}, clock: c}, "GET", url); err != nil || !cmp.Equal(c.waits, []time.Duration{17 * time.Second}) {
+		t.Errorf("%v, waited %v", err, c.waits)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = &answers{codes: []int{0}}
+	if _, err := (&patience{next: a, clock: c}).RoundTrip(r); err == nil || len(a.asked) != 1 { //nolint:bodyclose // there is none
+		t.Errorf("%v after %d requests", err, len(a.asked))
+	}
+}
+
+// TestEveryReadOfTheAPIIsPatient: it is the client's transport that waits, so no
+// call can be made without.
+func TestEveryReadOfTheAPIIsPatient(t *testing.T) {
+	d := newDesk(t)
+	n := 0
+	d.answer = func(string) int {
+		if n++; n < 4 {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusNotFound
+	}
+	c, err := LoadConfig(environment(map[string]string{"PLATFORM_CONTROLLER_URL": d.URL}), credentials())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newAPI(c, &noWait{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.CoreV1alpha1().Approvals("ns").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || temporary(err) || n != 4 {
+		t.Errorf("%v after %d requests", err, n)
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	jwt := func(claims string) string {
+		return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
+	}
+	for token, want := range map[string]int64{jwt(`{"exp":1700000000}`): 1700000000, jwt(`{}`): 0, jwt(`x`): 0, "a.b": 0, "": 0, "a.!.c": 0} {
+		got := expiry(token)
+		if want == 0 != got.IsZero() || want != 0 && got.Unix() != want {
+			t.Errorf("%s: %v", token, got)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+)
+
+// imitate makes a Pod that says of itself all that the Job's own Pod does.
+func (w *workload) imitate(t *testing.T, genuine *corev1.Pod, name string, change func(*corev1.PodSpec)) *corev1.Pod {
+	t.Helper()
+	p := &corev1.Pod{ObjectMeta: *genuine.ObjectMeta.DeepCopy(), Spec: *genuine.Spec.DeepCopy()}
+	p.Name, p.GenerateName, p.UID, p.ResourceVersion = name, "", "", ""
+	// The Job's controller deletes the Pods that are too many; these stay nevertheless.
+	p.Finalizers, p.Spec.NodeName = []string{"example.test/stays"}, "nowhere"
+	change(&p.Spec)
+	p, err := w.host.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s := w.c.Kubectl(t, "-n", w.namespace, "patch", "pod", name, "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
+		t.Log(s)
+	})
+	return p
+}
+
+// begin has an executor start the first attempt of a task.
+func (w *workload) begin(t *testing.T, o *v1alpha1.Task) (*kubernetes.Executor, executor.Run, executor.State) {
+	t.Helper()
+	runs, err := kubernetes.New(kubernetes.Options{Client: w.host, Namespaces: []string{w.namespace}, WorkerImage: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := executor.Run{Ref: executor.Ref{Namespace: o.Namespace, Name: o.Name, UID: o.UID, Attempt: 1}, Task: o, ID: runID}
+	state, err := runs.Start(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs, run, state
+}
+
+// A Pod with the worker's account and the Job's labels and owner reference is no worker, unless it is the one that the
+// controller accepted; the executor accepts the first that the Job's template makes.
+func TestForgedPods(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "forgery")
+	o := w.task(t, "t", "")
+	runs, run, state := w.begin(t, o)
+	if again, err := runs.Start(t.Context(), run); err != nil || again.UID != state.UID {
+		t.Fatalf("a repeated start gave %v, %v", again, err)
+	}
+	genuine := w.pod(t, "t-1")
+	forged := w.imitate(t, genuine, "z-forged", func(s *corev1.PodSpec) {
+		s.Containers[0].Command = []string{"sh", "-c", "trap '' TERM; sleep 3600"}
+		s.TerminationGracePeriodSeconds = new(int64(3600))
+	})
+	second := w.imitate(t, genuine, "z-second", func(*corev1.PodSpec) {})
+	if state, err := runs.State(t.Context(), run.Ref); err != nil || state.PodUID != genuine.UID {
+		t.Fatalf("the executor accepts %q, %v; want %s", state.PodName, err, genuine.Name)
+	}
+	w.publish(t, o, v1alpha1.TaskRunning, "t-1", state.UID)
+	for way, via := range s.ways() {
+		s.send(t, via(w.worker(t, forged)), "POST", w.events("t"), message).want(t, 403, "containers[worker] differ from the Job's template")
+		r := s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).want(t, 503, "has not accepted a Pod")
+		if r.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %v", way, r.header)
+		}
+	}
+	w.publish(t, o, v1alpha1.TaskRunning, "t-1", state.UID, genuine)
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).want(t, 201, "")
+			s.send(t, via(w.worker(t, genuine)), "POST", w.path("tasks/t/result"), "done").want(t, 204, "")
+			for p, why := range map[*corev1.Pod]string{forged: "differ from the Job's template", second: "is not the one that the controller accepted"} {
+				s.send(t, via(w.worker(t, p)), "POST", w.events("t"), `{"type": "WorkerCompleted"}`).want(t, 403, why)
+				s.send(t, via(w.worker(t, p)), "POST", w.path("tasks/t/result"), "forged").want(t, 403, why)
+			}
+		})
+	}
+	// The controller's record is of the Pod as it was: another image makes it another program.
+	patch := []byte(`{"spec": {"containers": [{"name": "worker", "image": "other"}]}}`)
+	if _, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), genuine.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := runs.State(t.Context(), run.Ref)
+	if err != nil || changed.PodUID == genuine.UID {
+		t.Errorf("a Pod whose image was changed is still accepted: %v, %v", changed.PodName, err)
+	}
+}
+
+// A Job that somebody else made under the name and run id of a run is not taken for it.
+func TestForgedJob(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "forgedjob")
+	o := w.task(t, "t", "")
+	runs, run, state := w.begin(t, o)
+	jobs := w.host.BatchV1().Jobs(w.namespace)
+	made, err := jobs.Get(t.Context(), "t-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.c.Kubectl(t, "-n", w.namespace, "delete", "job", "t-1", "--cascade=orphan", "--wait")
+	forged := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "t-1", Labels: made.Labels, Annotations: made.Annotations, OwnerReferences: made.OwnerReferences}, Spec: made.Spec}
+	forged.Spec.Selector, forged.Spec.Template.Labels = nil, nil
+	forged.Spec.Template.Spec.Containers[0].Command = []string{"true"}
+	if _, err := jobs.Create(t.Context(), forged, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := runs.Start(t.Context(), run); err == nil || got.UID == state.UID {
+		t.Errorf("the start took a Job of somebody else for its own: %v", got)
+	}
+}

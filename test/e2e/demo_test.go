@@ -1,0 +1,33 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDemo applies the demo's own manifests, and looks at what their tasks made: a program that did not run leaves no
+// output, however the task ended.
+func TestDemo(t *testing.T) { everywhere(t, demo) }
+
+func demo(t *testing.T, p place) {
+	applyTeam(t, p, startModel(t, p, scripts+"demo.yaml"))
+	p.MustShell(t, "kubectl apply -f ../../artifacts/demo/task.yaml -f ../../artifacts/demo/approval.yaml")
+	p.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=300s task/rotate")
+	id := strings.TrimSpace(p.MustShell(t, "kubectl get approvals --field-selector status.state=pending -o jsonpath='{.items[0].metadata.name}'"))
+	p.MustShell(t, "kubectl create --raw "+native(p, "approvals/"+id+"/decision")+
+		` -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"ApprovalDecision","spec":{"decision":"approve","reason":"go on"}}'`)
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/primes task/rotate")
+	for task, printed := range map[string]string{"primes": `2\n3\n5\n7\n11\n13\n17\n19\n23\n29`, "rotate": `service.log\nservice.log.1`} {
+		// The stand-in for a model knows what was printed from the tool alone.
+		if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+task+"/result")); !strings.Contains(got, printed) {
+			t.Errorf("result of %s: %s", task, got)
+		}
+		calls := p.MustShell(t, "kubectl get executionevents --field-selector taskName="+task+",type=ToolCallCompleted -o jsonpath='{.items[*].toolName}'")
+		if !strings.Contains(calls, "code_exec") {
+			t.Errorf("%s ran no program, only %s", task, calls)
+		}
+	}
+}

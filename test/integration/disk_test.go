@@ -1,0 +1,95 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/platform-ai/platform/pkg/standalone"
+)
+
+// small mounts a file system of so many MiB in memory for a test.
+func small(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
+		t.Skipf("a small file system cannot be mounted here, which root may do: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// One task fills the disk of the server with its events. What adds to the store is then refused, and says why; everything
+// acknowledged can be read, by the same server and by one that starts on the full disk; deleting the task makes room, and
+// writes are taken again without a restart.
+func TestFullDisk(t *testing.T) {
+	dir := small(t, 64)
+	s := Start(t, func(o *standalone.Options) {
+		o.DataDir = dir
+		o.DiskReserve.Quantity = resource.MustParse("16Mi")
+	})
+	_, worker := restTask(t, s, "a")
+	path := "/internal/v1/events/default/task/a"
+	stored := 0
+	for ; ; stored++ {
+		text := make([]byte, 0, 100<<10) // that does not compress well
+		for n := uint64(stored)*7919 + 1; len(text) < 60<<10; n = n*6364136223846793005 + 1442695040888963407 {
+			text = fmt.Appendf(text, "%x ", n)
+		}
+		a := worker.post(path, `{"type":"ModelMessage","contentText":"`+string(text)+`"}`)
+		if a.code == http.StatusCreated && stored < 100_000 {
+			continue
+		}
+		a.problem(t, http.StatusInsufficientStorage, "the disk of the server is full: the volume of "+dir)
+		break
+	}
+	t.Logf("%d events were stored", stored)
+	read := func() {
+		t.Helper()
+		code, body := get(t, s.client(), tasksPath+"/a/events?limit=500&type=ModelMessage", "")
+		total := strings.Count(body, `"seq":`)
+		for last := 0; code == http.StatusOK && strings.Count(body, `"seq":`) > 0 && total < stored; {
+			last = total
+			code, body = get(t, s.client(), fmt.Sprintf("%s/a/events?limit=500&type=ModelMessage&after=%d", tasksPath, last), "")
+			total += strings.Count(body, `"seq":`)
+		}
+		if code != http.StatusOK || total < stored {
+			t.Errorf("%d: %d of %d events can be read", code, total, stored)
+		}
+	}
+	read()
+	s.Restart(t)
+	read()
+	code, body := get(t, s.client(), "/readyz", "")
+	if code != http.StatusOK {
+		t.Errorf("ready: %d %s", code, body)
+	}
+	admin := s.Kubernetes(t)
+	if err := admin.CoreV1().RESTClient().Delete().AbsPath(tasksPath + "/a").Do(t.Context()).Error(); err != nil {
+		t.Fatalf("delete on a full disk: %v", err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; { // the server purges in the background
+		err := admin.CoreV1().RESTClient().Post().AbsPath(tasksPath).SetHeader("Content-Type", "application/json").
+			Body([]byte(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"b"},"spec":{"type":"container","image":"x","command":["true"]}}`)).
+			Do(t.Context()).Error()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after the task was deleted: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

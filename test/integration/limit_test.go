@@ -1,0 +1,164 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/standalone"
+)
+
+// A task may have so many events, also after a restart. What is refused says which limit it met, the stream says so once,
+// and the task ends as any other.
+func TestEventLimit(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.TaskEvents = 5 })
+	path := "/internal/v1/events/default/task/a"
+	_, worker := restTask(t, s, "a")
+	for range 5 {
+		worker.post(path, `{"type":"ModelMessage"}`).want(t, http.StatusCreated)
+	}
+	for range 3 {
+		worker.post(path, `{"type":"ModelMessage"}`).problem(t, http.StatusForbidden, "exceeded quota: number of events of the task: requested 1, used")
+	}
+	s.Restart(t)
+	events := clientOf(t, s).Tasks("default")
+	if _, err := events.AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage}, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "limited 5") {
+		t.Errorf("after a restart: %v", err)
+	}
+	if _, err := events.AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{}); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	code, body := get(t, s.client(), tasksPath+"/a/events", "")
+	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 || strings.Count(body, `"seq":`) != 7 {
+		t.Errorf("%d, %d notes:\n%s", code, n, body)
+	}
+}
+
+// Bytes a second are limited on top of a burst; who is too fast is told when to come again.
+func TestEventRate(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.TaskEventRate.Quantity = resource.MustParse("1Ki") })
+	path := "/internal/v1/events/default/task/a"
+	_, worker := restTask(t, s, "a")
+	event := `{"type":"ModelMessage","contentText":"` + strings.Repeat("words ", 2000) + `"}`
+	for i := 0; ; i++ {
+		a := worker.post(path, event)
+		if a.code == http.StatusTooManyRequests {
+			if a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "too many events: the task") {
+				t.Errorf("%v %s", a.header, a.body)
+			}
+			return
+		}
+		if a.want(t, http.StatusCreated); i == 100 {
+			t.Fatal("no limit was met")
+		}
+	}
+}
+
+// Artifacts are limited in number and in bytes; replacing one is none more.
+func TestArtifactLimits(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) {
+		o.TaskArtifacts = 2
+		o.TaskArtifactBytes.Quantity = resource.MustParse("1Ki")
+	})
+	_, worker := restTask(t, s, "a")
+	path := "/internal/v1/artifacts/default/a/"
+	worker.post(path+"one", "1").want(t, http.StatusCreated)
+	worker.post(path+"two", strings.Repeat("2", 2048)).problem(t, http.StatusForbidden, "exceeded quota: bytes of result and artifacts of the task")
+	worker.post(path+"two", "2").want(t, http.StatusCreated)
+	worker.post(path+"two", "22").want(t, http.StatusCreated)
+	worker.post("/internal/v1/results/default/a", "result").want(t, http.StatusNoContent)
+	worker.post(path+"three", "3").problem(t, http.StatusForbidden, "exceeded quota: number of artifacts of the task: requested 1")
+}
+
+// The tasks of a namespace may have so many bytes of events together. Events of controllers are outside, and a deletion
+// makes room, also after a restart.
+func TestNamespaceEventBytes(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.NamespaceEventBytes.Quantity = resource.MustParse("30Ki") })
+	event := `{"type":"ModelMessage","contentText":"` + strings.Repeat("words ", 2000) + `"}`
+	const refused = "exceeded quota: bytes of events of namespace default: requested"
+	path := "/internal/v1/events/default/task/"
+	_, a := restTask(t, s, "a")
+	_, b := restTask(t, s, "b")
+	a.post(path+"a", event).want(t, http.StatusCreated)
+	b.post(path+"b", event).want(t, http.StatusCreated)
+	for range 2 {
+		b.post(path+"b", event).problem(t, http.StatusForbidden, refused)
+	}
+	s.Restart(t)
+	tasks := clientOf(t, s).Tasks("default")
+	long := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, Summary: "long", Content: &apiextensionsv1.JSON{Raw: []byte(`{"text":"` + strings.Repeat("words ", 2000) + `"}`)}}
+	if _, err := tasks.AppendEvent(t.Context(), "b", long, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("after a restart: %v", err)
+	}
+	code, body := get(t, s.client(), tasksPath+"/b/events", "")
+	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 {
+		t.Errorf("%d, %d notes:\n%s", code, n, body)
+	}
+	if err := tasks.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tasks.AppendEvent(t.Context(), "b", long, metav1.CreateOptions{}); err != nil {
+		t.Errorf("after a deletion: %v", err)
+	}
+}
+
+// The tasks of a namespace may have so many bytes of artifacts, results and logs together; the stream of a task that is
+// refused says so once, and a deletion makes room, also after a restart.
+func TestNamespaceArtifactBytes(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.NamespaceArtifactBytes.Quantity = resource.MustParse("3Ki") })
+	_, a := restTask(t, s, "a")
+	_, b := restTask(t, s, "b")
+	const refused = "exceeded quota: bytes of results, artifacts and logs of namespace default: requested 1500, used 3000, limited 3072"
+	kilo := strings.Repeat("word ", 300)
+	a.post("/internal/v1/artifacts/default/a/f", kilo).want(t, http.StatusCreated)
+	send := func(subresource string) (int, string) {
+		a := b.at(s.URL).do(http.MethodPost, tasksPath+"/b/"+subresource, kilo)
+		return a.code, a.body
+	}
+	if code, body := send("log"); code != http.StatusNoContent {
+		t.Fatalf("%d %s", code, body)
+	}
+	b.post("/internal/v1/artifacts/default/b/f", kilo).problem(t, http.StatusForbidden, refused)
+	if code, body := send("log"); code != http.StatusForbidden || !strings.Contains(body, refused) {
+		t.Errorf("log: %d %s", code, body)
+	}
+	s.Restart(t)
+	if code, body := send("artifacts/f"); code != http.StatusForbidden || !strings.Contains(body, refused) {
+		t.Errorf("after a restart: %d %s", code, body)
+	}
+	code, body := get(t, s.client(), tasksPath+"/b/events", "")
+	if n := strings.Count(body, "ContentLimitReached"); code != http.StatusOK || n != 1 {
+		t.Errorf("%d, %d notes:\n%s", code, n, body)
+	}
+	if err := clientOf(t, s).Tasks("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := send("artifacts/f"); code != http.StatusCreated {
+		t.Errorf("after a deletion: %d %s", code, body)
+	}
+}
+
+// A log that comes too fast waits.
+func TestLogRate(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.TaskLogRate.Quantity = resource.MustParse("10") })
+	_, worker := restTask(t, s, "a")
+	worker.do(http.MethodPost, tasksPath+"/a/log", strings.Repeat("word ", 10_000)).want(t, http.StatusNoContent)
+	a := worker.do(http.MethodPost, tasksPath+"/a/log", "more")
+	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "too many log lines: the task") {
+		t.Errorf("%d %v %s", a.code, a.header, a.body)
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// heard collects the warnings of a server.
+type heard struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (h *heard) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, text)
+}
+
+// take gives the warnings since the last call.
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.list
+	h.list = nil
+	return list
+}
+
+// warned checks that each warning begins as wanted.
+func warned(t *testing.T, h *heard, want ...string) {
+	t.Helper()
+	got := h.take()
+	ok := len(got) == len(want)
+	for i := range want {
+		ok = ok && strings.HasPrefix(got[i], want[i])
+	}
+	if !ok {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
+// listening is the administrator's client, and what it is warned of.
+func listening(t *testing.T, s *Server) (typed.CoreV1alpha1Interface, *heard) {
+	t.Helper()
+	h, c := &heard{}, s.client()
+	c.WarningHandlerWithContext = h
+	return must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), h
+}
+
+// TestWhatIsNotBuiltIsRefused: nothing that this version lacks is accepted and left out.
+func TestWhatIsNotBuiltIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t, `exit 0`)
+	c, h := listening(t, p.Server)
+	create := metav1.CreateOptions{}
+	agent := func(name string, co v1alpha1.AgentCoordination) *v1alpha1.Agent {
+		return &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
+			Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}, Tools: []v1alpha1.AgentTool{{Name: "file_read"}, {Name: "teleport"}}, Coordination: &co,
+		}}
+	}
+	made := must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("chief", v1alpha1.AgentCoordination{Enabled: true}), create))
+	warned(t, h, "spec.coordination.enabled: not supported yet: ", `spec.tools[1].name: no tool "teleport" is built in`)
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("robot", v1alpha1.AgentCoordination{Autonomous: true}), create))
+	h.take()
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("clerk", v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"file_read"}}), create))
+	h.take()
+
+	ai := func(agent string, change ...func(*v1alpha1.Task)) *v1alpha1.Task {
+		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}, Spec: v1alpha1.TaskSpec{
+			Type: v1alpha1.TaskTypeAI, Prompt: "hello", AgentRef: &v1alpha1.NamespacedReference{Name: agent},
+		}}
+		for _, f := range change {
+			f(task)
+		}
+		return task
+	}
+	for _, tc := range []struct {
+		task *v1alpha1.Task
+		want string
+	}{
+		{ai("chief"), "spec.agentRef: Forbidden: agent chief: spec.coordination.enabled: not supported yet: "},
+		{ai("robot"), "spec.agentRef: Forbidden: agent robot: spec.coordination.autonomous: not supported yet: "},
+		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r"} }), "spec.workspace: Forbidden: not supported yet: "},
+		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "a"} }), "spec.priorTaskRef: Forbidden: not supported yet: "},
+	} {
+		_, err := c.Tasks("default").Create(t.Context(), tc.task, create)
+		refused(t, tc.want, err, 422, tc.want)
+	}
+	h.take()
+
+	// A task that was there before its agent comes to the same end in the controller.
+	early := ai("later", func(t *v1alpha1.Task) { t.Name = "early" })
+	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), early, create))
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("later", v1alpha1.AgentCoordination{Enabled: true}), create))
+	ended := p.awaitPhase("early", v1alpha1.TaskFailed)
+	failed := meta.FindStatusCondition(ended.Status.Conditions, v1alpha1.ConditionFailed)
+	if failed == nil || failed.Reason != v1alpha1.ReasonNotSupported || !strings.HasPrefix(ended.Status.Message, `agent "later": spec.coordination.enabled: not supported yet: `) {
+		t.Errorf("%+v", ended.Status)
+	}
+
+	// The agent itself stays writable, and says why it cannot be used.
+	made.Labels = map[string]string{"a": "b"}
+	for {
+		now := must[*v1alpha1.Agent](t)(c.Agents("default").Get(t.Context(), "chief", metav1.GetOptions{}))
+		now.Labels = made.Labels
+		if _, err := c.Agents("default").Update(t.Context(), now, metav1.UpdateOptions{}); err == nil {
+			break
+		}
+	}
+}
+
+// TestPreferencesAreWarnedOf: what only a cluster can honour is warned of when it is written, and in each run.
+func TestPreferencesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t, `exit 0`)
+	c, h := listening(t, p.Server)
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "picky"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"},
+		Execution: &v1alpha1.TaskExecutionSpec{ExecutionPlacement: v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"disk": "ssd"}}},
+		Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}},
+	}}
+	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), task, metav1.CreateOptions{}))
+	warned(t, h, "spec.execution.nodeSelector: has no effect: ", "spec.resources.limits[cpu]: has no effect: ")
+	p.awaitPhase("picky", v1alpha1.TaskSucceeded)
+	trace := must[*v1alpha1.TaskTrace](t)(c.Tasks("default").GetTrace(t.Context(), "picky", metav1.GetOptions{}))
+	i := slices.IndexFunc(trace.Warnings, func(w v1alpha1.TraceProblem) bool {
+		return strings.Contains(w.Message, "spec.execution.nodeSelector") && strings.Contains(w.Message, "spec.resources.limits[cpu]")
+	})
+	if i < 0 || len(trace.Warnings) != 1 || trace.Warnings[0].Type != v1alpha1.EventTaskPhaseChanged {
+		t.Errorf("warnings of the run: %+v", trace.Warnings)
+	}
+}

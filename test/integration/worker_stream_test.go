@@ -1,0 +1,55 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// A stream that a worker opened ends with its run: what comes later is not sent to it. Those of people go on.
+func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
+	t.Parallel()
+	overHTTP(t, func(s *streams) {
+		t := s.t
+		must[*unstructured.Unstructured](t)(in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}))
+		own := s.task("own", "s")
+		s.task("next", "s")
+		// More than the role of workers has, so that there is a stream to begin with.
+		accountToken(t, s.Server, "default", v1alpha1.ServiceAccountAIWorker, "view")
+		publishRun(t, s.Server, "default", "own")
+		token := must[*authenticationv1.TokenRequest](t)(s.Kubernetes(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), v1alpha1.ServiceAccountAIWorker,
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+				APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: "own", UID: own.GetUID(),
+			}}}, metav1.CreateOptions{}))
+		c := rest.AnonymousClientConfig(s.Admin)
+		c.BearerToken = token.Status.Token
+		worker := &streams{Server: s.Server, t: t, client: must[*http.Client](t)(rest.HTTPClientFor(c))}
+		t.Cleanup(worker.client.CloseIdleConnections)
+
+		people, conversation, trace := s.open(sessionsPath+"/s/stream"), worker.open(sessionsPath+"/s/stream"), worker.open(tasksPath+"/own/stream")
+		s.add("own", v1alpha1.EventWorkerStarted)
+		for _, open := range []*stream{people, conversation, trace} {
+			open.want("1 WorkerStarted")
+		}
+		publishRun(t, s.Server, "default", "own") // the next attempt
+		s.add("next", v1alpha1.EventModelMessage)
+		s.add("own", v1alpha1.EventModelMessage)
+		people.want("2 ModelMessage", "3 ModelMessage")
+		for _, open := range []*stream{conversation, trace} {
+			if got := open.next(); !strings.HasPrefix(got, `1 error {"code":403,`) || !strings.Contains(got, "the run of the caller's credential is over") {
+				t.Errorf("the worker gets %q", got)
+			}
+			open.want("EOF")
+		}
+	})
+}
