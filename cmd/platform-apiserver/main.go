@@ -15,11 +15,11 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/aggregated"
-	"github.com/platform-ai/platform/pkg/cors"
-	"github.com/platform-ai/platform/pkg/sandbox"
-	"github.com/platform-ai/platform/pkg/sparse"
+	"github.com/platform-ai/platform/pkg/server/aggregated"
+	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/version"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 func main() {

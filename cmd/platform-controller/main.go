@@ -16,8 +16,8 @@ import (
 	"k8s.io/component-base/cli"
 
 	"github.com/platform-ai/platform/pkg/controller"
-	"github.com/platform-ai/platform/pkg/sandbox"
 	"github.com/platform-ai/platform/pkg/version"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 func main() {

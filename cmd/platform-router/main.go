@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 
-	"github.com/platform-ai/platform/pkg/cors"
-	"github.com/platform-ai/platform/pkg/router"
+	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/router"
 	"github.com/platform-ai/platform/pkg/version"
 )
 

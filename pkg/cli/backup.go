@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/platform-ai/platform/pkg/backup"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/storage/backup"
 )
 
 const backupHelp = `Write a backup of the server's store to a file.

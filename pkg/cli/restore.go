@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/platform-ai/platform/pkg/backup"
+	"github.com/platform-ai/platform/pkg/storage/backup"
 )
 
 const restoreHelp = `Make the store of a server of a backup.

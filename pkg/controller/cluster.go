@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
-	"github.com/platform-ai/platform/pkg/executor/kubernetes"
-	"github.com/platform-ai/platform/pkg/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 // ClusterOptions are those of the controllers as a process of a cluster, where

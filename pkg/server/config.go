@@ -12,15 +12,15 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/kube-openapi/pkg/common"
 
-	"github.com/platform-ai/platform/pkg/apiserver"
-	"github.com/platform-ai/platform/pkg/backup"
-	"github.com/platform-ai/platform/pkg/facade"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
-	"github.com/platform-ai/platform/pkg/intake"
-	"github.com/platform-ai/platform/pkg/registry/core"
-	"github.com/platform-ai/platform/pkg/registry/core/task"
-	"github.com/platform-ai/platform/pkg/registry/timeline"
-	"github.com/platform-ai/platform/pkg/sparse"
+	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/facade"
+	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/storage/backup"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/platform-ai/platform/pkg/apiserver"
+	"github.com/platform-ai/platform/pkg/server/apiserver"
 )
 
 const (

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/intake"
+	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
 const defaultStreamWriteTimeout = 30 * time.Second

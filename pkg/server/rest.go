@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/pkg/facade"
+	"github.com/platform-ai/platform/pkg/server/facade"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/apiserver"
-	"github.com/platform-ai/platform/pkg/sparse"
+	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
 // readyPoll is how often a starting server is asked whether it is ready.

@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/tool"
-	"github.com/platform-ai/platform/pkg/tool/approval"
-	"github.com/platform-ai/platform/pkg/tool/custom"
-	"github.com/platform-ai/platform/pkg/tool/exec"
-	"github.com/platform-ai/platform/pkg/tool/file"
-	"github.com/platform-ai/platform/pkg/tool/web"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool/custom"
+	"github.com/platform-ai/platform/pkg/worker/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/tool/file"
+	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
 // runAI runs a task of type ai: the model, with its tools, until it answers.

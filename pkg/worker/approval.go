@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
-	"github.com/platform-ai/platform/pkg/tool"
-	request "github.com/platform-ai/platform/pkg/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
 // gate asks people, through the API, about calls of the tools that the agent

@@ -20,11 +20,11 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
-	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // desk is an API server as far as an approval needs one: it takes events by the

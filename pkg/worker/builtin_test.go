@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
-	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // TestBuiltinNames: the names that the API knows as built in are those of the tools that a worker has.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
 // maxCredentials bounds the credentials document, in bytes.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/sandbox"
-	"github.com/platform-ai/platform/pkg/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
 const (

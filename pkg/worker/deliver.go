@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/spool"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
 // openSpool opens the run's spool, and queues what an earlier worker left in it.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/spool"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
 // office is an API server as far as a container task needs one. It can be closed

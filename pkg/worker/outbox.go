@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/spool"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
 const (

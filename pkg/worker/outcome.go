@@ -12,10 +12,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
 )
 
 // Reasons of a Termination, for conditions.

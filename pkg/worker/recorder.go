@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
 )
 
 // recorder appends the run's events to the task's stream, and tells of each

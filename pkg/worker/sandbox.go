@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 // Seal keeps the programs of this and other runs, and all else of the same user, out of the worker's memory. A worker that

@@ -26,7 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/spool"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
 const (

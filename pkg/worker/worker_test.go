@@ -21,11 +21,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/agentloop"
 )
 
 const (

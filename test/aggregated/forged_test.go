@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
-	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 )
 
 // imitate makes a Pod that says of itself all that the Job's own Pod does.

@@ -22,7 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/auth/worker"
+	"github.com/platform-ai/platform/pkg/server/auth/worker"
 )
 
 // counter counts requests for Pods and for Jobs.

@@ -270,9 +270,9 @@ func TestMatch(t *testing.T) {
 	}{
 		{"pkg/event", "pkg/event", true},
 		{"pkg/event", "pkg/events", false},
-		{"pkg/tool/*", "pkg/tool/file", true},
-		{"pkg/tool/*", "pkg/tool", false},
-		{"pkg/tool/*", "pkg/tool/file/deep", false},
+		{"pkg/worker/tool/*", "pkg/worker/tool/file", true},
+		{"pkg/worker/tool/*", "pkg/worker/tool", false},
+		{"pkg/worker/tool/*", "pkg/worker/tool/file/deep", false},
 		{"pkg/generated/**", "pkg/generated/a/b", true},
 		{"pkg/generated/**", "pkg/generated", true},
 		{"k8s.io/apiserver/**", "k8s.io/apiserverx", false},

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/test/escape"
 	"github.com/platform-ai/platform/test/harness"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // TestBackupAndRestore: a server on a restored store answers every question as the one that made the backup.

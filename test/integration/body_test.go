@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // bodyPaths are paths that read bodies, of REST and natively.

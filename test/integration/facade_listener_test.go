@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/pkg/standalone"
 )
 
 func TestRESTListener(t *testing.T) {

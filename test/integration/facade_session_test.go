@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/facade"
+	"github.com/platform-ai/platform/pkg/server/facade"
 )
 
 // Every native target of the table is offered by the server, with the verb that the row uses.

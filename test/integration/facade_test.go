@@ -21,7 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // restClient is a client of the REST paths.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // diary is a folder in which runs write down in which order they began. A run

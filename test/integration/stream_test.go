@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/pkg/standalone"
 )
 
 const sessionsPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/sessions"

@@ -32,7 +32,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // patience bounds what is awaited: far above what it takes on a busy machine.

@@ -24,7 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
-	"github.com/platform-ai/platform/pkg/standalone"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/harness"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )

@@ -7,12 +7,11 @@
 package main
 
 import (
+	// The tool accepts credential plug-ins, as the released one does.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
-
-	// The tool accepts credential plug-ins, as the released one does.
-	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 
 func main() {

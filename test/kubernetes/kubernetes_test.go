@@ -26,8 +26,8 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
-	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/test/cluster"
 )
 

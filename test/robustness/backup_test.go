@@ -24,7 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/platform-ai/platform/pkg/backup"
+	"github.com/platform-ai/platform/pkg/storage/backup"
 	"github.com/platform-ai/platform/test/harness"
 )
 

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/spool"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 	"github.com/platform-ai/platform/test/harness"
 )
 

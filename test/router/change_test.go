@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/platform-ai/platform/pkg/router"
+	"github.com/platform-ai/platform/pkg/server/router"
 	"github.com/platform-ai/platform/test/cluster"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"github.com/platform-ai/platform/pkg/router"
+	"github.com/platform-ai/platform/pkg/server/router"
 )
 
 // certificate is that of a listener, in two files.

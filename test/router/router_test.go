@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/platform-ai/platform/pkg/router"
+	"github.com/platform-ai/platform/pkg/server/router"
 )
 
 // operations are all that the router forwards, with both names of the vendors.

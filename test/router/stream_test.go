@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/router"
+	"github.com/platform-ai/platform/pkg/server/router"
 )
 
 // stream is an answer that has begun.

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
-	"github.com/platform-ai/platform/pkg/executor"
 )
 
 // errStreamClosed: the task has its terminal event already.

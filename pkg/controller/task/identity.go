@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
 // Life of a worker's token. The token is bound to the task and worthless when

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
-	"github.com/platform-ai/platform/pkg/executor"
 )
 
 // stopCheck is how often a run that was told to stop is looked at, should the

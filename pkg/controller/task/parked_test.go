@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	law "github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 )
 

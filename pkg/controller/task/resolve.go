@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/support"
-	tools "github.com/platform-ai/platform/pkg/tool"
+	tools "github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // Reasons of refusals that the host gives; the worker has the same.

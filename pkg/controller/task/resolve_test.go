@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
-	"github.com/platform-ai/platform/pkg/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 

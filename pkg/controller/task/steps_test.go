@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
-	"github.com/platform-ai/platform/pkg/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 

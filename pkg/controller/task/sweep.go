@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/executor"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
 // sweeper ends and removes, once at the start, runs of tasks that are gone

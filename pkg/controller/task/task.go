@@ -40,8 +40,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
-	"github.com/platform-ai/platform/pkg/executor"
 )
 
 // Options configure the controller of tasks.

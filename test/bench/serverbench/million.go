@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/platform-ai/platform/pkg/apiserver"
-	"github.com/platform-ai/platform/pkg/host"
+	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/host"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/test/bench/report"

@@ -13,5 +13,5 @@
 
 // Package v1alpha1 holds the API types of the group core.platform.ai. Types
 // carry their single-field rules and defaults as tags; rules over several
-// fields live with the resource in pkg/registry/core.
+// fields live with the resource in pkg/server/registry/core.
 package v1alpha1

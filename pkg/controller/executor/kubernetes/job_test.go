@@ -1,0 +1,190 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
+
+const workerImage = "platform.ai/platform-worker:dev"
+
+func testExecutor(t *testing.T, change func(*Options)) *Executor {
+	t.Helper()
+	o := Options{WorkerImage: workerImage, Client: &clientset.Clientset{}}
+	if change != nil {
+		change(&o)
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func runOf(name string, spec v1alpha1.TaskSpec, change ...func(*executor.Run)) executor.Run {
+	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8"}, Spec: spec}
+	r := executor.Run{
+		Ref: executor.Ref{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Attempt: 1}, Task: t, ID: "run-id", Resources: spec.Resources,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func jobCases() map[string]struct {
+	options func(*Options)
+	run     executor.Run
+} {
+	type testCase = struct {
+		options func(*Options)
+		run     executor.Run
+	}
+	return map[string]testCase{
+		"container": {run: runOf("build", v1alpha1.TaskSpec{
+			Type: v1alpha1.TaskTypeContainer, Image: "docker.io/library/alpine:3.22", Command: []string{"make"}, Args: []string{"all"},
+			Env: []corev1.EnvVar{
+				{Name: "PLAIN", Value: "x"},
+				{Name: "HOME", Value: "/tmp/home"},
+				{Name: runspec.EnvTaskName, Value: "forged"},
+				{Name: runspec.EnvSecretEnv, Value: "forged"},
+				{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.66"},
+				{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "k"}}},
+				{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+			},
+			SecretRef: &v1alpha1.NamespacedReference{Name: "files"},
+			Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
+		}, func(r *executor.Run) {
+			r.Timeout = 90*time.Second + time.Millisecond
+			r.Env = map[string]string{"PLAIN": "of the run", "MORE": "of the run", runspec.EnvTaskUID: "forged"}
+		})},
+		"ai": {
+			options: func(o *Options) { o.SearchURL, o.WebFetchAllow = "https://search.example", []string{"10.0.0.1:80"} },
+			run: runOf("primes", v1alpha1.TaskSpec{
+				Type: v1alpha1.TaskTypeAI, Prompt: "hello", AgentRef: &v1alpha1.NamespacedReference{Name: "assistant"},
+				SessionRef: &v1alpha1.TaskSessionReference{Name: "s"}, Env: []corev1.EnvVar{{Name: "PLAIN", Value: "x"}},
+			}, func(r *executor.Run) {
+				r.Attempt = 2
+				r.Task.Annotations = map[string]string{v1alpha1.AnnotationParentTaskName: "parent"}
+				r.AgentSecret = "agent-files"
+				r.Secrets = []executor.Secret{
+					{Use: executor.ForProvider, For: "openai", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+					{Use: executor.ForTool, For: "weather", Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
+				}
+				r.Placement = v1alpha1.ExecutionPlacement{
+					RuntimeClassName: new("gvisor"), NodeSelector: map[string]string{"pool": "agents"},
+					Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(5))}},
+					Affinity:    &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
+				}
+			}),
+		},
+		"ai-own-image": {
+			options: func(o *Options) { o.AIImage = "registry.example/tools:1" },
+			run:     runOf(strings.Repeat("long-", 20)+"name", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello"}),
+		},
+	}
+}
+
+func TestJob(t *testing.T) {
+	for name, tc := range jobCases() {
+		t.Run(name, func(t *testing.T) {
+			got, err := yaml.Marshal(testExecutor(t, tc.options).job(tc.run))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".yaml")
+			if *rewrite {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("run with -rewrite if this is right:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestJobIsFound: a Job tells which attempt of which task it is, and is not taken for another.
+func TestJobIsFound(t *testing.T) {
+	for name, tc := range jobCases() {
+		job := testExecutor(t, tc.options).job(tc.run)
+		if !isJobOf(job, tc.run.Ref) || runID(job) != tc.run.ID {
+			t.Errorf("%s: not found as %v", name, tc.run.Ref)
+		}
+		for _, other := range []func(*executor.Ref){
+			func(r *executor.Ref) { r.UID = "other" }, func(r *executor.Ref) { r.Attempt++ }, func(r *executor.Ref) { r.Name = "other" },
+		} {
+			ref := tc.run.Ref
+			if other(&ref); isJobOf(job, ref) {
+				t.Errorf("%s: taken for %v", name, ref)
+			}
+		}
+		if len(job.Name) > 63 || len(job.Labels[v1alpha1.LabelTask]) > 63 {
+			t.Errorf("%s: name %s, label %s", name, job.Name, job.Labels[v1alpha1.LabelTask])
+		}
+	}
+}
+
+// TestNoValueOfASecret: nothing that Credentials hold comes into a Job.
+func TestNoValueOfASecret(t *testing.T) {
+	run := jobCases()["ai"].run
+	run.Credentials = runspec.Credentials{Token: "canary-1", ProviderKeys: map[string]string{"openai": "canary-2"}, SearchKey: "canary-3"}
+	got, err := yaml.Marshal(testExecutor(t, nil).job(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(got), "canary") {
+		t.Errorf("a value is in the Job:\n%s", got)
+	}
+}
+
+func TestResources(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		if cpu != "" {
+			l[corev1.ResourceCPU] = resource.MustParse(cpu)
+		}
+		if memory != "" {
+			l[corev1.ResourceMemory] = resource.MustParse(memory)
+		}
+		return l
+	}
+	for _, tc := range []struct {
+		name string
+		in   *corev1.ResourceRequirements
+		want corev1.ResourceRequirements
+	}{
+		{"defaults", nil, corev1.ResourceRequirements{Requests: list("100m", "128Mi"), Limits: list("", "1Gi")}},
+		{"small limits", &corev1.ResourceRequirements{Limits: list("50m", "64Mi")}, corev1.ResourceRequirements{Requests: list("50m", "64Mi"), Limits: list("50m", "64Mi")}},
+		{"large request", &corev1.ResourceRequirements{Requests: list("2", "8Gi")}, corev1.ResourceRequirements{Requests: list("2", "8Gi"), Limits: list("", "8Gi")}},
+	} {
+		got := testExecutor(t, nil).resources(executor.Run{Resources: tc.in})
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%s: %s", tc.name, d)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes runs workers as Jobs of a cluster.
+//
+// A run is a Job of the name executor.Ref.JobName, controlled by its Task. All
+// that is known about it is in the Job and its one Pod, so that any controller
+// can go on with it: labels and annotations say which attempt of which task it
+// is, and what the controller did to it.
+//
+// Invariants
+//
+//   - The name of the Job and the annotation platform.ai/run-id make a start
+//     happen once: the API server creates a name once.
+//   - A Job never runs a second Pod: backoffLimit 0, restartPolicy Never,
+//     podReplacementPolicy Failed, and a failure policy that fails the Job with
+//     the Pod. Retries are the controller's.
+//   - The Pod of a run is the first one that its Job controls and whose spec is what
+//     the Job's template makes (pkg/workerpod). No other Pod has an effect on the state.
+//   - Secrets reach the Pod by reference only. No value of a Secret is in the Job.
+//   - A run is over when its Pod is: a Job that is being deleted goes on until
+//     then. Only a Pod whose node does not answer is not waited for.
+//   - The time of a run counts from when its worker begins: until then the Job has
+//     no deadline. What it waits for is part of its state.
+//   - A run that does not come to start, or whose node does not answer, is given
+//     up by the controller, and why is written to the Job in the same patch.
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+)
+
+var _ executor.Executor = &Executor{}
+
+// Defaults of Options.
+const (
+	DefaultUnreachableTimeout = 60 * time.Second
+	DefaultStartTimeout       = 5 * time.Minute
+	// DefaultAPIURL is expanded by the kubelet, and needs no DNS.
+	DefaultAPIURL = "https://$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)"
+	// DefaultSearchSecret is the Secret of a task's namespace with the key of the search service.
+	DefaultSearchSecret = "platform-search"
+)
+
+// DefaultMemoryLimit is the default of Options.MemoryLimit.
+func DefaultMemoryLimit() resource.Quantity { return resource.MustParse("1Gi") }
+
+// Options configure an Executor.
+type Options struct {
+	// Client is the way to the cluster. Required.
+	Client kubernetes.Interface
+	// Namespaces are those whose runs are looked after. None is all.
+	Namespaces []string
+	// Store gives the identity of the store that has the tasks, which marks their Jobs; empty where that is not known. List
+	// names marked Jobs alone. Nil is that it is never known.
+	Store func(context.Context) (string, error)
+	// WorkerImage has the worker program as its entrypoint. Required.
+	WorkerImage string
+	// AIImage runs tasks of type ai, and GeneralImage those of type container that
+	// name no image. Default: WorkerImage. Into another image the worker program is put.
+	AIImage, GeneralImage string
+	// APIURL is the address of the API server as pods see it. Default: DefaultAPIURL.
+	APIURL string
+	// SandboxOff runs the programs of all runs without a sandbox in their pods.
+	SandboxOff bool
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	WebFetchAllow []string
+	// SearchURL is the search service behind the tool web_search; empty is none.
+	SearchURL string
+	// SearchSecret names a Secret of the task's namespace whose key "api-key" is
+	// that of the search service; it need not exist. Default: DefaultSearchSecret.
+	SearchSecret string
+	// UnreachableTimeout is how long a node need not answer, from when the cluster
+	// has noticed, before its runs are given up. Default 60 s.
+	UnreachableTimeout time.Duration
+	// StartTimeout is how long scheduling, mounts and image may take, from when the Pod is there. A Pod for which the
+	// quota of its namespace leaves no room is waited for without end. Default 5 min.
+	StartTimeout time.Duration
+	// MemoryLimit is that of runs that name none. Default 1 GiB.
+	MemoryLimit resource.Quantity
+	// Clock defaults to the real clock.
+	Clock clock.WithTicker
+}
+
+func (o *Options) complete() error {
+	if o.Client == nil || o.WorkerImage == "" {
+		return errors.New("kubernetes: Client and WorkerImage are required")
+	}
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{metav1.NamespaceAll}
+	}
+	o.AIImage = cmp.Or(o.AIImage, o.WorkerImage)
+	o.GeneralImage = cmp.Or(o.GeneralImage, o.WorkerImage)
+	o.APIURL = cmp.Or(o.APIURL, DefaultAPIURL)
+	o.SearchSecret = cmp.Or(o.SearchSecret, DefaultSearchSecret)
+	o.UnreachableTimeout = cmp.Or(o.UnreachableTimeout, DefaultUnreachableTimeout)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
+	if o.MemoryLimit.IsZero() {
+		o.MemoryLimit = DefaultMemoryLimit()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+// Executor runs workers as Jobs. All but OnExit works without Run.
+type Executor struct {
+	opts         Options
+	exits, waits executor.Listeners
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// told has the UIDs of Jobs whose end was told.
+	told map[types.UID]struct{}
+	// waiting has, by the UID of a Job, the last that was told of what it waits for.
+	waiting map[types.UID]news
+	// warned has, by the UID of a Job, how many Pods were refused when that was last logged.
+	warned map[types.UID]int
+	// refusals has, by namespace, the Events that say why Pods of Jobs could not be created.
+	refusals map[string]cache.Indexer
+	// lastPods has, by the UID of its Job, the last state of a *corev1.Pod that is
+	// gone before its Job: what the Job itself tells of it is less. It locks itself.
+	lastPods *lru.Cache
+}
+
+// maxLastPods bounds what is kept of Pods that are gone, at about 8 KiB each. They
+// are asked for at once, if at all.
+const maxLastPods = 1024
+
+// New makes an Executor. It asks nothing of the cluster yet.
+func New(o Options) (*Executor, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, refusals: map[string]cache.Indexer{}, lastPods: lru.New(maxLastPods)}, nil
+}
+
+// ByReference is true: kubelet projects token and Secrets into the Pod.
+func (e *Executor) ByReference() bool { return true }
+
+// Start creates the run's Job. See executor.Executor.
+func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State, error) {
+	if run.Task == nil || run.ID == "" || run.UID == "" || run.Attempt < 1 {
+		return executor.State{}, fmt.Errorf("kubernetes: run %s is incomplete", run.Ref)
+	}
+	wanted := e.job(run)
+	if err := e.mark(ctx, wanted); err != nil {
+		return executor.State{}, err
+	}
+	jobs := e.opts.Client.BatchV1().Jobs(run.Namespace)
+	job, err := jobs.Create(ctx, wanted, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		return e.assess(job, nil).state, nil
+	case apierrors.IsInvalid(err):
+		return executor.State{}, fmt.Errorf("%w: %w", executor.ErrRefused, err)
+	case !apierrors.IsAlreadyExists(err):
+		return executor.State{}, fmt.Errorf("create Job %s: %w", run.JobName(), err)
+	}
+	if job, err = jobs.Get(ctx, run.JobName(), metav1.GetOptions{}); err != nil {
+		return executor.State{}, fmt.Errorf("job %s: %w", run.JobName(), err)
+	}
+	if !isJobOf(job, run.Ref) {
+		// That of an earlier task of this name goes away by itself.
+		return executor.State{}, fmt.Errorf("job %s of somebody else is in the way", run.JobName())
+	}
+	if runID(job) != run.ID {
+		return executor.State{}, fmt.Errorf("%s: %w", run.Ref, executor.ErrConflict)
+	}
+	// Name, labels and run id can be read by others, who may have been faster.
+	if err := e.isAsWanted(ctx, job, wanted); err != nil {
+		return executor.State{}, err
+	}
+	return e.stateOf(ctx, job)
+}
+
+// isAsWanted fails for a Job whose template is not what the cluster makes of the wanted one.
+func (e *Executor) isAsWanted(ctx context.Context, job, wanted *batchv1.Job) error {
+	wanted = wanted.DeepCopy()
+	wanted.Name, wanted.GenerateName = "", "dry-run-"
+	made, err := e.opts.Client.BatchV1().Jobs(job.Namespace).Create(ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return fmt.Errorf("compare Job %s: %w", job.Name, err)
+	}
+	if !equality.Semantic.DeepEqual(job.Spec.Template.Spec, made.Spec.Template.Spec) {
+		return fmt.Errorf("job %s has another template than this run's, so somebody else made it, or the controller's flags have changed: delete the Job", job.Name)
+	}
+	return nil
+}
+
+// State reads Job and Pod from the API server.
+func (e *Executor) State(ctx context.Context, ref executor.Ref) (executor.State, error) {
+	job, err := e.get(ctx, ref)
+	if err != nil {
+		return executor.State{}, err
+	}
+	return e.stateOf(ctx, job)
+}
+
+// get is the Job of an attempt; an executor.MissingError when there is none.
+func (e *Executor) get(ctx context.Context, ref executor.Ref) (*batchv1.Job, error) {
+	job, err := e.opts.Client.BatchV1().Jobs(ref.Namespace).Get(ctx, ref.JobName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !isJobOf(job, ref) {
+		return nil, &executor.MissingError{What: fmt.Sprintf("there is no Job %s, it was deleted or never created", ref.JobName())}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", ref.JobName(), err)
+	}
+	return job, nil
+}
+
+func (e *Executor) stateOf(ctx context.Context, job *batchv1.Job) (executor.State, error) {
+	pods, err := e.opts.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{batchv1.ControllerUidLabel: string(job.UID)}.String(),
+	})
+	if err != nil {
+		return executor.State{}, fmt.Errorf("pods of Job %s: %w", job.Name, err)
+	}
+	return e.assess(job, pods.Items).state, nil
+}
+
+// store is the identity of the store that has the tasks, as it is now; empty where that is not known.
+func (e *Executor) store(ctx context.Context) (string, error) {
+	if e.opts.Store == nil {
+		return "", nil
+	}
+	id, err := e.opts.Store(ctx)
+	if err != nil {
+		return "", fmt.Errorf("identity of the store: %w", err)
+	}
+	return id, nil
+}
+
+// mark makes the Job one of the store's.
+func (e *Executor) mark(ctx context.Context, job *batchv1.Job) error {
+	id, err := e.store(ctx)
+	if err == nil && id != "" {
+		job.Labels[v1alpha1.LabelStoreID] = id
+	}
+	return err
+}
+
+// Stop deletes the Job, which goes when its Pod has ended.
+func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
+	job, err := e.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	state, err := e.stateOf(ctx, job)
+	if err != nil {
+		return err
+	}
+	if state.Phase != executor.Running || job.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := e.annotate(ctx, job, map[string]any{annotationStopped: e.opts.Clock.Now().UTC().Format(time.RFC3339)}); err != nil {
+		return gone(err)
+	}
+	return gone(e.deleteJob(ctx, job, metav1.DeletePropagationForeground))
+}
+
+// gone makes a Job that went meanwhile no error.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (e *Executor) deleteJob(ctx context.Context, job *batchv1.Job, how metav1.DeletionPropagation) error {
+	err := e.opts.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+		PropagationPolicy: &how, Preconditions: &metav1.Preconditions{UID: &job.UID},
+	})
+	if err != nil {
+		return fmt.Errorf("delete Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// Deliver has nothing to do: what a Pod leaves goes with it, so no run is Undelivered.
+func (e *Executor) Deliver(ctx context.Context, ref executor.Ref, _ string) (executor.State, error) {
+	return e.State(ctx, ref)
+}
+
+// Remove deletes the Jobs of all attempts of a task.
+func (e *Executor) Remove(ctx context.Context, uid types.UID) error {
+	jobs, err := e.list(ctx, labels.Set{labelTaskUID: string(uid)}.String())
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		state, err := e.stateOf(ctx, &jobs[i])
+		if err != nil {
+			return err
+		}
+		if state.Phase == executor.Running {
+			return executor.ErrRunning
+		}
+	}
+	for i := range jobs {
+		if err := gone(e.deleteJob(ctx, &jobs[i], metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List names all attempts that have a Job of this store's. Whose a Job is that has no mark cannot be proved, so it is
+// not among them.
+func (e *Executor) List(ctx context.Context) ([]executor.Ref, error) {
+	store, err := e.store(ctx)
+	if err != nil || store == "" {
+		return nil, err
+	}
+	jobs, err := e.list(ctx, labels.Set{v1alpha1.LabelStoreID: store}.String()+","+labelTaskUID)
+	if err != nil {
+		return nil, err
+	}
+	var refs []executor.Ref
+	for i := range jobs {
+		if ref, ok := refOf(&jobs[i]); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// listPage is how many Jobs are read at once.
+const listPage = 500
+
+func (e *Executor) list(ctx context.Context, selector string) ([]batchv1.Job, error) {
+	var jobs []batchv1.Job
+	for _, namespace := range e.opts.Namespaces {
+		opts := metav1.ListOptions{LabelSelector: selector, Limit: listPage}
+		for {
+			page, err := e.opts.Client.BatchV1().Jobs(namespace).List(ctx, opts)
+			if err != nil {
+				return nil, fmt.Errorf("list Jobs: %w", err)
+			}
+			jobs = append(jobs, page.Items...)
+			if opts.Continue = page.Continue; opts.Continue == "" {
+				break
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// OnWaiting has f told about every run that waits for something else, or no more, while Run runs.
+func (e *Executor) OnWaiting(ctx context.Context, f func(executor.Ref)) {
+	e.waits.Add(ctx, f)
+}
+
+// OnExit has f told about every run that ends while Run runs, until the context does.
+func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
+	e.exits.Add(ctx, f)
+}

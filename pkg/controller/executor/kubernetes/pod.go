@@ -1,0 +1,320 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// Paths in the worker's container (D2, "Worker pod and environment").
+const (
+	workDir        = "/workspace"
+	homeDir        = "/home/worker"
+	tempDir        = "/tmp"
+	artifactsDir   = "/artifacts"
+	spoolDir       = "/spool"
+	secretTaskDir  = "/secrets/task"
+	secretAgentDir = "/secrets/agent"
+	credentialsDir = "/secrets/run"
+	apiDir         = "/var/run/secrets/platform.ai"
+	programDir     = "/platform"
+	terminationLog = "/dev/termination-log"
+)
+
+const (
+	// user and group of the worker (D2).
+	userID = 1000
+	// graceSeconds is between SIGTERM and SIGKILL. The worker needs 10 s of it at most.
+	graceSeconds = 15
+	// tokenSeconds is the life of a projected token; kubelet renews it at 80%.
+	tokenSeconds = 3600
+	// searchKey is the key in Options.SearchSecret.
+	searchKey = "api-key"
+)
+
+// pod makes the Pod of a run.
+func (e *Executor) pod(run executor.Run) corev1.PodSpec {
+	p := &podBuilder{} // no name looks like that of a secret: messages about volumes would be redacted
+	p.emptyDir("tmp", tempDir, "4Gi")
+	p.emptyDir("workspace", workDir, "10Gi")
+	p.emptyDir("home", homeDir, "1Gi")
+	p.emptyDir("artifacts", artifactsDir, "1Gi")
+	p.emptyDir("spool", spoolDir, "512Mi")
+	p.project("platform-api", apiDir, apiAccess())
+	if sources := e.credentials(run); len(sources) > 0 {
+		p.project("run-files", credentialsDir, sources)
+	}
+	if ref := run.Task.Spec.SecretRef; ref != nil {
+		p.secret("task-files", secretTaskDir, ref.Name)
+	}
+	if run.AgentSecret != "" {
+		p.secret("agent-files", secretAgentDir, run.AgentSecret)
+	}
+	worker := corev1.Container{
+		Name: containerName, Image: e.image(run.Task), ImagePullPolicy: corev1.PullIfNotPresent,
+		Env: e.environ(run), Resources: e.resources(run), SecurityContext: hardened(),
+		TerminationMessagePath: terminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	spec := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		TerminationGracePeriodSeconds: new(int64(graceSeconds)),
+		ServiceAccountName:            executor.ServiceAccount(run.Task.Spec.Type),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		RuntimeClassName:              run.Placement.RuntimeClassName,
+		NodeSelector:                  run.Placement.NodeSelector,
+		Affinity:                      run.Placement.Affinity,
+		Tolerations:                   e.tolerations(run.Placement.Tolerations),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(userID)), RunAsGroup: new(int64(userID)), FSGroup: new(int64(userID)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if worker.Image != e.opts.WorkerImage {
+		p.emptyDir("program", programDir, "512Mi")
+		spec.InitContainers = []corev1.Container{e.install(p.mounts[len(p.mounts)-1])}
+		p.mounts[len(p.mounts)-1].ReadOnly = true
+		worker.Command = []string{path.Join(programDir, runspec.ProgramName)}
+	}
+	worker.VolumeMounts = p.mounts
+	spec.Volumes, spec.Containers = p.volumes, []corev1.Container{worker}
+	return spec
+}
+
+// image is that of the worker's container.
+func (e *Executor) image(t *v1alpha1.Task) string {
+	if t.Spec.Type == v1alpha1.TaskTypeContainer {
+		return cmp.Or(t.Spec.Image, e.opts.GeneralImage)
+	}
+	return e.opts.AIImage
+}
+
+// install puts the worker program where the image of the run can start it.
+func (e *Executor) install(to corev1.VolumeMount) corev1.Container {
+	return corev1.Container{
+		Name: "install-worker", Image: e.opts.WorkerImage, ImagePullPolicy: corev1.PullIfNotPresent,
+		Args: []string{"install", programDir}, VolumeMounts: []corev1.VolumeMount{to}, SecurityContext: hardened(),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}
+
+func hardened() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(userID)), RunAsGroup: new(int64(userID)),
+		ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false), Privileged: new(false),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// podBuilder collects volumes with their mounts.
+type podBuilder struct {
+	volumes []corev1.Volume
+	mounts  []corev1.VolumeMount
+}
+
+func (p *podBuilder) add(name, path string, readOnly bool, source corev1.VolumeSource) {
+	p.volumes = append(p.volumes, corev1.Volume{Name: name, VolumeSource: source})
+	p.mounts = append(p.mounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+}
+
+// emptyDir is bounded, so that one run cannot fill the disk of its node.
+func (p *podBuilder) emptyDir(name, path, limit string) {
+	p.add(name, path, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse(limit))}})
+}
+
+// secretMode lets the worker's group read.
+const secretMode = 0o440
+
+func (p *podBuilder) project(name, path string, sources []corev1.VolumeProjection) {
+	p.add(name, path, true, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: new(int32(secretMode))}})
+}
+
+func (p *podBuilder) secret(name, path, secret string) {
+	p.add(name, path, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(secretMode))}})
+}
+
+// apiAccess is a token of the Pod and the CA bundle of the API server.
+func apiAccess() []corev1.VolumeProjection {
+	return []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(tokenSeconds))}},
+		{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+			Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+		}},
+	}
+}
+
+// credentials projects the keys of providers and tools, and that of the search service where it is.
+func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
+	var sources []corev1.VolumeProjection
+	add := func(secret, key, to string, optional *bool) {
+		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret},
+			Items:                []corev1.KeyToPath{{Key: key, Path: to}}, Optional: optional,
+		}})
+	}
+	for _, s := range run.Secrets {
+		folder := runspec.CredentialProviders
+		if s.Use == executor.ForTool {
+			folder = runspec.CredentialTools
+		}
+		add(s.Ref.Name, s.Ref.Key, path.Join(folder, s.For), nil)
+	}
+	if run.Task.Spec.Type == v1alpha1.TaskTypeAI && e.opts.SearchURL != "" {
+		add(e.opts.SearchSecret, searchKey, runspec.CredentialSearch, new(true))
+	}
+	return sources
+}
+
+// environ is the worker's environment. A container task's own variables are in
+// it, before the platform's, which win; an ai task's are nobody's to see.
+func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
+	env := []corev1.EnvVar{{Name: "HOME", Value: homeDir}, {Name: "TMPDIR", Value: tempDir}}
+	contained := run.Task.Spec.Type == v1alpha1.TaskTypeContainer
+	own := e.ownEnv(run, contained)
+	add := func(v corev1.EnvVar) bool {
+		same := func(o corev1.EnvVar) bool { return o.Name == v.Name }
+		if v.Name == runspec.EnvSecretEnv || strings.HasPrefix(v.Name, "KUBERNETES_SERVICE_") || slices.ContainsFunc(own, same) {
+			return false
+		}
+		env = append(slices.DeleteFunc(env, same), v)
+		return true
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Env)) {
+		add(corev1.EnvVar{Name: name, Value: run.Env[name]})
+	}
+	var secret []string
+	if contained {
+		for _, v := range run.Task.Spec.Env {
+			if add(v) && v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+				secret = append(secret, v.Name)
+			}
+		}
+	}
+	env = append(env, own...)
+	return append(env, corev1.EnvVar{Name: runspec.EnvSecretEnv, Value: strings.Join(secret, ",")})
+}
+
+// ownEnv are the platform's variables, also the empty ones: a task may not set them.
+func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
+	t := run.Task
+	parent := cmp.Or(t.Annotations[v1alpha1.AnnotationParentTaskName], t.Labels[v1alpha1.LabelParentTask])
+	var agent, session, credentials string
+	if t.Spec.AgentRef != nil {
+		agent = t.Spec.AgentRef.Name
+	}
+	if t.Spec.SessionRef != nil {
+		session = t.Spec.SessionRef.Name
+	}
+	if len(e.credentials(run)) > 0 {
+		credentials = credentialsDir
+	}
+	env := []corev1.EnvVar{
+		{Name: runspec.EnvTaskName, Value: run.Name},
+		{Name: runspec.EnvTaskNamespace, Value: run.Namespace},
+		{Name: runspec.EnvTaskUID, Value: string(run.UID)},
+		{Name: runspec.EnvAttempt, Value: strconv.Itoa(int(run.Attempt))},
+		{Name: runspec.EnvAgentName, Value: agent},
+		{Name: runspec.EnvParentTask, Value: parent},
+		{Name: runspec.EnvSessionName, Value: session},
+		{Name: runspec.EnvControllerURL, Value: e.opts.APIURL},
+		{Name: runspec.EnvCAFile, Value: path.Join(apiDir, "ca.crt")},
+		{Name: runspec.EnvTokenPath, Value: path.Join(apiDir, "token")},
+		{Name: runspec.EnvCredentials, Value: credentials},
+		{Name: runspec.EnvSecretDirs, Value: strings.Join([]string{secretTaskDir, secretAgentDir}, ":")},
+		{Name: runspec.EnvWorkDir, Value: workDir},
+		{Name: runspec.EnvArtifactsDir, Value: artifactsDir},
+		{Name: runspec.EnvTerminationLog, Value: terminationLog},
+		{Name: runspec.EnvSpoolDir, Value: spoolDir},
+		{Name: runspec.EnvDeliver, Value: "false"},
+		{Name: runspec.EnvContained, Value: strconv.FormatBool(contained)},
+		{Name: runspec.EnvHostCommands, Value: "false"},
+		{Name: runspec.EnvSandbox, Value: e.sandbox()},
+	}
+	for _, name := range runspec.OperatorEnv() {
+		value := map[string]string{
+			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL,
+		}[name]
+		env = append(env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
+}
+
+// sandbox is a runspec.Sandbox, as text so that a Job looks the same each time it is made.
+func (e *Executor) sandbox() string {
+	if e.opts.SandboxOff {
+		return `{"off":true}`
+	}
+	return ""
+}
+
+// resources are those of the run, where it has them, and defaults. A default never contradicts what was given.
+func (e *Executor) resources(run executor.Run) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{}
+	if run.Resources != nil {
+		r = *run.Resources.DeepCopy()
+	}
+	if r.Requests == nil {
+		r.Requests = corev1.ResourceList{}
+	}
+	if r.Limits == nil {
+		r.Limits = corev1.ResourceList{}
+	}
+	if _, ok := r.Limits[corev1.ResourceMemory]; !ok {
+		limit := e.opts.MemoryLimit.DeepCopy()
+		if run.MemoryBytes > 0 {
+			limit = *resource.NewQuantity(run.MemoryBytes, resource.BinarySI)
+		}
+		if request, ok := r.Requests[corev1.ResourceMemory]; ok && request.Cmp(limit) > 0 {
+			limit = request
+		}
+		r.Limits[corev1.ResourceMemory] = limit
+	}
+	for name, least := range map[corev1.ResourceName]string{corev1.ResourceCPU: "100m", corev1.ResourceMemory: "128Mi"} {
+		if _, ok := r.Requests[name]; ok {
+			continue
+		}
+		request := resource.MustParse(least)
+		if limit, ok := r.Limits[name]; ok && limit.Cmp(request) < 0 {
+			request = limit
+		}
+		r.Requests[name] = request
+	}
+	return r
+}
+
+// tolerations are the run's, and how long its pod stays with a node that does not answer.
+func (e *Executor) tolerations(own []corev1.Toleration) []corev1.Toleration {
+	all := slices.Clone(own)
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		tolerated := slices.ContainsFunc(own, func(t corev1.Toleration) bool {
+			return t.Key == key && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute)
+		})
+		if !tolerated {
+			all = append(all, corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(int64(e.opts.UnreachableTimeout / time.Second)),
+			})
+		}
+	}
+	return all
+}

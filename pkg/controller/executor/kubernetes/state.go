@@ -1,0 +1,380 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/workerpod"
+)
+
+// overdueAfter is how much later than the end of its grace period a pod may end,
+// before its node is taken for lost. Clocks may differ by some of it.
+const overdueAfter = 30 * time.Second
+
+// assessment is what Job and Pod come to at a moment.
+type assessment struct {
+	state executor.State
+	// again is when to look again, should nothing happen; 0 for not at all.
+	again time.Duration
+	// verdict is why the run has to be ended, nil for no reason.
+	verdict *verdict
+	// pod is the one that was accepted, nil for none, and refused why others were not.
+	pod     *corev1.Pod
+	refused []error
+}
+
+// assess draws the conclusion from a Job and the Pods that claim to be its own.
+func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
+	if last, ok := e.lastPods.Get(job.UID); ok {
+		if pod, ok := last.(*corev1.Pod); ok && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == pod.UID }) {
+			pods = append(slices.Clip(pods), *pod)
+		}
+	}
+	pod, refused := workerpod.First(job, pods)
+	a := assess(job, pod, e.refusal(job), e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
+	a.pod, a.refused = pod, refused
+	if pod != nil {
+		a.state.PodName, a.state.PodUID = pod.Name, pod.UID
+	} else if len(refused) > 0 && a.state.Phase == executor.Running {
+		v := &verdict{Reason: executor.ReasonPodNotAccepted, Message: clean(refused[0].Error())}
+		a.state.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
+		if a.verdict != nil {
+			a.verdict = v
+		}
+	}
+	return a
+}
+
+// patience is how long a run may take to start, and how long its node need not answer.
+type patience struct{ start, unreachable time.Duration }
+
+// assess gets in refusal why the Job's Pod could last not be created, empty for no reason.
+func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
+	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
+	if pod != nil && pod.Status.StartTime != nil {
+		s.StartedAt = pod.Status.StartTime.Time
+	}
+	given := verdictOf(job)
+	switch {
+	case job.Annotations[annotationStopped] != "":
+		s.Cause = executor.CauseStopped
+	case given == nil && failure(job) != nil && failure(job).Reason == batchv1.JobReasonDeadlineExceeded:
+		s.Cause = executor.CauseDeadline
+	}
+	switch {
+	case over(job, pod, now):
+		conclude(&s, job, pod, now)
+	case pod != nil && pod.DeletionTimestamp != nil:
+		if left := endOf(pod).Sub(now); left > 0 {
+			return assessment{state: s, again: left}
+		}
+		s.Phase, s.Reason, s.FinishedAt = executor.Lost, executor.ReasonNodeLost, now
+		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
+		return look(s, job, pod, refusal, now, p)
+	}
+	s.NeverBegan = s.Phase != executor.Running && neverBegan(job, pod)
+	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
+		s.Reason, s.Message = given.Reason, given.Message
+		if given.Reason != executor.ReasonNodeLost {
+			s.Phase = executor.Exited // it never ran
+		}
+	}
+	return assessment{state: s}
+}
+
+// look assesses a run that goes on: it goes well, waits for something, or has
+// to be ended when the time for that has passed.
+func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
+	if begun(pod) {
+		since, ok := unreachableSince(pod)
+		if !ok {
+			return assessment{state: s}
+		}
+		message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
+		return patient(s, &verdict{Reason: executor.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now))
+	}
+	v, hopeless := obstacle(job, pod, refusal)
+	s.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
+	since := job.CreationTimestamp.Time
+	switch {
+	case hopeless:
+		return assessment{state: s, verdict: v}
+	case v.Reason == executor.ReasonQuotaExceeded: // news of the Job or its Pod will come
+		return assessment{state: s}
+	case pod != nil:
+		since = pod.CreationTimestamp.Time // a wait for the quota is not one for the pod
+	}
+	a := patient(s, v, since.Add(p.start).Sub(now))
+	if v.Reason == executor.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
+		a.state.Waiting = executor.Waiting{}
+		soon := since.Add(slowStart).Sub(now)
+		switch {
+		case soon > 0:
+			a.again = min(a.again, soon)
+		case pod != nil:
+			a.state.Waiting = slow(pod)
+		}
+	}
+	return a
+}
+
+// slowStart is how long an ordinary start takes at most. What takes longer is shown.
+const slowStart = 10 * time.Second
+
+// slow says what a pod does that takes long to start.
+func slow(pod *corev1.Pod) executor.Waiting {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
+			return executor.Waiting{Reason: executor.ReasonMounting, Message: fmt.Sprintf("volumes and network of pod %s are being set up", pod.Name)}
+		}
+	}
+	return executor.Waiting{Reason: executor.ReasonImagePulling, Message: fmt.Sprintf("the images of pod %s are being pulled", pod.Name)}
+}
+
+// patient gives a run up when no time is left.
+func patient(s executor.State, v *verdict, left time.Duration) assessment {
+	if left <= 0 {
+		return assessment{state: s, verdict: v}
+	}
+	return assessment{state: s, again: left}
+}
+
+// neverBegan tells whether the worker of a run that is over is known not to have begun.
+func neverBegan(job *batchv1.Job, pod *corev1.Pod) bool {
+	switch given := verdictOf(job); {
+	case given != nil:
+		return given.Reason != executor.ReasonNodeLost
+	case pod != nil:
+		return !begun(pod) && (workerStatus(pod) != nil || pod.Spec.NodeName == "")
+	}
+	f := failure(job)
+	return f != nil && f.Reason == batchv1.JobReasonDeadlineExceeded && job.Status.Failed == 0 && terminating(job) == 0
+}
+
+// unreachableSince is when the cluster noticed that the pod's node does not
+// answer: it then takes the condition Ready away from pods whose container is
+// ready, which kubelet itself would give back. Where all nodes are gone, as the
+// only one of a cluster, it does no more than that.
+func unreachableSince(pod *corev1.Pod) (time.Time, bool) {
+	c := workerStatus(pod)
+	if c == nil || c.State.Running == nil || !c.Ready {
+		return time.Time{}, false
+	}
+	for _, cond := range pod.Status.Conditions {
+		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionFalse {
+			return cond.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// endOf is when a pod that is deleted must have ended. One that is known to be
+// out of reach is not waited for beyond its grace period.
+func endOf(pod *corev1.Pod) time.Time {
+	if _, ok := unreachableSince(pod); ok {
+		return pod.DeletionTimestamp.Time
+	}
+	return pod.DeletionTimestamp.Add(overdueAfter)
+}
+
+// over tells whether nothing of the run is alive. A pod that somebody deletes
+// has ended before its Job says why, so the Job is waited for, for a while.
+func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
+	switch {
+	case condition(job, batchv1.JobFailed) != nil, condition(job, batchv1.JobComplete) != nil && (pod == nil || ended(pod)):
+		return true
+	case pod == nil:
+		return job.DeletionTimestamp != nil && job.Status.Active == 0 && terminating(job) == 0
+	case !ended(pod):
+		return false
+	case pod.Status.Phase == corev1.PodSucceeded, pod.DeletionTimestamp == nil, job.DeletionTimestamp != nil:
+		return true
+	}
+	return !now.Before(endOf(pod))
+}
+
+// ended tells whether all containers of a pod have ended for good.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func terminating(job *batchv1.Job) int32 {
+	if job.Status.Terminating == nil {
+		return 0
+	}
+	return *job.Status.Terminating
+}
+
+// failure is why the Job failed or is about to; nil for one that does not.
+func failure(job *batchv1.Job) *batchv1.JobCondition {
+	if c := condition(job, batchv1.JobFailed); c != nil {
+		return c
+	}
+	return condition(job, batchv1.JobFailureTarget)
+}
+
+// condition is a condition of the Job that is true.
+func condition(job *batchv1.Job, typ batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == typ && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// conclude fills in how a run ended that is over.
+func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, now time.Time) {
+	s.Phase, s.FinishedAt = executor.Exited, now
+	f := failure(job)
+	switch {
+	case pod != nil:
+		concludePod(s, pod)
+	case s.Cause == executor.CauseDeadline, verdictOf(job) != nil:
+		s.ExitCode = -1
+	default:
+		s.Phase = executor.Lost
+		s.Message = fmt.Sprintf("the pod of Job %s is gone", job.Name)
+		if f != nil {
+			s.Message += fmt.Sprintf("; the Job says: %s: %s", f.Reason, f.Message)
+		}
+		if f != nil && f.Reason == batchv1.JobReasonPodFailurePolicy && strings.Contains(f.Message, string(corev1.DisruptionTarget)) {
+			s.Reason = executor.ReasonEvicted
+		}
+	}
+}
+
+func concludePod(s *executor.State, pod *corev1.Pod) {
+	ended := terminated(pod)
+	if ended != nil {
+		exit(s, ended)
+	} else {
+		s.ExitCode = -1
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || s.Succeeded() {
+		return
+	}
+	disruption := disruptionOf(pod)
+	switch {
+	case disruption != nil:
+		s.Reason, s.Message = disruption.Reason, disruption.Message
+	case s.Cause != "":
+	case ended != nil && ended.Reason == "OOMKilled":
+		s.Reason, s.Message = executor.ReasonOOMKilled, memoryExceeded(pod)
+	case ended != nil && (ended.Reason == "ContainerStatusUnknown" || ended.Reason == "Unknown"): // kubelet's word, and containerd's after its own end
+		s.Phase = executor.Lost
+		s.Message = fmt.Sprintf("node %s does not know how the container of pod %s ended: %s", pod.Spec.NodeName, pod.Name, clean(cmp.Or(ended.Message, "it was gone when the node came back")))
+	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
+		s.Reason, s.Message = executor.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
+	case ended == nil && failedInit(pod) != nil:
+		c := failedInit(pod)
+		s.Reason = executor.ReasonStartFailed
+		s.Message = fmt.Sprintf("init container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, clean(c.State.Terminated.Message))
+	case ended == nil:
+		s.Reason = executor.ReasonStartFailed
+		s.Message = fmt.Sprintf("pod %s failed before its worker ran: %s", pod.Name, clean(strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": ")))
+	}
+}
+
+// exit fills in how the worker's container ended. Codes above 128 are signals:
+// the worker itself has none such.
+func exit(s *executor.State, t *corev1.ContainerStateTerminated) {
+	s.ExitCode = int(t.ExitCode)
+	if !t.FinishedAt.IsZero() {
+		s.FinishedAt = t.FinishedAt.Time
+	}
+	if t.ExitCode > 128 && t.ExitCode < 128+65 {
+		s.ExitCode, s.Signal = -1, syscall.Signal(t.ExitCode-128).String()
+	}
+	report := &runspec.Termination{}
+	if json.Unmarshal([]byte(t.Message), report) == nil && report.Reason != "" {
+		report.Reason, report.Message = clean(report.Reason), clean(report.Message)
+		s.Termination = report
+		return
+	}
+	s.Message = clean(t.Message) // the end of the log, where there is no report
+}
+
+// maxText bounds what a host or a run says, in bytes.
+const maxText = 2048
+
+// clean makes text of a host or a run fit for a status: redacted first, then cut.
+func clean(text string) string {
+	text, _ = redact.Text(strings.ToValidUTF8(strings.TrimSpace(text), "?"))
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[len(text)-maxText:], "")
+	}
+	return text
+}
+
+// terminated is the end of the worker's container, nil while there is none.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	if c := workerStatus(pod); c != nil {
+		return c.State.Terminated
+	}
+	return nil
+}
+
+func workerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == containerName {
+			return c
+		}
+	}
+	return nil
+}
+
+func failedInit(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if c := &pod.Status.InitContainerStatuses[i]; c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+func memoryExceeded(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == containerName {
+			return fmt.Sprintf("the run needed more memory than its limit of %s", c.Resources.Limits.Memory())
+		}
+	}
+	return "the run needed more memory than its limit"
+}
+
+// disruptionOf is why the cluster ended a pod, nil when it did not.
+func disruptionOf(pod *corev1.Pod) *verdict {
+	if pod.Status.Reason == "Evicted" {
+		return &verdict{Reason: executor.ReasonEvicted, Message: "the pod was evicted: " + clean(pod.Status.Message)}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		message := fmt.Sprintf("node %s: %s", pod.Spec.NodeName, clean(c.Message))
+		switch c.Reason {
+		case corev1.PodReasonPreemptionByScheduler:
+			return &verdict{Reason: executor.ReasonPreempted, Message: message}
+		case "DeletionByPodGC":
+			return &verdict{Reason: executor.ReasonNodeLost, Message: message}
+		default: // DeletionByTaintManager, EvictionByEvictionAPI, TerminationByKubelet
+			return &verdict{Reason: executor.ReasonEvicted, Message: message}
+		}
+	}
+	return nil
+}

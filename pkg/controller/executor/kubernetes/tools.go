@@ -1,0 +1,20 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import "github.com/platform-ai/platform/pkg/controller/executor"
+
+var _ executor.ToolHost = &Executor{}
+
+// Lacks knows what the options say: the worker's own image has no interpreter; what another image has is not known.
+func (e *Executor) Lacks(tool string) string {
+	switch {
+	case tool == executor.ToolCodeExec && e.opts.AIImage == e.opts.WorkerImage:
+		return "runs use the worker's own image, which has no interpreter; name one that has with the controller's --ai-worker-image"
+	case tool == executor.ToolWebSearch && e.opts.SearchURL == "":
+		return "no search service is set up; name one with the controller's --search-url"
+	default:
+		return ""
+	}
+}

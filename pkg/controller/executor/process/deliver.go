@@ -1,0 +1,142 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/spool"
+)
+
+const (
+	// deliveryTime is how long a worker whose work is over may take, beyond the run's
+	// deadline, to bring it to a server that is there: this one. When it has passed,
+	// another worker is started for the rest.
+	deliveryTime = 5 * time.Minute
+	// maxDeliveries is how many workers are started to deliver one run. A server that
+	// is away does not use one up.
+	maxDeliveries = 5
+)
+
+// deliveryTime is how long a run may still take of which only the delivery is
+// left, once; false for one that works.
+func (r *run) deliveryTime() (time.Duration, bool) {
+	if r.late || r.rec.First == nil && !spool.Ended(filepath.Join(r.dir, spoolName)) {
+		return 0, false
+	}
+	r.late = true
+	return deliveryTime, true
+}
+
+// lateCause is why a run is ended whose time is over: not the deadline, when its work was done by then.
+func (r *run) lateCause() executor.Cause {
+	if r.late {
+		return ""
+	}
+	return executor.CauseDeadline
+}
+
+// settleSpool takes into account what a run left to be delivered. The work has
+// ended as its spool says; that counts when the server has it.
+func (r *record) settleSpool(dir string) {
+	ended := spool.Ended(dir)
+	if r.First != nil && !ended {
+		r.setOutcome(*r.First) // the delivery is no end of its own
+	}
+	// A run that was stopped need not bring anything.
+	left := spool.Undelivered(dir)
+	r.Undelivered = left && r.Cause != executor.CauseStopped && r.Deliveries < maxDeliveries
+	if r.Termination != nil || !ended {
+		return
+	}
+	r.State, r.Message = stateExited, ""
+	r.Termination = &runspec.Termination{
+		Reason: runspec.ReasonResultNotSubmitted, Message: "the work is done, but its result did not reach the server", ExitCode: runspec.ExitUnavailable,
+	}
+	if end, err := spool.ReadEnd(dir); err == nil && end != nil && !left {
+		r.Termination = &end.Termination // it was killed after the last byte
+	}
+	if r.Signal == "" {
+		r.ExitCode = r.Termination.ExitCode
+	}
+}
+
+// notBegun tells whether the worker says that it got no credentials: nothing was
+// done, and the attempt may be started anew.
+func (r *record) notBegun() bool {
+	return r.First == nil && r.Termination != nil && r.Termination.Reason == runspec.ReasonNotBegun
+}
+
+// Deliver starts a worker for what a run left. See executor.Executor.
+func (e *Executor) Deliver(_ context.Context, ref executor.Ref, token string) (executor.State, error) {
+	if err := checkRef(ref); err != nil {
+		return executor.State{}, err
+	}
+	r := newRun(e, executor.Run{Ref: ref})
+	if other, err := e.reserve(r); err != nil {
+		return executor.State{}, err
+	} else if other != nil {
+		return *other, nil
+	}
+	rec, err := readRecord(r.dir)
+	if err != nil || !rec.state().Undelivered {
+		e.release(r)
+		if err != nil {
+			return executor.State{}, err
+		}
+		return rec.state(), nil
+	}
+	if err := r.deliver(*rec, token); err != nil {
+		e.release(r)
+		return executor.State{}, fmt.Errorf("deliver %s: %w", ref, err)
+	}
+	e.mu.Lock()
+	delete(e.unsaved, keyOf(ref))
+	e.mu.Unlock()
+	e.watches.Go(r.watch)
+	return r.state(), nil
+}
+
+// deliver starts the worker. After an error the run is as it was.
+func (r *run) deliver(rec record, token string) error {
+	credentials, err := json.Marshal(runspec.Credentials{Token: token})
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	before := rec
+	if rec.First == nil {
+		first := rec.outcome()
+		rec.First = &first
+	}
+	rec.setOutcome(outcome{State: stateRunning})
+	rec.Deliveries++
+	rec.BootID, rec.FinishedAt = r.e.bootID, time.Time{}
+	r.rec = rec
+	// The last worker's words are those of one that did not deliver.
+	if err := os.Remove(filepath.Join(r.dir, terminationName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	spec := executor.Run{Ref: rec.ref()}
+	stdin, err := r.spawn(spec)
+	if err != nil {
+		return err
+	}
+	if err := r.confirm(spec); err != nil {
+		_ = stdin.Close()
+		return errors.Join(err, r.discard(), before.write(r.dir))
+	}
+	giveCredentials(stdin, append(credentials, '\n'))
+	return nil
+}

@@ -1,0 +1,382 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package process runs workers as local processes, for the standalone server.
+//
+// A run lives in DIR/<task uid>/<attempt>/:
+//
+//	run.json     what was started: run id, pid, start time of the process, outcome
+//	begun        the worker may have got its credentials
+//	work/        working folder and HOME of the worker
+//	artifacts/   files that the worker uploads at the end
+//	tmp/         TMPDIR
+//	spool/       what the worker has to bring to the server (package spool)
+//	log          standard output and error of the worker, bounded
+//	termination  the worker's last words (runspec.Termination)
+//
+// Invariants
+//
+//   - An attempt is started at most once. run.json is on disk as "starting"
+//     before the worker exists, as "running" with its pid and then as begun before
+//     the worker gets its credentials. A worker without credentials does nothing, so a crash
+//     before that leaves an attempt that provably did no work: Open takes it back,
+//     and it may be started anew. Once begun it is never started again.
+//   - A pid counts only together with its start time and the boot id, and is
+//     signalled only through a pidfd that was opened before those were checked.
+//   - When the worker is gone, all of its descendants are killed, also those that
+//     made a session of their own.
+//   - Workers outlive the server. Open finds them again.
+//   - A worker that is gone has not lost what it left in its spool: Deliver starts
+//     another one for that, in the same folder and for the same attempt. Nothing of
+//     the work is done again.
+package process
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+var _ executor.Executor = &Executor{}
+
+// Defaults of Options.
+const (
+	DefaultGrace       = 10 * time.Second
+	DefaultLogBytes    = 4 << 20
+	DefaultOpenFiles   = 4096
+	DefaultFileBytes   = 4 << 30
+	DefaultMemoryBytes = 4 << 30
+)
+
+// ErrLocked means that another process uses the same folder.
+var ErrLocked = errors.New("process: run folder is in use by another process")
+
+var errClosed = errors.New("process: executor is closed")
+
+// Options configure an Executor.
+type Options struct {
+	// Dir holds the run folders. Required.
+	Dir string
+	// Command is the worker program and its arguments. Required. It gets no secret.
+	Command []string
+	// ControllerURL and CAFile tell the worker where the API server is. They may
+	// be given by SetServer instead, when the address is known only later.
+	ControllerURL string
+	CAFile        string
+	// AllowHostCommands lets container tasks run as commands of this host.
+	AllowHostCommands bool
+	// Sandbox is what programs of runs are kept in. By default it hides Dir.
+	Sandbox runspec.Sandbox
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	WebFetchAllow []string
+	// SearchURL is the search service behind the tool web_search; empty is none.
+	SearchURL string
+	// Grace is the time between SIGTERM and SIGKILL. Default 10 s.
+	Grace time.Duration
+	// LogBytes bounds the log of a run; the older half goes first. Default 4 MiB.
+	LogBytes int64
+	// OpenFiles limits open files of each process. Default 4096.
+	OpenFiles uint64
+	// FileBytes limits the size of each file written. Default 4 GiB.
+	FileBytes uint64
+	// MemoryBytes limits the data segment of each process. Default 4 GiB.
+	MemoryBytes int64
+	// Clock defaults to the real clock.
+	Clock clock.WithTicker
+}
+
+func (o *Options) complete() error {
+	if o.Dir == "" || len(o.Command) == 0 {
+		return errors.New("process: Dir and Command are required")
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return err
+	}
+	o.Dir = dir
+	if len(o.Sandbox.Hide) == 0 {
+		o.Sandbox.Hide = []string{dir}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.LogBytes = cmp.Or(o.LogBytes, DefaultLogBytes)
+	o.OpenFiles = cmp.Or(o.OpenFiles, DefaultOpenFiles)
+	o.FileBytes = cmp.Or(o.FileBytes, DefaultFileBytes)
+	o.MemoryBytes = cmp.Or(o.MemoryBytes, DefaultMemoryBytes)
+	return nil
+}
+
+// Executor runs workers as local processes.
+type Executor struct {
+	opts    Options
+	sandbox string // Options.Sandbox as workers get it
+	bootID  string
+	lock    *os.File
+	log     klog.Logger
+	closing chan struct{}
+	watches sync.WaitGroup
+	exits   executor.Listeners
+
+	// mu guards what follows. It is not held over system calls that may wait.
+	mu            sync.Mutex
+	controllerURL string
+	caFile        string
+	live          map[key]*run
+	// unsaved are runs that are over, but whose record could not be written.
+	unsaved map[key]record
+}
+
+type key struct {
+	uid     types.UID
+	attempt int32
+}
+
+func keyOf(r executor.Ref) key { return key{r.UID, r.Attempt} }
+
+// Open takes the folder, and finds the runs again that are still alive. Those
+// that ended meanwhile are settled from what they left behind.
+func Open(ctx context.Context, o Options) (*Executor, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	sandbox, err := json.Marshal(o.Sandbox)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	lock, err := takeLock(ctx, o.Clock, filepath.Join(o.Dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	e := &Executor{
+		opts: o, sandbox: string(sandbox), bootID: boot, lock: lock, log: klog.FromContext(ctx),
+		closing: make(chan struct{}), live: map[key]*run{},
+		unsaved:       map[key]record{},
+		controllerURL: o.ControllerURL, caFile: o.CAFile,
+	}
+	if err := e.recoverAll(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// A worker that is just being forked holds the lock of its server until it is
+// executed. If the server was killed in that moment, the next one has to wait.
+const (
+	lockPatience = 3 * time.Second
+	lockPause    = 20 * time.Millisecond
+)
+
+func takeLock(ctx context.Context, c clock.Clock, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("run folder lock: %w", err)
+	}
+	for began := c.Now(); ; {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("run folder lock: %w", err), f.Close())
+		}
+		if c.Since(began) >= lockPatience {
+			return nil, errors.Join(ErrLocked, f.Close())
+		}
+		select {
+		case <-c.After(lockPause):
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		}
+	}
+}
+
+// Close stops watching and gives the folder free. Workers go on running.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	select {
+	case <-e.closing:
+		e.mu.Unlock()
+		return nil
+	default:
+	}
+	close(e.closing)
+	e.mu.Unlock()
+	e.watches.Wait()
+	return e.lock.Close()
+}
+
+// SetServer tells the address and the CA bundle of the API server, for workers started from now on.
+func (e *Executor) SetServer(controllerURL, caFile string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.controllerURL, e.caFile = controllerURL, caFile
+}
+
+// ByReference is false: a process gets token and secrets themselves, through its standard input.
+func (e *Executor) ByReference() bool { return false }
+
+// OnWaiting never tells: a process begins when it is started.
+func (*Executor) OnWaiting(context.Context, func(executor.Ref)) {}
+
+// OnExit has f told about every run that ends, until the context does.
+func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
+	e.exits.Add(ctx, f)
+}
+
+// State returns what is known about an attempt.
+func (e *Executor) State(_ context.Context, ref executor.Ref) (executor.State, error) {
+	if err := checkRef(ref); err != nil {
+		return executor.State{}, err
+	}
+	e.mu.Lock()
+	r := e.live[keyOf(ref)]
+	unsaved, over := e.unsaved[keyOf(ref)]
+	e.mu.Unlock()
+	if r != nil {
+		return r.state(), nil
+	}
+	if over {
+		return unsaved.state(), nil
+	}
+	rec, err := readRecord(e.dir(ref))
+	if err != nil {
+		return executor.State{}, err
+	}
+	return rec.state(), nil
+}
+
+// Stop asks a run to end, and has it killed after the grace period.
+func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
+	e.mu.Lock()
+	r := e.live[keyOf(ref)]
+	e.mu.Unlock()
+	if r == nil {
+		_, err := e.State(ctx, ref)
+		return err
+	}
+	r.requestStop()
+	return nil
+}
+
+// Park stops the clock of a run's timeout, or lets it go on.
+func (e *Executor) Park(ctx context.Context, ref executor.Ref, parked bool) error {
+	e.mu.Lock()
+	r := e.live[keyOf(ref)]
+	e.mu.Unlock()
+	if r == nil {
+		_, err := e.State(ctx, ref)
+		return err
+	}
+	return r.requestPark(ctx, parked)
+}
+
+// Remove deletes the folders of all attempts of a task.
+func (e *Executor) Remove(_ context.Context, uid types.UID) error {
+	if !validUID.MatchString(string(uid)) {
+		return fmt.Errorf("process: invalid task UID %q", uid)
+	}
+	e.mu.Lock()
+	for k := range e.live {
+		if k.uid == uid {
+			e.mu.Unlock()
+			return executor.ErrRunning
+		}
+	}
+	maps.DeleteFunc(e.unsaved, func(k key, _ record) bool { return k.uid == uid })
+	e.mu.Unlock()
+	return removeAll(filepath.Join(e.opts.Dir, string(uid)))
+}
+
+// removeAll also gets rid of folders that a worker made read-only.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700) //nolint:gosec // a folder
+		}
+		return nil
+	})
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove run folder: %w", err)
+	}
+	return nil
+}
+
+// List names all attempts that have a record.
+func (e *Executor) List(context.Context) ([]executor.Ref, error) {
+	var refs []executor.Ref
+	err := e.eachRecord(func(_ string, rec *record) error {
+		refs = append(refs, rec.ref())
+		return nil
+	})
+	return refs, err
+}
+
+// eachRecord calls f for every folder with a readable record. A folder without
+// one is the rest of a start that failed; it is left to Remove or a new Start.
+func (e *Executor) eachRecord(f func(dir string, rec *record) error) error {
+	paths, err := filepath.Glob(filepath.Join(e.opts.Dir, "*", "*", recordName))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		dir := filepath.Dir(path)
+		rec, err := readRecord(dir)
+		if err != nil {
+			if errors.Is(err, executor.ErrNotFound) {
+				continue
+			}
+			return err
+		}
+		if err := f(dir, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validUID keeps a UID from naming anything but one folder.
+var validUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+
+func checkRef(ref executor.Ref) error {
+	if !validUID.MatchString(string(ref.UID)) || ref.Attempt < 1 {
+		return fmt.Errorf("process: invalid run %s of task UID %q", ref, ref.UID)
+	}
+	return nil
+}
+
+func (e *Executor) dir(ref executor.Ref) string {
+	return filepath.Join(e.opts.Dir, string(ref.UID), strconv.Itoa(int(ref.Attempt)))
+}

@@ -1,0 +1,281 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// Start starts the run once. See executor.Executor.
+func (e *Executor) Start(_ context.Context, spec executor.Run) (executor.State, error) {
+	if err := checkRef(spec.Ref); err != nil {
+		return executor.State{}, err
+	}
+	if spec.ID == "" {
+		return executor.State{}, fmt.Errorf("process: run %s has no id", spec.Ref)
+	}
+	r := newRun(e, spec)
+	if other, err := e.reserve(r); err != nil {
+		return executor.State{}, err
+	} else if other != nil {
+		return sameRun(*other, spec)
+	}
+	rec, err := readRecord(r.dir)
+	if err == nil {
+		e.release(r)
+		return sameRun(rec.state(), spec)
+	}
+	if errors.Is(err, executor.ErrNotFound) {
+		err = r.launch(spec)
+	}
+	if err != nil {
+		e.release(r)
+		return executor.State{}, fmt.Errorf("start %s: %w", spec.Ref, err)
+	}
+	e.watches.Go(r.watch)
+	return r.state(), nil
+}
+
+func sameRun(s executor.State, spec executor.Run) (executor.State, error) {
+	if s.ID != spec.ID {
+		return executor.State{}, fmt.Errorf("%s: %w", spec.Ref, executor.ErrConflict)
+	}
+	return s, nil
+}
+
+// reserve enters the run among the living, or returns the state of the one that is there.
+func (e *Executor) reserve(r *run) (*executor.State, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.closing:
+		return nil, errClosed
+	default:
+	}
+	if other := e.live[keyOf(r.ref)]; other != nil {
+		s := other.state()
+		return &s, nil
+	}
+	e.live[keyOf(r.ref)] = r
+	return nil, nil //nolint:nilnil // nothing there, and no error: the place is taken by r
+}
+
+// release takes back a reservation that did not become a living run.
+func (e *Executor) release(r *run) {
+	close(r.over)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.live, keyOf(r.ref))
+}
+
+func newRun(e *Executor, spec executor.Run) *run {
+	return &run{
+		e: e, ref: spec.Ref, dir: e.dir(spec.Ref), stop: make(chan struct{}), parks: make(chan parkRequest), over: make(chan struct{}),
+		rec: record{
+			ID: spec.ID, Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Attempt: spec.Attempt,
+			State: stateStarting, BootID: e.bootID, StartedAt: e.opts.Clock.Now(), Timeout: spec.Timeout,
+		},
+	}
+}
+
+// launch makes the folder and the process. After an error nothing of either is left.
+func (r *run) launch(spec executor.Run) (err error) {
+	credentials, err := json.Marshal(spec.Credentials)
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	if err := removeAll(r.dir); err != nil { // the rest of a start that died before its record
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeAll(r.dir))
+		}
+	}()
+	for _, name := range []string{workName, artifactsName, tmpName} {
+		if err := os.MkdirAll(filepath.Join(r.dir, name), 0o700); err != nil {
+			return fmt.Errorf("run folder: %w", err)
+		}
+	}
+	if err := r.rec.write(r.dir); err != nil {
+		return err
+	}
+	stdin, err := r.spawn(spec)
+	if err != nil {
+		return err
+	}
+	if err := r.confirm(spec); err != nil {
+		// No credentials were given, so the worker has done nothing yet.
+		_ = stdin.Close()
+		return errors.Join(err, r.discard())
+	}
+	giveCredentials(stdin, append(credentials, '\n'))
+	return nil
+}
+
+// spawn starts the worker, which waits for its credentials, and returns the
+// writing end of its standard input.
+func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
+	log, err := os.OpenFile(filepath.Join(r.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("run log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("credentials pipe: %w", err)
+	}
+	defer func() { _ = in.Close() }()
+	pidfd := -1
+	p, err := os.StartProcess(r.e.opts.Command[0], r.e.opts.Command, &os.ProcAttr{
+		Dir: filepath.Join(r.dir, workName), Env: r.environ(spec),
+		Files: []*os.File{in, log, log},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+	})
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close())
+	}
+	if pidfd < 0 {
+		_ = p.Kill()
+		_, _ = p.Wait()
+		return nil, errors.Join(errors.New("process: the kernel has no pidfd"), stdin.Close())
+	}
+	r.child, r.pidfd, r.rec.PID = p, pidfd, p.Pid
+	return stdin, nil
+}
+
+// confirm sets the limits and writes down who the worker is. The worker is our
+// unreaped child, so its pid is its own.
+func (r *run) confirm(spec executor.Run) error {
+	s, err := readStat(r.rec.PID)
+	if err != nil {
+		return fmt.Errorf("start time of worker: %w", err)
+	}
+	if err := r.setLimits(spec); err != nil {
+		return err
+	}
+	r.rec.State, r.rec.StartTicks = stateRunning, s.startTicks
+	if err := r.rec.write(r.dir); err != nil {
+		return err
+	}
+	return markBegun(r.dir)
+}
+
+// discard undoes a start that cannot be confirmed.
+func (r *run) discard() error {
+	err := newTree(r.dir, &r.rec, true).kill()
+	_, werr := r.child.Wait()
+	return errors.Join(err, werr, unix.Close(r.pidfd))
+}
+
+func (r *run) setLimits(spec executor.Run) error {
+	o := r.e.opts
+	memory := uint64(o.MemoryBytes)
+	if spec.MemoryBytes > 0 {
+		memory = uint64(spec.MemoryBytes)
+	}
+	for _, l := range []struct {
+		what  int
+		limit uint64
+	}{
+		{unix.RLIMIT_CORE, 0}, // a core would put secrets on disk
+		{unix.RLIMIT_NOFILE, o.OpenFiles},
+		{unix.RLIMIT_FSIZE, o.FileBytes},
+		// Not RLIMIT_AS: Go and JavaScript programs reserve far more address space than they use.
+		{unix.RLIMIT_DATA, memory},
+	} {
+		var old unix.Rlimit
+		if err := unix.Prlimit(r.rec.PID, l.what, nil, &old); err != nil {
+			return fmt.Errorf("limits of worker: %w", err)
+		}
+		limit := min(l.limit, old.Max) // raising is not allowed to everybody
+		if err := unix.Prlimit(r.rec.PID, l.what, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+			return fmt.Errorf("limits of worker: %w", err)
+		}
+	}
+	return nil
+}
+
+// pipeBytes is what a pipe takes without a reader.
+const pipeBytes = 64 << 10
+
+// giveCredentials writes at once what fits the pipe: the shorter the moment
+// between being begun and having credentials, the fewer runs are lost in it.
+// More is written as the worker reads; that ends by itself, as the pipe breaks
+// when the worker does. A worker that cannot read them says so in its termination.
+func giveCredentials(stdin *os.File, credentials []byte) {
+	write := func() {
+		_, _ = stdin.Write(credentials)
+		_ = stdin.Close()
+	}
+	if len(credentials) <= pipeBytes {
+		write()
+	} else {
+		go write()
+	}
+}
+
+// inherited are the only variables of the server that a worker sees, beside the operator's.
+func inherited() []string {
+	return []string{"PATH", "LANG", "LC_ALL", "TZ"}
+}
+
+func (r *run) environ(spec executor.Run) []string {
+	r.e.mu.Lock()
+	controllerURL, caFile := r.e.controllerURL, r.e.caFile
+	r.e.mu.Unlock()
+	env := maps.Clone(spec.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	for _, name := range inherited() {
+		if v, ok := os.LookupEnv(name); ok {
+			env[name] = v
+		}
+	}
+	for _, name := range runspec.OperatorEnv() {
+		env[name] = os.Getenv(name) // also when empty: a task may not set them
+	}
+	work := filepath.Join(r.dir, workName)
+	maps.Copy(env, map[string]string{
+		"HOME": work, "PWD": work, "TMPDIR": filepath.Join(r.dir, tmpName),
+		runspec.EnvTaskName:       spec.Name,
+		runspec.EnvTaskNamespace:  spec.Namespace,
+		runspec.EnvTaskUID:        string(spec.UID),
+		runspec.EnvAttempt:        strconv.Itoa(int(spec.Attempt)),
+		runspec.EnvControllerURL:  controllerURL,
+		runspec.EnvCAFile:         caFile,
+		runspec.EnvCredentials:    runspec.CredentialsStdin,
+		runspec.EnvWorkDir:        work,
+		runspec.EnvArtifactsDir:   filepath.Join(r.dir, artifactsName),
+		runspec.EnvTerminationLog: filepath.Join(r.dir, terminationName),
+		runspec.EnvWebFetchAllow:  strings.Join(r.e.opts.WebFetchAllow, ","),
+		runspec.EnvSearchURL:      r.e.opts.SearchURL,
+		runspec.EnvSpoolDir:       filepath.Join(r.dir, spoolName),
+		runspec.EnvDeliver:        strconv.FormatBool(r.rec.First != nil),
+		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
+		runspec.EnvSandbox:        r.e.sandbox,
+	})
+	out := make([]string, 0, len(env))
+	for k, v := range env {
+		out = append(out, k+"="+v)
+	}
+	return out
+}

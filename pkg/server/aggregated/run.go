@@ -1,0 +1,191 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/install"
+	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/server/apiserver"
+	hostinstall "github.com/platform-ai/platform/pkg/server/host/install"
+	"github.com/platform-ai/platform/pkg/server/host/review"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+// hostPoll is how often a start tries to reach a cluster that does not answer.
+const hostPoll = time.Second
+
+// Run runs a server until ctx ends; then it returns nil after everything has stopped.
+//
+// A start waits for the cluster, and for a predecessor to leave the store, before it opens its port: what answers,
+// works.
+func Run(ctx context.Context, o Options) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	began := o.Clock.Now()
+	config, err := o.client()
+	if err != nil {
+		return err
+	}
+	host, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client of the cluster: %w", err)
+	}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	authorities := awaitHost(ctx, host)
+	if authorities == nil {
+		return nil
+	}
+	o.Waiting = o.standBy
+	st, err := o.OpenStores(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = nil // asked to stop while it waited
+		}
+		return err
+	}
+	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}
+	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
+		p, err := a.assemble(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		p.Work = func(ctx context.Context) error {
+			i := Info{URL: p.Listeners.URL, RESTURL: p.Listeners.RESTURL, CA: a.cert.ca()}
+			if err := announce(&o, i, o.Clock.Since(began)); err != nil {
+				return err
+			}
+			return a.work(ctx, i)
+		}
+		return p, nil
+	})
+}
+
+// awaitHost waits until the cluster answers and tells the authorities of client certificates; nil is that ctx ended.
+// That may be refused for a moment after an installation, too, while the cluster takes up what was granted.
+func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.ConfigMap) {
+	_ = wait.PollUntilContextCancel(ctx, hostPoll, true, func(ctx context.Context) (bool, error) {
+		m, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "The cluster does not say who may name callers; trying again. Where this is forbidden, the rights of the platform belong to an installation in another namespace: a cluster has one")
+			return false, nil
+		}
+		found = m
+		return true, nil
+	})
+	return found
+}
+
+// announce tells, in one write, that the server is ready.
+func announce(o *Options, i Info, took time.Duration) error {
+	_, err := fmt.Fprintf(o.Out, "platform-apiserver %s is ready after %.2f s at %s, as %s.%s, with %s\n",
+		version.Version(), took.Seconds(), i.URL, o.ServiceName, o.Namespace, o.DataDir)
+	return err
+}
+
+// assembly is what the server is made of.
+type assembly struct {
+	*Options
+	config *rest.Config
+	host   kubernetes.Interface
+	// authorities are those of client certificates, as the cluster published them at the start.
+	authorities *corev1.ConfigMap
+	cert        *certificate
+	// registered is nil where somebody else keeps the APIService.
+	registered *registration
+}
+
+// assemble builds the server. Its hooks and watches end with ctx.
+func (a *assembly) assemble(ctx context.Context, st *server.Stores) (_ *server.Process, err error) {
+	if a.cert, err = a.certificate(); err != nil {
+		return nil, err
+	}
+	l, err := a.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.build(ctx, st, l)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return p, nil
+}
+
+func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Listeners) (*server.Process, error) {
+	scheme, err := apiserver.NewScheme(install.Install, hostinstall.WhoAmI)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.Generic(scheme, l, a.cert.certFile, a.cert.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	g.EnableProfiling = a.Profiling
+	st.SetStorage(g, scheme, nil)
+	if err := a.delegate(ctx, g); err != nil {
+		return nil, err
+	}
+	config, err := a.Config(g, scheme, st)
+	if err != nil {
+		return nil, err
+	}
+	config.Resources = append(config.Resources, review.WhoAmI()) // REST tells callers who they are
+	if config.Identify, err = a.identify(config); err != nil {
+		return nil, err
+	}
+	if config.Admission, err = a.admission(ctx, g, a.host); err != nil {
+		return nil, err
+	}
+	config.Host, config.PriorityAndFairness, config.GarbageCollector = a.config, a.PriorityAndFairness, true
+	parts := []server.Part{{Name: "certificates", Run: a.cert.run}}
+	if a.ManageAPIService {
+		if a.registered, err = a.registration(st.Engine.ID()); err != nil {
+			return nil, err
+		}
+		config.Ready = map[string]func() error{"registration": a.registered.ready}
+		parts = append(parts, server.Part{Name: "registration", Run: a.registered.run})
+	}
+	completed, err := config.Complete()
+	if err != nil {
+		return nil, err
+	}
+	api, err := completed.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &server.Process{
+		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Healthy: st.Engine.Healthy, Sparse: config.Sparse, Clock: a.Clock,
+		Parts: parts,
+	}, nil
+}
+
+// work says that the server answers, until ctx ends.
+func (a *assembly) work(ctx context.Context, i Info) error {
+	if a.Ready != nil {
+		if err := a.Ready(ctx, i); err != nil {
+			return err
+		}
+	}
+	if a.registered != nil {
+		a.registered.answers(true)
+		defer a.registered.answers(false)
+	}
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,130 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// backupRetry is after how many seconds a client should ask again that found a backup under way.
+const backupRetry = 30
+
+// BackupOptions configure the handler of backup.Path. All are needed.
+type BackupOptions struct {
+	// Engine is the store.
+	Engine *engine.Engine
+	// Scheme is that of the server; refusals are written with it.
+	Scheme *runtime.Scheme
+	// Clock tells when a backup was made.
+	Clock clock.PassiveClock
+	// WriteTimeout is how long a client may accept nothing before it is cut: it keeps others from their backup, and
+	// files on the disk.
+	WriteTimeout time.Duration
+}
+
+// NewBackup serves backups of the store. Who gets one reads everything that is stored.
+//
+// One that fails half-way ends with a broken connection, never like a whole one.
+func NewBackup(o BackupOptions) http.Handler {
+	codecs := Codecs(o.Scheme)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := o.serve(w, r); err != nil {
+			responsewriters.RespondWithError(w, r, err, codecs)
+		}
+	})
+}
+
+// serve returns an API error for what was refused before anything was written.
+func (o *BackupOptions) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{Resource: "backup"}, "", "a backup is read with GET", 0, false)
+	}
+	ctx := r.Context()
+	began := o.Clock.Now()
+	source, err := backup.Open(ctx, o.Engine, began)
+	switch {
+	case errors.Is(err, engine.ErrCheckpoint):
+		return apierrors.NewTooManyRequests("another backup is being read; there is one at a time", backupRetry)
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	log := klog.FromContext(ctx).WithValues("revision", source.Manifest().Revision, "bytes", source.Manifest().Size())
+	err = o.send(ctx, w, source)
+	if err := source.Close(); err != nil {
+		log.Error(err, "A backup's copy of the store is left until the next start")
+	}
+	if err != nil {
+		log.Error(err, "Backup was cut off", "duration", o.Clock.Since(began))
+	} else {
+		log.Info("Backup was read", "duration", o.Clock.Since(began))
+	}
+	return nil
+}
+
+func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source *backup.Source) (err error) {
+	out := &patient{ctx: ctx, w: w, controller: http.NewResponseController(w), clock: o.Clock, timeout: o.WriteTimeout}
+	interrupted := make(chan struct{})
+	interrupt := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		out.cut()
+	})
+	defer func() {
+		if !interrupt() {
+			<-interrupted // the response is used until this function returns, not longer
+		}
+		if err != nil {
+			out.cut()
+		}
+	}()
+	m := source.Manifest()
+	h := w.Header()
+	h.Set("Content-Type", backup.ContentType)
+	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fmt.Sprintf("platform-%d.tar", m.Revision)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	return source.Write(ctx, out)
+}
+
+// patient writes to a client that may be slow but must go on.
+type patient struct {
+	ctx        context.Context //nolint:containedctx // of the one request
+	w          http.ResponseWriter
+	controller *http.ResponseController
+	clock      clock.PassiveClock
+	timeout    time.Duration
+	deadline   time.Time
+}
+
+// Write moves the deadline when less than half of it is left, since that costs a message on HTTP/2.
+func (p *patient) Write(b []byte) (int, error) {
+	if now := p.clock.Now(); p.deadline.Sub(now) < p.timeout/2 {
+		p.deadline = now.Add(p.timeout)
+		if err := p.controller.SetWriteDeadline(p.deadline); err != nil {
+			return 0, fmt.Errorf("backup: %w", err)
+		}
+		if err := context.Cause(p.ctx); err != nil { // or cut came before the new deadline
+			return 0, err
+		}
+	}
+	return p.w.Write(b)
+}
+
+// cut ends the connection, or the stream on HTTP/2, and whatever is being written to it. Where it cannot be told so it
+// is over already.
+func (p *patient) cut() { _ = p.controller.SetWriteDeadline(time.Unix(1, 0)) }

@@ -1,0 +1,114 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/platform-ai/platform/pkg/server/intake"
+)
+
+// guard closes the bodies of what a listener gets.
+func (c *Config) guard(h http.Handler) http.Handler {
+	if c.Intake == nil {
+		return h
+	}
+	return c.Intake.Guard(h)
+}
+
+// guardListener makes guard the outermost handler of the secure listener.
+func (c *Config) guardListener() {
+	chain := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+		return c.guard(chain(api, g))
+	}
+}
+
+// addSparseLog takes the errors of authentication to the sparse log; the chain would print each.
+func (c *Config) addSparseLog() {
+	inner := c.Generic.Authentication.Authenticator
+	c.Generic.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		resp, ok, err := inner.AuthenticateRequest(r)
+		if err != nil {
+			c.Sparse.Error(r.Context(), err, "Unable to authenticate a request")
+			return nil, false, nil
+		}
+		return resp, ok, nil
+	})
+	if c.REST != nil && c.REST.Sparse == nil {
+		rest := *c.REST
+		rest.Sparse = c.Sparse
+		c.REST = &rest
+	}
+}
+
+// addIntake makes the filter that opens bodies the innermost of the chain: its callers are authenticated and authorized,
+// and count under the name under which they act. REST requests are authenticated once more, by
+// the facade, before their bodies are read.
+func (c *Config) addIntake() {
+	limits := map[schema.GroupVersionResource]map[string]int64{}
+	for _, r := range c.Resources {
+		limits[r.GroupVersionResource()] = r.BodyLimits()
+	}
+	chain := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+		return chain(admitBodies(api, limits, g), g)
+	}
+	if c.REST != nil && c.REST.Authenticate == nil {
+		rest := *c.REST
+		rest.Authenticate = authenticate(c.Generic)
+		c.REST = &rest
+	}
+}
+
+func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[string]int64, g *genericapiserver.Config) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, known := request.UserFrom(r.Context())
+		if r.ContentLength == 0 || !known || who.GetName() == user.Anonymous {
+			next.ServeHTTP(w, r) // without a body, or with one that stays closed
+			return
+		}
+		limit := int64(maxBody)
+		info, _ := request.RequestInfoFrom(r.Context())
+		if info != nil && info.IsResourceRequest {
+			gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+			if own, ok := limits[gvr][info.Resource+"/"+info.Subresource]; ok {
+				limit = own
+			}
+		}
+		done, err := intake.Admit(r.Context(), who.GetName(), limit)
+		if err != nil {
+			gv := metav1.Unversioned
+			if info != nil && info.APIVersion != "" {
+				gv = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+			}
+			responsewriters.ErrorNegotiated(err, g.Serializer, gv, w, r)
+			return
+		}
+		defer done()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authenticate gives the name of whoever makes a request, "" for nobody, as the chain will find it.
+func authenticate(g *genericapiserver.Config) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if audiences := g.Authentication.APIAudiences; len(audiences) > 0 {
+			r = r.WithContext(authenticator.WithAudiences(r.Context(), audiences))
+		}
+		resp, ok, err := g.Authentication.Authenticator.AuthenticateRequest(r)
+		if err != nil || !ok || resp.User.GetName() == user.Anonymous {
+			return ""
+		}
+		return resp.User.GetName()
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package facade serves the documented REST paths (/api/v1, /internal/v1). It stands in front of the whole handler
+// chain of the API server and owns no behaviour: a row of its table turns a REST request into requests to native
+// paths, which go through the chain with the caller's own credentials, so authentication, authorization, admission,
+// audit and limits are those of every other client. It knows an http.Handler and the API types, nothing else.
+//
+//	table.go     the rows: method, path, native targets, how the one becomes the other
+//	route.go     finding the row
+//	call.go      one REST request, and the native requests that it makes
+//	body.go      reading the request's body, once its caller is known
+//	writer.go    answers of the chain on their way to the client
+//	envelope.go  the shape of errors and lists
+//
+// What is streamed natively (events, logs, artifacts, traces, lists) is streamed here: nothing but errors and single
+// small objects is held in memory.
+package facade
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/sparse"
+)
+
+// Limits of request bodies, in bytes: of an object, of one event, and of a result or an artifact.
+const (
+	maxObject = 3 << 20
+	maxEvent  = 256 << 10
+	maxUpload = 10 << 20
+)
+
+// Options configure a Facade.
+type Options struct {
+	// Clock measures durations and paces heartbeats. Default: the real clock.
+	Clock clock.WithTicker
+	// Metrics, where set, gets the facade's metrics until Close.
+	Metrics prometheus.Registerer
+	// Origins are the origins whose pages may read answers, exactly as a browser sends them; none, or "*", is any.
+	Origins []string
+	// Namespace, where set, is the only namespace that is served.
+	Namespace string
+	// Sparse gets the failures of requests. Default: one on Clock.
+	Sparse *sparse.Log
+	// Authenticate finds out who makes a request, "" for nobody, before its body is read. Where it is not set, the chain
+	// alone does, after that.
+	Authenticate func(*http.Request) (user string)
+}
+
+// Facade is an http.Handler. Paths that are none of its own it leaves to the chain.
+type Facade struct {
+	chain   http.Handler
+	o       Options
+	rows    []row
+	own     map[string]bool // first two path segments and, below /api/v1, the third
+	cors    cors.Policy
+	metrics *metrics
+}
+
+// New puts a facade before the handler chain of an API server. It fails where its metrics are registered already.
+func New(chain http.Handler, o Options) (*Facade, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Sparse == nil {
+		o.Sparse = sparse.New(o.Clock)
+	}
+	f := &Facade{chain: chain, o: o, rows: table(), own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
+	for _, r := range f.rows {
+		f.own[family(r.segments())] = true
+	}
+	if o.Metrics != nil {
+		if err := o.Metrics.Register(f.metrics); err != nil {
+			return nil, fmt.Errorf("facade: metrics: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// Close takes the metrics back.
+func (f *Facade) Close() {
+	if f.o.Metrics != nil {
+		f.o.Metrics.Unregister(f.metrics)
+	}
+}
+
+// ServeHTTP serves REST paths, and leaves all others to the chain: the host's core API is below /api/v1, too.
+func (f *Facade) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if segments, ok := split(r.URL.EscapedPath()); ok && f.own[family(segments)] {
+		f.serve(w, r)
+		return
+	}
+	f.chain.ServeHTTP(w, r)
+}
+
+// Alone gives a handler of the REST paths without the rest of the API: every other path is unknown.
+func (f *Facade) Alone() http.Handler { return http.HandlerFunc(f.serve) }
+
+// serve is the outside of every row: what happens before a row is known and after it has answered.
+func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
+	began := f.o.Clock.Now()
+	out := &observed{ResponseWriter: w}
+	id := requestID(r)
+	out.Header().Set(headerRequestID, id)
+	out.Header().Set("Cache-Control", "no-store")
+	found, params, err := f.find(r)
+	defer func() {
+		f.metrics.done(found.pattern, r.Method, out.status(), f.o.Clock.Since(began))
+	}()
+	defer f.recoverPanic(out, r)
+	f.cors.Allow(out.Header(), r)
+	if cors.IsPreflight(r) {
+		f.cors.Preflight(out.Header())
+		out.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if err == nil {
+		err = newCall(f, out, r, params, id).serve(found)
+	}
+	if err != nil {
+		f.fail(out, r, err)
+	}
+}
+
+// recoverPanic answers for a row that panicked. An aborted answer stays aborted: its client must notice.
+func (f *Facade) recoverPanic(w *observed, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.code != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	f.o.Sparse.Error(r.Context(), fmt.Errorf("panic: %v", v), "REST request panicked", "stack", string(debug.Stack()))
+	f.fail(w, r, restError{code: http.StatusInternalServerError})
+}

@@ -1,0 +1,71 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authzunion "k8s.io/apiserver/pkg/authorization/union"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/platform-ai/platform/pkg/server/host/rbac"
+	"github.com/platform-ai/platform/pkg/server/host/token"
+)
+
+// Apply sets who may call the server and what they may do. SecureServing must
+// be set already; it learns which client certificates to ask for.
+func (h *Host) Apply(g *genericapiserver.Config) error {
+	if g.SecureServing == nil {
+		return errors.New("host: client certificates need secure serving")
+	}
+	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", h.pki.CAFile())
+	if err != nil {
+		return fmt.Errorf("client certificates: %w", err)
+	}
+	g.SecureServing.ClientCA = ca
+	g.Authentication.APIAudiences = authenticator.Audiences{token.DefaultIssuer}
+	g.Authentication.Authenticator = h.Authenticator(ca.VerifyOptions)
+	g.Authorization.Authorizer = h.authz
+	g.RuleResolver = h.view
+	return nil
+}
+
+// Authenticator accepts client certificates that verify, ServiceAccount tokens,
+// and everybody for the paths that tell whether the server is alive.
+func (h *Host) Authenticator(certificates x509.VerifyOptionFunc) authenticator.Request {
+	known := group.NewAuthenticatedGroupAdder(union.New(
+		x509.NewDynamic(certificates, x509.CommonNameUserConversion),
+		bearertoken.New(h.tokens),
+		websocket.NewProtocolAuthenticator(h.tokens),
+	))
+	var open []apiserverapi.AnonymousAuthCondition
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version", "/version/"} {
+		open = append(open, apiserverapi.AnonymousAuthCondition{Path: path})
+	}
+	return union.NewFailOnError(known, anonymous.NewAuthenticator(open))
+}
+
+// Authorizer lets system:masters do everything and the others what RBAC allows.
+func (h *Host) Authorizer() authorizer.Authorizer { return h.authz }
+
+func newAuthorizer(v *rbac.View) (authorizer.Authorizer, error) {
+	masters := authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)
+	return authzunion.New(
+		authzunion.NamedAuthorizer{AuthorizerName: "masters", Authorizer: masters},
+		authzunion.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: v},
+	)
+}

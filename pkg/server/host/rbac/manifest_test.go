@@ -1,0 +1,59 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the manifest of the platform's roles anew")
+
+// TestManifest holds manifests/base/clusterroles.yaml to the roles that this
+// host makes by itself, so that a cluster knows the same ones.
+func TestManifest(t *testing.T) {
+	path := filepath.FromSlash("../../../../manifests/base/clusterroles.yaml")
+	var out strings.Builder
+	out.WriteString("# The platform's roles, as the standalone host makes them by itself.\n")
+	n := 0
+	for _, r := range defaultClusterRoles() {
+		if !strings.HasPrefix(r.Name, "platform-") {
+			continue
+		}
+		n++
+		role := rbacv1.ClusterRole{TypeMeta: r.TypeMeta, Rules: r.Rules, AggregationRule: r.AggregationRule}
+		role.APIVersion, role.Kind = rbacv1.SchemeGroupVersion.String(), "ClusterRole"
+		role.Name, role.Labels = r.Name, maps.Clone(r.Labels)
+		delete(role.Labels, "kubernetes.io/bootstrapping") // marks what the host itself makes
+		data, err := yaml.Marshal(role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(data)
+	}
+	if n != 6 {
+		t.Errorf("%d roles of the platform, want 6", n)
+	}
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("%s is not current; go test ./pkg/server/host/rbac -run Manifest -rewrite (-have +want):\n%s", path, diff)
+	}
+}

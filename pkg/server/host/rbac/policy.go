@@ -1,0 +1,180 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/platform-ai/platform/pkg/storage/backup"
+)
+
+// Our API group and its resources, by how people work with them.
+const group = "core.platform.ai"
+
+// ownKinds are the kinds that users write.
+func ownKinds() []string {
+	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills"}
+}
+
+// ownReads are what else users read: what the server and the workers wrote.
+func ownReads() []string {
+	return append(ownStatus(), "executionevents", "approvals",
+		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts",
+		"sessions/events", "sessions/stream", "sessions/transcript", "skills/content")
+}
+
+func ownStatus() []string {
+	status := ownKinds()
+	for i := range status {
+		status[i] += "/status"
+	}
+	return status
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+func writeVerbs() []string {
+	return []string{"create", "update", "patch", "delete", "deletecollection"}
+}
+
+func allVerbs() []string { return append(readVerbs(), writeVerbs()...) }
+
+func rule(verbs []string, apiGroup string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{apiGroup}, Resources: resources}
+}
+
+func urls(verb string, nonResourceURLs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: []string{verb}, NonResourceURLs: nonResourceURLs}
+}
+
+func role(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+		},
+		Rules: rules,
+	}
+}
+
+// into labels a role so that the role of that name includes it.
+func into(name string, r *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	r.Labels["rbac.authorization.k8s.io/aggregate-to-"+name] = "true"
+	return r
+}
+
+// collecting is a role made of all roles labelled for it.
+func collecting(name string) *rbacv1.ClusterRole {
+	r := role(name)
+	r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+		{MatchLabels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + name: "true"}},
+	}}
+	return r
+}
+
+func bind(role string, groups ...string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        role,
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	for _, g := range groups {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: g})
+	}
+	return b
+}
+
+// defaultClusterRoles exist from the start: those of Kubernetes that make sense
+// here, with Kubernetes' rules for what is served here, and those of the
+// platform, which view, edit and admin include.
+func defaultClusterRoles() []*rbacv1.ClusterRole {
+	return slices.Concat(systemRoles(), userRoles(), platformRoles())
+}
+
+func systemRoles() []*rbacv1.ClusterRole {
+	health := []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
+	return []*rbacv1.ClusterRole{
+		role("cluster-admin", rule([]string{"*"}, "*", "*"), urls("*", "*")),
+		role("system:discovery", urls("get", append(slices.Clone(health), "/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")...)),
+		role("system:public-info-viewer", urls("get", health...)),
+		role("system:monitoring", urls("get", "/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*")),
+		role("system:basic-user",
+			rule([]string{"create"}, "authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			rule([]string{"create"}, "authentication.k8s.io", "selfsubjectreviews")),
+		role("system:auth-delegator",
+			rule([]string{"create"}, "authentication.k8s.io", "tokenreviews"),
+			rule([]string{"create"}, "authorization.k8s.io", "subjectaccessreviews")),
+	}
+}
+
+func userRoles() []*rbacv1.ClusterRole {
+	return []*rbacv1.ClusterRole{
+		collecting("admin"),
+		into("admin", collecting("edit")),
+		into("edit", collecting("view")),
+		into("view", role("system:aggregate-to-view",
+			rule(readVerbs(), "", "configmaps", "serviceaccounts", "events", "namespaces", "namespaces/status"))),
+		into("edit", role("system:aggregate-to-edit",
+			rule(readVerbs(), "", "secrets"),
+			rule([]string{"impersonate"}, "", "serviceaccounts"),
+			rule(writeVerbs(), "", "configmaps", "events", "secrets", "serviceaccounts"),
+			rule([]string{"create"}, "", "serviceaccounts/token"),
+			rule(allVerbs(), "coordination.k8s.io", "leases"))),
+		// Writing roles needs more than a role here, so admin only reads them.
+		into("admin", role("system:aggregate-to-admin",
+			rule([]string{"create"}, "authorization.k8s.io", "localsubjectaccessreviews"),
+			rule(readVerbs(), "rbac.authorization.k8s.io", "roles", "rolebindings"))),
+	}
+}
+
+func platformRoles() []*rbacv1.ClusterRole {
+	return []*rbacv1.ClusterRole{
+		// Sees everything of the platform; changes nothing.
+		into("view", role("platform-viewer", rule(readVerbs(), group, append(ownKinds(), ownReads()...)...))),
+		// Runs tasks and keeps what they need.
+		into("edit", role("platform-editor",
+			rule(allVerbs(), group, ownKinds()...),
+			rule(readVerbs(), group, ownReads()...),
+			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"))),
+		// Decides on what agents ask for, and sees what the decision is about.
+		into("admin", role("platform-approver",
+			rule(readVerbs(), group, "tasks", "sessions", "executionevents", "approvals", "tasks/events", "tasks/stream", "tasks/trace"),
+			rule([]string{"create"}, group, "approvals/decision"))),
+		// Repairs: an editor that may also correct what controllers wrote.
+		into("admin", role("platform-operator",
+			rule(allVerbs(), group, ownKinds()...),
+			rule(readVerbs(), group, ownReads()...),
+			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"),
+			rule([]string{"update", "patch"}, group, ownStatus()...))),
+		// What a worker process needs for its own task; it gets no more than
+		// that task of tasks/*, which the server checks by the worker's token.
+		role("platform-worker",
+			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
+			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
+			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content"),
+			rule([]string{"get"}, "", "configmaps")),
+		// Reads all that is stored, prompts and results included; no other role has it.
+		role("platform-backup", urls("get", backup.Path)),
+	}
+}
+
+// defaultClusterRoleBindings give everybody discovery and questions about
+// themselves, and the administrators everything.
+func defaultClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
+	return []*rbacv1.ClusterRoleBinding{
+		bind("cluster-admin", user.SystemPrivilegedGroup),
+		bind("system:monitoring", user.MonitoringGroup),
+		bind("system:discovery", user.AllAuthenticated),
+		bind("system:basic-user", user.AllAuthenticated),
+		bind("system:public-info-viewer", user.AllAuthenticated, user.AllUnauthenticated),
+	}
+}

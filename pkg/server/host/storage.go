@@ -1,0 +1,292 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/host/namespace"
+	"github.com/platform-ai/platform/pkg/server/host/rbac"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+var (
+	namespacesResource      = schema.GroupResource{Resource: "namespaces"}
+	serviceAccountsResource = schema.GroupResource{Resource: "serviceaccounts"}
+	secretsResource         = schema.GroupResource{Resource: "secrets"}
+	tasksResource           = schema.GroupResource{Group: "core.platform.ai", Resource: "tasks"}
+)
+
+// storages are the built storages of all resources of the server, so that the
+// host can look at objects without a request to itself. They are filled in
+// while the server is built and only read afterwards.
+type storages struct {
+	byResource map[schema.GroupResource]rest.Storage
+	// finalize is namespaces/finalize and status namespaces/status.
+	finalize, status rest.Updater
+}
+
+func newStorages() *storages {
+	return &storages{byResource: map[schema.GroupResource]rest.Storage{}}
+}
+
+// seen is a resource whose storage is remembered when it is built.
+type seen struct {
+	resource.Resource
+	s *storages
+}
+
+// Storage is the resource's own.
+func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	paths, err := r.Resource.Storage(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	gr := r.GroupVersionResource().GroupResource()
+	for path, st := range paths {
+		if !strings.Contains(path, "/") {
+			r.s.byResource[gr] = st
+		}
+	}
+	if gr == namespacesResource {
+		r.s.finalize, _ = paths["namespaces/finalize"].(rest.Updater)
+		r.s.status, _ = paths["namespaces/status"].(rest.Updater)
+	}
+	return paths, nil
+}
+
+// as gives a resource's storage as an interface that it must have.
+func as[T any](s *storages, gr schema.GroupResource) (T, error) {
+	st, ok := s.byResource[gr].(T)
+	if !ok {
+		return st, fmt.Errorf("host: storage of %s is %T, which is not %T", gr, s.byResource[gr], (*T)(nil))
+	}
+	return st, nil
+}
+
+// asAdmin makes the host itself the user of what it does to the storage,
+// outside namespaces.
+func asAdmin(ctx context.Context) context.Context {
+	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
+	return request.WithUser(ctx, &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
+}
+
+// uid looks up the UID of an object, "" if it does not exist or is not wanted.
+func (s *storages) uid(gr schema.GroupResource, wanted func(metav1.Object) bool) func(context.Context, string, string) (types.UID, error) {
+	return func(ctx context.Context, namespace, name string) (types.UID, error) {
+		g, err := as[rest.Getter](s, gr)
+		if err != nil {
+			return "", err
+		}
+		obj, err := g.Get(request.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil || wanted != nil && !wanted(m) {
+			return "", err
+		}
+		return m.GetUID(), nil
+	}
+}
+
+// run is the run of a task at this moment, "" if it has none.
+func (s *storages) run(ctx context.Context, namespace string, ref *authenticationv1.BoundObjectReference) (string, error) {
+	g, err := as[rest.Getter](s, tasksResource)
+	if err != nil {
+		return "", err
+	}
+	obj, err := g.Get(request.WithNamespace(ctx, namespace), ref.Name, &metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	t, ok := obj.(*v1alpha1.Task)
+	if !ok || t.UID != ref.UID || t.Status.Phase.Terminal() {
+		return "", nil
+	}
+	return string(t.Status.JobUID), nil
+}
+
+func notDeleting(m metav1.Object) bool { return m.GetDeletionTimestamp() == nil }
+
+// ensure creates an object if there is none of its name.
+func (s *storages) ensure(ctx context.Context, gr schema.GroupResource, obj runtime.Object) error {
+	st, err := as[rest.StandardStorage](s, gr)
+	if err != nil {
+		return err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if _, err := st.Get(ctx, m.GetName(), &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = st.Create(ctx, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// listsFirst makes reflectors list and then watch: here a list costs no more
+// than a streamed one.
+type listsFirst struct{}
+
+// IsWatchListSemanticsUnSupported is how reflectors ask.
+func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
+// source lists and watches a resource in all namespaces, for a reflector.
+func (s *storages) source(gr schema.GroupResource) (cache.ListerWatcher, error) {
+	st, err := as[rest.StandardStorage](s, gr)
+	if err != nil {
+		return nil, err
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			opts, err := internalOptions(o)
+			if err != nil {
+				return nil, err
+			}
+			return st.List(request.WithNamespace(ctx, ""), opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			opts, err := internalOptions(o)
+			if err != nil {
+				return nil, err
+			}
+			w, err := st.Watch(request.WithNamespace(ctx, ""), opts)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(w, unwrap), nil
+		},
+	}, listsFirst{}), nil
+}
+
+// unwrap takes an object out of the wrapper in which storage lets all watches
+// share its encoding.
+func unwrap(e watch.Event) (watch.Event, bool) {
+	if shared, ok := e.Object.(runtime.CacheableObject); ok {
+		e.Object = shared.GetObject()
+	}
+	return e, true
+}
+
+func internalOptions(o metav1.ListOptions) (*metainternal.ListOptions, error) {
+	var opts metainternal.ListOptions
+	err := metainternal.Convert_v1_ListOptions_To_internalversion_ListOptions(&o, &opts, nil)
+	return &opts, err
+}
+
+func (s *storages) rbacSources() (rbac.Sources, error) {
+	var out rbac.Sources
+	for name, dst := range map[string]*cache.ListerWatcher{
+		"roles": &out.Roles, "rolebindings": &out.RoleBindings,
+		"clusterroles": &out.ClusterRoles, "clusterrolebindings": &out.ClusterRoleBindings,
+	} {
+		src, err := s.source(rbacv1.Resource(name))
+		if err != nil {
+			return out, err
+		}
+		*dst = src
+	}
+	return out, nil
+}
+
+func (s *storages) rbacClients() (roles rbac.Client[*rbacv1.ClusterRole], bindings rbac.Client[*rbacv1.ClusterRoleBinding], err error) {
+	r, err := as[rest.StandardStorage](s, rbacv1.Resource("clusterroles"))
+	if err != nil {
+		return roles, bindings, err
+	}
+	b, err := as[rest.StandardStorage](s, rbacv1.Resource("clusterrolebindings"))
+	return client[*rbacv1.ClusterRole](r), client[*rbacv1.ClusterRoleBinding](b), err
+}
+
+// client uses a storage for objects of one kind.
+func client[T resource.Object](st rest.StandardStorage) rbac.Client[T] {
+	to := func(obj runtime.Object, err error) (T, error) {
+		o, _ := obj.(T)
+		return o, err
+	}
+	return rbac.Client[T]{
+		Get: func(ctx context.Context, name string) (T, error) {
+			return to(st.Get(ctx, name, &metav1.GetOptions{}))
+		},
+		Create: func(ctx context.Context, obj T) (T, error) {
+			return to(st.Create(ctx, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}))
+		},
+		Update: func(ctx context.Context, obj T) (T, error) {
+			out, _, err := st.Update(ctx, obj.GetName(), rest.DefaultUpdatedObjectInfo(obj),
+				rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+			return to(out, err)
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, _, err := st.Delete(ctx, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+			return err
+		},
+	}
+}
+
+// contents are the namespaced resources whose objects are kept, by name.
+func (s *storages) contents() []namespace.Content {
+	byName := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
+	var out []namespace.Content
+	for _, gr := range slices.SortedFunc(maps.Keys(s.byResource), byName) {
+		st, ok := s.byResource[gr].(rest.StandardStorage)
+		if scope, scoped := s.byResource[gr].(rest.Scoper); !ok || !scoped || !scope.NamespaceScoped() {
+			continue
+		}
+		out = append(out, namespace.Content{
+			Resource: gr,
+			DeleteAll: func(ctx context.Context, ns string) error {
+				_, err := st.DeleteCollection(request.WithNamespace(asAdmin(ctx), ns), rest.ValidateAllObjectFunc,
+					metav1.NewDeleteOptions(0), &metainternal.ListOptions{})
+				return err
+			},
+			Count: func(ctx context.Context, ns string) (int, error) { return count(request.WithNamespace(ctx, ns), st) },
+		})
+	}
+	return out
+}
+
+// count reads no more than one object.
+func count(ctx context.Context, l rest.Lister) (int, error) {
+	list, err := l.List(ctx, &metainternal.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return 0, err
+	}
+	n := meta.LenList(list)
+	if more := m.GetRemainingItemCount(); more != nil {
+		n += int(*more)
+	}
+	return n, nil
+}

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent serves agents: models and coding agents with their instructions.
+package agent
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/support"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Options are what agents need beside the object store. All may be zero.
+type Options struct {
+	// LocalRuns warns of what only a cluster can honour: runs are processes of the server's machine.
+	LocalRuns bool
+	// Tool reads the Tools of the context's namespace; without it nothing is said of names that nobody knows.
+	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+}
+
+// Definition is the resource agents.
+func Definition(o Options, guard resource.Guard[*v1alpha1.Agent]) *resource.Definition[*v1alpha1.Agent] {
+	return &resource.Definition[*v1alpha1.Agent]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("agents"),
+		Kind:       "Agent",
+		Singular:   "agent",
+		ShortNames: []string{"ag"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.Agent]{
+			{Path: "spec.providerRef.name", Value: provider},
+			{Path: "spec.model.name", Value: model},
+		},
+		Columns: columns(),
+		Guard:   guard,
+		Shape:   resource.Kept[*v1alpha1.Agent]{Validate: validate, Warnings: o.warnings},
+	}
+}
+
+// warnings describe what this version, or this host, leaves out of the runs of the agent.
+func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string {
+	if old != nil && equality.Semantic.DeepEqual(a.Spec, old.Spec) {
+		return nil
+	}
+	var list []string
+	for _, g := range support.Agent(&a.Spec) {
+		text := g.String()
+		if g.Refused {
+			text += "; until then tasks of this agent are refused"
+		}
+		list = append(list, text)
+	}
+	if o.LocalRuns {
+		var p v1alpha1.ExecutionPlacement
+		if a.Spec.Execution != nil {
+			p = *a.Spec.Execution
+		}
+		list = append(list, support.Local("spec", p, a.Spec.Resources)...)
+	}
+	path := field.NewPath("spec", "tools")
+	for i, t := range a.Spec.Tools {
+		if o.Tool == nil || t.Enabled != nil && !*t.Enabled || tool.Builtin(t.Name) {
+			continue
+		}
+		if _, err := o.Tool(ctx, t.Name); apierrors.IsNotFound(err) {
+			list = append(list, support.UnknownTool(path.Index(i).Child("name").String(), t.Name))
+		}
+	}
+	return list
+}
+
+func provider(a *v1alpha1.Agent) string {
+	if a.Spec.ProviderRef == nil {
+		return ""
+	}
+	return a.Spec.ProviderRef.Name
+}
+
+func model(a *v1alpha1.Agent) string {
+	if a.Spec.Model == nil {
+		return ""
+	}
+	return a.Spec.Model.Name
+}

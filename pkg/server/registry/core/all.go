@@ -1,0 +1,48 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package core lists the resources of the group core.platform.ai.
+package core
+
+import (
+	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
+	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
+	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
+	"github.com/platform-ai/platform/pkg/server/registry/core/session"
+	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
+)
+
+// Options are what the resources need beside the object store. All are
+// required, but those that say otherwise.
+type Options struct {
+	task.Options
+	// Transcripts keeps messages of sessions.
+	Transcripts *transcript.Store
+}
+
+// All returns every resource of the group, in the order of discovery. The
+// result is for one server.
+func All(o Options) []resource.Resource {
+	workers := &guard.Workers{}
+	tools := tool.Definition(workers.Tools())
+	agents := agent.Definition(agent.Options{LocalRuns: o.LocalRuns, Tool: tools.Get}, workers.Agents())
+	o.Agent, o.Tool = agents.Get, tools.Get
+	tasks := task.New(o.Options, workers.Tasks())
+	workers.Task, workers.Agent = tasks.Get, agents.Get
+	return []resource.Resource{
+		tasks,
+		agents,
+		provider.Definition(workers.Providers()),
+		tools,
+		skill.Definition(workers.Skills()),
+		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Guard: workers.Sessions()}),
+		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
+	}
+}

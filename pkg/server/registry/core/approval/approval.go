@@ -1,0 +1,165 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package approval serves approvals: what agents may do only after a person
+// agreed. They are a view of the event log. Lists and watches read the events of
+// approvals by their type and by nothing else, so their cost does not grow with
+// the length of the streams: a list of one task reads the approval events of that
+// task, a list of a namespace those of the namespace, for each page again. An
+// approval is found by its id through a memory of ids that were seen; for one that
+// was not, the requests of the namespace are walked.
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Tasks is what approvals need of tasks, in the namespace of the request. Errors
+// are API errors.
+type Tasks interface {
+	// Get reads a task.
+	Get(ctx context.Context, name string) (*v1alpha1.Task, error)
+	// Decide appends an event that decides, unless there is one.
+	Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
+	// Annotate changes annotations of a task and nothing else.
+	Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error
+}
+
+// Options are what approvals are made of. All are required.
+type Options struct {
+	Log   *eventlog.Log
+	Tasks Tasks
+	// Clock tells what has expired.
+	Clock clock.PassiveClock
+	// Guard holds workers to the approvals of their tasks.
+	Guard resource.Guard[*v1alpha1.Approval]
+}
+
+// Definition is the resource approvals.
+func Definition(o Options) resource.Resource {
+	v := &view{log: o.Log, tasks: o.Tasks, clock: o.Clock, places: lru.New(maxPlaces)}
+	return &resource.Definition[*v1alpha1.Approval]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("approvals"),
+		Kind:       "Approval",
+		Singular:   "approval",
+		ShortNames: []string{"apr"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.Approval]{
+			{Path: fieldTask, Value: func(a *v1alpha1.Approval) string { return a.Spec.TaskName }},
+			{Path: fieldTaskUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.TaskUID) }},
+			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
+		},
+		Columns: columns(o.Clock),
+		Guard:   o.Guard,
+		Shape:   resource.View[*v1alpha1.Approval]{Get: v.get, List: v.list, Watch: v.watch},
+		Subresources: []resource.Subresource[*v1alpha1.Approval]{{
+			Name:    "decision",
+			New:     func() runtime.Object { return &v1alpha1.ApprovalDecision{} },
+			Prepare: prepare,
+			Create:  v.decide,
+		}},
+	}
+}
+
+const (
+	// maxPlaces bounds the memory of which task has an approval, at about 200 bytes each.
+	maxPlaces = 1 << 14
+	// chunk is how many events are read at a time.
+	chunk = 2048
+)
+
+type view struct {
+	log   *eventlog.Log
+	tasks Tasks
+	clock clock.PassiveClock
+	// places remembers the name of the task that has an approval. It is a hint
+	// that is never relied upon.
+	places *lru.Cache
+}
+
+// place names an approval in a namespace.
+type place struct{ namespace, id string }
+
+func (v *view) get(ctx context.Context, name string) (*v1alpha1.Approval, error) {
+	namespace := request.NamespaceValue(ctx)
+	task, err := v.find(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if task == "" {
+		return nil, notFound(name)
+	}
+	state, _, err := v.fold(ctx, eventlog.Query{Namespace: namespace, Task: task})
+	if err != nil {
+		return nil, resource.PositionError(err)
+	}
+	if a := state.Get(namespace, name); a != nil {
+		return a, nil
+	}
+	return nil, notFound(name)
+}
+
+func notFound(name string) error { return apierrors.NewNotFound(v1alpha1.Resource("approvals"), name) }
+
+// find returns the name of the task that has an approval, empty if there is none.
+func (v *view) find(ctx context.Context, namespace, id string) (string, error) {
+	if task, ok := v.places.Get(place{namespace, id}); ok {
+		return task.(string), nil //nolint:forcetypeassert // only names are put in
+	}
+	q := eventlog.Query{
+		Namespace: namespace, Types: []v1alpha1.EventType{v1alpha1.EventApprovalRequested}, Limit: 1,
+		Match: func(e *v1alpha1.ExecutionEvent) bool { return e.DedupKey == approval.RequestKey(id) },
+	}
+	for {
+		page, err := v.log.List(ctx, q)
+		if err != nil {
+			return "", resource.PositionError(err)
+		}
+		if len(page.Items) > 0 {
+			task := page.Items[0].TaskName
+			v.places.Add(place{namespace, id}, task)
+			return task, nil
+		}
+		if page.Continue == "" {
+			return "", nil
+		}
+		q.Continue = page.Continue
+	}
+}
+
+// remember notes where an approval is.
+func (v *view) remember(a *v1alpha1.Approval) {
+	v.places.Add(place{a.Namespace, a.Name}, a.Spec.TaskName)
+}
+
+// fold makes the approvals of what q selects, and tells the revision of the
+// state that they are of.
+func (v *view) fold(ctx context.Context, q eventlog.Query) (*approval.State, uint64, error) {
+	q.Types, q.Limit = approval.EventTypes(), chunk
+	state := &approval.State{}
+	for {
+		page, err := v.log.List(ctx, q)
+		if err != nil {
+			return nil, 0, fmt.Errorf("approvals: %w", err)
+		}
+		for _, e := range page.Items {
+			state.Apply(e)
+		}
+		if page.Continue == "" {
+			return state, page.Revision, nil
+		}
+		q.Continue = page.Continue
+	}
+}

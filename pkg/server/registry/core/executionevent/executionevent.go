@@ -1,0 +1,119 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package executionevent serves execution events: the ledger of what tasks
+// did, straight from the event log.
+package executionevent
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Append appends events to the stream of a task in the request's namespace, by
+// the rules of tasks/events. Errors are API errors.
+type Append func(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
+
+// Definition is the resource executionevents over log.
+func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
+	l := ledger{log: log, add: add}
+	return &resource.Definition[*v1alpha1.ExecutionEvent]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("executionevents"),
+		Kind:       "ExecutionEvent",
+		Singular:   "executionevent",
+		ShortNames: []string{"ee", "eev"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.ExecutionEvent]{
+			{Path: fieldTask, Value: func(e *v1alpha1.ExecutionEvent) string { return e.TaskName }},
+			{Path: fieldSession, Value: func(e *v1alpha1.ExecutionEvent) string { return e.SessionName }},
+			{Path: fieldType, Value: func(e *v1alpha1.ExecutionEvent) string { return string(e.Type) }},
+			{Path: fieldSeverity, Value: func(e *v1alpha1.ExecutionEvent) string { return string(e.Severity) }},
+		},
+		Columns: columns(),
+		Guard:   guard,
+		Shape: resource.Ledger[*v1alpha1.ExecutionEvent]{
+			Create: l.create,
+			Get:    l.get,
+			List:   l.list,
+			Watch:  l.watch,
+		},
+	}
+}
+
+type ledger struct {
+	log *eventlog.Log
+	add Append
+}
+
+func (l ledger) create(ctx context.Context, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
+	if e.TaskName == "" {
+		return nil, apierrors.NewBadRequest("event: taskName: is required")
+	}
+	stored, err := l.add(ctx, e.TaskName, e)
+	if err != nil {
+		return nil, err
+	}
+	return stored[0], nil
+}
+
+func (l ledger) get(ctx context.Context, name string) (*v1alpha1.ExecutionEvent, error) {
+	e, err := l.log.Get(ctx, request.NamespaceValue(ctx), name)
+	if errors.Is(err, event.ErrName) || errors.Is(err, eventlog.ErrNotFound) {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("executionevents"), name)
+	}
+	return e, err
+}
+
+func (l ledger) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	q := query(request.NamespaceValue(ctx), o)
+	if err := resource.At(&q, o); err != nil {
+		return nil, err
+	}
+	q.Continue, q.Limit = o.Continue, int(o.Limit)
+	page, err := l.log.List(ctx, q)
+	if err != nil {
+		return nil, resource.PositionError(err)
+	}
+	list := &v1alpha1.ExecutionEventList{
+		ListMeta: metav1.ListMeta{
+			ResourceVersion:    strconv.FormatUint(page.Revision, 10),
+			Continue:           page.Continue,
+			RemainingItemCount: page.Remaining,
+		},
+		Items: make([]v1alpha1.ExecutionEvent, len(page.Items)),
+	}
+	for i, e := range page.Items {
+		list.Items[i] = *e
+	}
+	return list, nil
+}
+
+func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	rev, err := resource.Revision(o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w, err := l.log.Watch(ctx, query(request.NamespaceValue(ctx), o), rev, eventlog.WatchOptions{
+		SendInitialEvents: o.SendInitialEvents,
+		AllowBookmarks:    o.AllowWatchBookmarks,
+	})
+	if err != nil {
+		return nil, resource.PositionError(err)
+	}
+	utilflowcontrol.WatchInitialized(ctx) // or priority and fairness would keep the watch's seat
+	return w, nil
+}

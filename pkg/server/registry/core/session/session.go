@@ -1,0 +1,112 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session serves sessions: conversations that tasks, chats and
+// gateways continue. What was said is stored by the session's UID and goes with
+// it.
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
+)
+
+// Options are what sessions need beside the object store. All are required, but
+// MaxChatBytes.
+type Options struct {
+	// Timelines answers pages and streams of the events of their tasks.
+	Timelines *timeline.Server
+	// Transcripts keeps what was said.
+	Transcripts *transcript.Store
+	// Task reads a task of the context's namespace. Errors are API errors.
+	Task func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	// Clock tells when a session last changed.
+	Clock clock.PassiveClock
+	// MaxChatBytes bounds the transcript of a chat. Default: DefaultChatBytes.
+	MaxChatBytes int64
+	// Guard holds workers to the session of their task.
+	Guard resource.Guard[*v1alpha1.Session]
+}
+
+// Resource is the resource sessions. It is bound to the store when its Storage
+// is built, once.
+type Resource struct {
+	resource.Resource
+	timelines    *timeline.Server
+	transcripts  *transcript.Store
+	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	clock        clock.PassiveClock
+	maxChatBytes int64
+	scheme       *runtime.Scheme
+}
+
+var _ resource.Resource = (*Resource)(nil)
+
+// New makes the resource sessions.
+func New(o Options) *Resource {
+	if o.MaxChatBytes == 0 {
+		o.MaxChatBytes = DefaultChatBytes
+	}
+	r := &Resource{timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
+	r.Resource = &resource.Definition[*v1alpha1.Session]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
+		Kind:       "Session",
+		Singular:   "session",
+		ShortNames: []string{"sess"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.Session]{
+			{Path: "spec.sessionType", Value: func(s *v1alpha1.Session) string { return string(s.Spec.SessionType) }},
+			{Path: "status.activeTask", Value: func(s *v1alpha1.Session) string { return s.Status.ActiveTask }},
+		},
+		Columns: columns(),
+		Guard:   o.Guard,
+		Shape: resource.Kept[*v1alpha1.Session]{
+			ValidateDelete: r.validateDelete,
+			AfterDelete: func(ctx context.Context, s *v1alpha1.Session) {
+				defer r.timelines.Deleted(s.UID)
+				r.forget(ctx, s)
+			},
+		},
+		Subresources: []resource.Subresource[*v1alpha1.Session]{
+			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }},
+			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }},
+			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream},
+		},
+	}
+	return r
+}
+
+// Storage builds the storage and starts, under ctx, the search for transcripts
+// of sessions that no longer exist.
+func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	r.scheme = c.Scheme
+	paths, err := r.Resource.Storage(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	sessions, ok := paths["sessions"].(rest.Lister)
+	if !ok {
+		return nil, fmt.Errorf("resource sessions: %T has no list", paths["sessions"])
+	}
+	go r.sweep(ctx, sessions) // ends with ctx
+	return paths, nil
+}
+
+// forget removes what was said. What a crash or a failure leaves behind here is
+// found by the next sweep.
+func (r *Resource) forget(ctx context.Context, s *v1alpha1.Session) {
+	if err := r.transcripts.Delete(ctx, s.UID); err != nil {
+		klog.FromContext(ctx).Error(err, "Transcript of a deleted session stays until the next start", "session", klog.KObj(s))
+	}
+}

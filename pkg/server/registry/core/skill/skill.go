@@ -1,0 +1,48 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skill serves skills: know-how that agents read before they work.
+package skill
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+// Definition is the resource skills.
+func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
+	return &resource.Definition[*v1alpha1.Skill]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("skills"),
+		Kind:       "Skill",
+		Singular:   "skill",
+		ShortNames: []string{"sk"},
+		Categories: []string{"platform"},
+		Fields: []resource.Field[*v1alpha1.Skill]{
+			{Path: "status.phase", Value: func(s *v1alpha1.Skill) string { return string(s.Status.Phase) }},
+		},
+		Columns: columns(),
+		Guard:   guard,
+		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
+		Subresources: []resource.Subresource[*v1alpha1.Skill]{
+			{Name: "content", Methods: []string{http.MethodGet}, Connect: content},
+		},
+	}
+}
+
+// content serves the Markdown itself.
+func content(ctx context.Context, p resource.Parent[*v1alpha1.Skill], _ rest.Responder) (http.Handler, error) {
+	text := p.Object.Spec.Content.Inline
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if _, err := w.Write([]byte(text)); err != nil {
+			klog.FromContext(ctx).V(2).Info("Skill content was not read to its end", "err", err)
+		}
+	}), nil
+}

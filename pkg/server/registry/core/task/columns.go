@@ -1,0 +1,97 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+func columns() []resource.Column[*v1alpha1.Task] {
+	return []resource.Column[*v1alpha1.Task]{
+		{Name: "Phase", Description: "Where the task is in its life.", Value: func(t *v1alpha1.Task) any { return phase(t) }},
+		{Name: "Agent", Description: "The agent that does the work.", Value: func(t *v1alpha1.Task) any { return agent(t) }},
+		{Name: "Model", Description: "The model that is asked.", Value: func(t *v1alpha1.Task) any { return model(t) }},
+		{Name: "Tokens", Description: "Input and output tokens as reported by the provider; a plus sign means that some requests were not reported.", Value: func(t *v1alpha1.Task) any { return tokens(t) }},
+		{Name: "Type", Wide: true, Description: "What runs the task.", Value: func(t *v1alpha1.Task) any { return string(t.Spec.Type) }},
+		{Name: "Attempts", Type: "integer", Wide: true, Description: "The number of attempts.", Value: func(t *v1alpha1.Task) any { return int64(t.Status.Attempts) }},
+		{Name: "Session", Wide: true, Description: "The session that the task continues.", Value: func(t *v1alpha1.Task) any { return session(t) }},
+		{Name: "Started", Wide: true, Description: "The time since the first attempt started.", Value: func(t *v1alpha1.Task) any { return t.Status.StartTime }},
+		{Name: "Completed", Wide: true, Description: "The time since the task ended.", Value: func(t *v1alpha1.Task) any { return t.Status.CompletionTime }},
+		{Name: "Message", Wide: true, Description: "What explains the phase.", Value: func(t *v1alpha1.Task) any { return t.Status.Message }},
+	}
+}
+
+// phase is what kubectl shows; a task that no controller has seen is waiting for
+// one, and a task that waits to start or for an approval says what for.
+func phase(t *v1alpha1.Task) string {
+	waits := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
+	switch {
+	case t.DeletionTimestamp != nil && !t.Status.Phase.Terminal():
+		return "Terminating"
+	case waits != nil && waits.Status == metav1.ConditionTrue && (t.Status.Phase == "" || t.Status.Phase == v1alpha1.TaskRunning):
+		return waits.Reason
+	case t.Status.Phase == "":
+		return string(v1alpha1.TaskPending)
+	case t.Status.Phase == v1alpha1.TaskRunning && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval):
+		return v1alpha1.ConditionWaitingForApproval
+	}
+	return string(t.Status.Phase)
+}
+
+func agent(t *v1alpha1.Task) string {
+	switch {
+	case t.Status.AgentName != "":
+		return t.Status.AgentName
+	case t.Spec.AgentRef != nil:
+		return t.Spec.AgentRef.Name
+	}
+	return ""
+}
+
+func model(t *v1alpha1.Task) string {
+	switch {
+	case t.Status.Model != "":
+		return t.Status.Model
+	case t.Spec.AI != nil:
+		return t.Spec.AI.Model
+	}
+	return ""
+}
+
+func session(t *v1alpha1.Task) string {
+	if t.Spec.SessionRef == nil {
+		return ""
+	}
+	return t.Spec.SessionRef.Name
+}
+
+// tokens shows what is not known as such, never as zero.
+func tokens(t *v1alpha1.Task) string {
+	u := t.Status.Usage
+	switch {
+	case t.Spec.Type == v1alpha1.TaskTypeContainer && u == nil:
+		return ""
+	case u == nil || u.InputTokens == nil && u.OutputTokens == nil:
+		return "unavailable"
+	}
+	s := fmt.Sprintf("%s/%s", count(u.InputTokens), count(u.OutputTokens))
+	if u.UnreportedRequests > 0 {
+		s += "+"
+	}
+	return s
+}
+
+func count(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return strconv.FormatInt(*n, 10)
+}

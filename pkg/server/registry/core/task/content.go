@@ -1,0 +1,314 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/blob"
+)
+
+const (
+	// maxContent is the size of a result, of an artifact and of one piece of log, in bytes.
+	maxContent = 10 << 20
+	// maxEvents is the size of a list of events, in bytes.
+	maxEvents = 15 << 20
+	// maxFilename is the length of an artifact's name in bytes.
+	maxFilename = 255
+	// followInterval is how often a followed log is looked at.
+	followInterval = 250 * time.Millisecond
+	// resultBlob is the name of the result in the blob store.
+	resultBlob = "result"
+	// artifactBlob comes before the name of an artifact in the blob store.
+	artifactBlob = "artifact/"
+)
+
+type parent = resource.Parent[*v1alpha1.Task]
+
+// result serves GET and POST of the result.
+func (r *Resource) result(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if p.Path != "" {
+		return nil, notFound("result/" + p.Path)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost {
+			r.putResult(w, req, p.Object, respond)
+			return
+		}
+		_, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, resultBlob)
+		switch {
+		case err != nil:
+			respond.Error(err)
+		case !ok:
+			respond.Error(noResult(p.Object))
+		default:
+			respond.Object(http.StatusOK, &v1alpha1.TaskResult{Result: string(data)})
+		}
+	}), nil
+}
+
+// noResult is the error for a result that is not there, which says whether it is still to come.
+func noResult(t *v1alpha1.Task) error {
+	err := apierrors.NewNotFound(v1alpha1.Resource("tasks/result"), t.Name)
+	switch phase := cmp.Or(t.Status.Phase, v1alpha1.TaskPending); {
+	case phase.Terminal():
+		err.ErrStatus.Message = fmt.Sprintf("task %q has no result: it is %s and left none", t.Name, phase)
+	case t.Status.Message != "":
+		err.ErrStatus.Message = fmt.Sprintf("the result of task %q is still to come: it is %s: %s", t.Name, phase, t.Status.Message)
+	default:
+		err.ErrStatus.Message = fmt.Sprintf("the result of task %q is still to come: it is %s", t.Name, phase)
+	}
+	return err
+}
+
+func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
+	data, err := r.body(w, req, t)
+	if err == nil && len(bytes.TrimSpace(data)) == 0 {
+		err = apierrors.NewBadRequest("a result must not be blank")
+	}
+	if err == nil {
+		if clean, changed := redact.Output(string(data)); changed {
+			data = []byte(clean)
+		}
+		f := blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.clock.Now()}
+		err = r.keep(req.Context(), t, "result", func(ctx context.Context) error { return r.blobs.PutFile(ctx, t.Namespace, t.UID, f, data) })
+	}
+	if err != nil {
+		respond.Error(err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// log serves GET and POST of the log.
+func (r *Resource) logs(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	if p.Path != "" {
+		return nil, notFound("log/" + p.Path)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost {
+			data, err := r.body(w, req, p.Object)
+			if err == nil && len(data) > 0 {
+				clean, _ := redact.Text(string(data))
+				err = r.keep(req.Context(), p.Object, "log", func(ctx context.Context) error {
+					return r.blobs.AppendLog(ctx, p.Object.Namespace, p.Object.UID, []byte(clean))
+				})
+			}
+			if err != nil {
+				respond.Error(err)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		follow, err := boolean(req, "follow")
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		r.readLog(w, req, p.Object, follow, respond)
+	}), nil
+}
+
+func boolean(req *http.Request, name string) (bool, error) {
+	s := req.URL.Query().Get(name)
+	if s == "" {
+		return false, nil
+	}
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is not true or false", name, s))
+	}
+	return b, nil
+}
+
+// readLog writes what is there and, to follow, what comes until the task is in
+// a terminal phase or gone. The log is read once more after that is seen, so
+// that nothing written before the end is missed.
+func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, follow bool, respond rest.Responder) {
+	ctx := req.Context()
+	ended := !follow || t.Status.Phase.Terminal()
+	var offset int64
+	for started := false; ; {
+		data, err := r.blobs.ReadLog(ctx, t.UID, offset)
+		if err != nil && !started {
+			respond.Error(err)
+			return
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Log ends early", "task", klog.KObj(t), "offset", offset)
+			return
+		}
+		if !started {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.WriteHeader(http.StatusOK)
+			started = true
+		}
+		offset += int64(len(data))
+		if !write(w, data) || len(data) == 0 && ended {
+			return
+		}
+		if len(data) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.clock.After(followInterval):
+		}
+		ended = r.ended(ctx, t)
+	}
+}
+
+// write sends data at once and reports whether the reader is still there.
+func write(w http.ResponseWriter, data []byte) bool {
+	if _, err := w.Write(data); err != nil {
+		return false
+	}
+	return http.NewResponseController(w).Flush() == nil
+}
+
+// ended reports whether nothing more is to come from the task.
+func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
+	// The context of a connected request does not name the namespace.
+	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return now.UID != t.UID || now.Status.Phase.Terminal()
+}
+
+// artifacts serves the list and, below it, each file.
+func (r *Resource) artifacts(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var err error
+		switch {
+		case req.Method == http.MethodPost:
+			err = r.putArtifact(w, req, p)
+		case p.Path == "":
+			err = r.listArtifacts(req.Context(), p.Object, respond)
+		default:
+			err = r.getArtifact(w, req, p)
+		}
+		if err != nil {
+			respond.Error(err)
+		}
+	}), nil
+}
+
+func (r *Resource) putArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+	if err := checkFilename(p.Path); err != nil {
+		return err
+	}
+	data, err := r.body(w, req, p.Object)
+	if err != nil {
+		return err
+	}
+	f := blob.File{Name: artifactBlob + p.Path, ContentType: contentType(req, p.Path, data), CreatedAt: r.clock.Now()}
+	err = r.keep(req.Context(), p.Object, "artifacts", func(ctx context.Context) error {
+		return r.blobs.PutFile(ctx, p.Object.Namespace, p.Object.UID, f, data)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+func (r *Resource) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond rest.Responder) error {
+	files, err := r.blobs.Files(ctx, t.UID)
+	if err != nil {
+		return err
+	}
+	out := &v1alpha1.TaskArtifactList{Artifacts: []v1alpha1.TaskArtifact{}}
+	for _, f := range files {
+		if name, ok := strings.CutPrefix(f.Name, artifactBlob); ok {
+			out.Artifacts = append(out.Artifacts, v1alpha1.TaskArtifact{
+				Filename: name, ContentType: f.ContentType, Size: f.Size, CreatedAt: metav1.NewTime(f.CreatedAt),
+			})
+		}
+	}
+	respond.Object(http.StatusOK, out)
+	return nil
+}
+
+// getArtifact sends a file as an attachment: its type was a worker's to choose,
+// and a browser must not run it as a page of this server.
+func (r *Resource) getArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+	f, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return apierrors.NewNotFound(v1alpha1.Resource("tasks/artifacts"), p.Path)
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.ContentType)
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.Path}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox")
+	if _, err := w.Write(data); err != nil {
+		klog.FromContext(req.Context()).V(2).Info("Artifact was not read to its end", "err", err)
+	}
+	return nil
+}
+
+// checkFilename takes one path element that is safe to store below a folder.
+func checkFilename(name string) error {
+	switch {
+	case name == "":
+		return apierrors.NewBadRequest("filename: is required")
+	case len(name) > maxFilename:
+		return apierrors.NewBadRequest(fmt.Sprintf("filename: must be at most %d bytes", maxFilename))
+	case name == "." || name == ".." || strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl):
+		return apierrors.NewBadRequest("filename: must be one path element")
+	}
+	return nil
+}
+
+// contentType is what the worker said, or what the name or the content tell.
+func contentType(req *http.Request, name string, data []byte) string {
+	const unknown = "application/octet-stream"
+	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil && t != unknown {
+		return t
+	}
+	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
+		return t
+	}
+	return http.DetectContentType(data)
+}
+
+// body reads what a worker sends about its task. It is called before anything
+// is written to w.
+func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
+	if err := r.mayKeep(req.Context(), t); err != nil {
+		return nil, err
+	}
+	return resource.ReadBody(w, req, maxContent)
+}
+
+func notFound(what string) error {
+	return apierrors.NewNotFound(v1alpha1.Resource("tasks"), what)
+}

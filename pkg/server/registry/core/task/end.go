@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/quota"
+)
+
+// contentLimitReached is the reason of the event about content that is refused for a limit.
+const contentLimitReached = "ContentLimitReached"
+
+// ends lets content of a task be written by many at a time, and not while an event that ends the task is stored: what is
+// written is written before the end, or refused. Tasks share a few locks.
+type ends [64]sync.RWMutex
+
+var seed = maphash.MakeSeed()
+
+func (e *ends) of(uid types.UID) *sync.RWMutex {
+	return &e[maphash.String(seed, string(uid))%uint64(len(e))]
+}
+
+// end waits for content that is being written and keeps more out until the func is called.
+func (e *ends) end(uid types.UID) (done func()) {
+	m := e.of(uid)
+	m.Lock()
+	return m.Unlock
+}
+
+// keep runs store, which stores content of the task, if it still may be. A body may have taken long, so the caller is
+// looked at once more.
+func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
+	m := r.ends.of(t.UID)
+	m.RLock()
+	defer m.RUnlock()
+	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && now.UID != t.UID:
+		return deleted(t)
+	case err != nil:
+		return err
+	}
+	if r.guard.Held(ctx) {
+		if err := r.guard.Object(ctx, resource.Access{Verb: "create", Subresource: subresource}, now); err != nil {
+			return err
+		}
+	}
+	if err := r.mayKeep(ctx, now); err != nil {
+		return err
+	}
+	err = store(ctx)
+	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
+		r.log.NoteLimit(ctx, stream(now), subresource, contentLimitReached, limit)
+	}
+	return err
+}
+
+// mayKeep decides whether content of the task may be written: as long as its stream is open, and by controllers.
+func (r *Resource) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
+	if t.DeletionTimestamp != nil {
+		return deleted(t)
+	}
+	head, err := r.log.Head(ctx, stream(t))
+	if err != nil {
+		return err
+	}
+	if !head.Closed && !t.Status.Phase.Terminal() {
+		return nil
+	}
+	ok, err := r.controller(ctx, t.Namespace)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return nil
+	case r.guard.Held(ctx):
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the task of the caller's credential has ended"))
+	}
+	return closed(t)
+}

@@ -1,0 +1,235 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// events serves GET of a page of events, and POST of one event or of a list of
+// events as one commit. It is connected, not created: a created subresource takes
+// one kind only.
+func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			r.getEvents(req, p, respond)
+			return
+		}
+		out, err := r.postEvents(w, req, p.Object)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		respond.Object(http.StatusCreated, out)
+	}), nil
+}
+
+func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
+	obj, err := r.decodeEvents(w, req)
+	if err != nil {
+		return nil, err
+	}
+	dryRun := slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
+	switch o := obj.(type) {
+	case *v1alpha1.ExecutionEvent:
+		stored, err := r.admitted(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)
+		if err != nil {
+			return nil, err
+		}
+		return stored[0], nil
+	case *v1alpha1.ExecutionEventList:
+		events := make([]*v1alpha1.ExecutionEvent, len(o.Items))
+		for i := range o.Items {
+			events[i] = &o.Items[i]
+		}
+		stored, err := r.admitted(req.Context(), t, events, dryRun)
+		if err != nil {
+			return nil, err
+		}
+		list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, len(stored))}
+		for i, e := range stored {
+			list.Items[i] = *e
+		}
+		return list, nil
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
+}
+
+// decodeEvents reads the body, JSON or YAML. What has no kind is an ExecutionEvent.
+func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
+	data, err := resource.ReadBody(w, req, maxEvents)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := resource.DecodeBody(r.scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"))
+	if err != nil {
+		return nil, err
+	}
+	if _, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
+		return nil, tooLarge()
+	}
+	return obj, nil
+}
+
+func tooLarge() error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("an event must be at most %d bytes", event.MaxBodyBytes))
+}
+
+// Append appends events to the stream of a task of the store, as a create on
+// its subresource events does. Errors are API errors.
+func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	t, err := r.get(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	return r.append(ctx, t, events, false)
+}
+
+func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+	if len(events) == 0 {
+		return nil, apierrors.NewBadRequest("items: at least one event is needed")
+	}
+	var owned v1alpha1.EventType // one that is not a worker's
+	for i, e := range events {
+		if err := checkEvent(t, e); err != nil {
+			if len(events) > 1 {
+				return nil, prefixed(fmt.Sprintf("items[%d]: ", i), err)
+			}
+			return nil, err
+		}
+		if event.ControllerOwned(e.Type) {
+			owned = e.Type
+		}
+	}
+	if err := r.mayAppend(ctx, t, owned); err != nil {
+		return nil, err
+	}
+	all, own, err := r.admitApprovals(t, events)
+	if err != nil {
+		return nil, err
+	}
+	if dryRun {
+		return events, nil
+	}
+	stored, err := r.write(ctx, t, all)
+	if err != nil {
+		return nil, err
+	}
+	return ownOnly(stored, own), nil
+}
+
+// write appends what was found to be right. Errors are API errors.
+func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
+		defer r.ends.end(t.UID)()
+	}
+	stored, err := r.log.Append(ctx, stream(t), events)
+	switch {
+	case errors.Is(err, eventlog.ErrClosed):
+		return nil, closed(t)
+	case errors.Is(err, eventlog.ErrDeleted):
+		return nil, deleted(t)
+	case err != nil:
+		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	return stored, nil
+}
+
+// mayAppend decides by the task's state and the law of events; owned is a type that is not a worker's, if there is one.
+// Only the controller ends a task, so it may still write to one that is ending.
+func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
+	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
+	if owned == "" && !gone && !ended {
+		return nil
+	}
+	ok, err := r.controller(ctx, t.Namespace)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return nil
+	case owned != "":
+		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, errors.New(refusal(owned)))
+	case gone:
+		return deleted(t)
+	}
+	return closed(t)
+}
+
+// refusal is what the writer of a type is told that is not a worker's.
+func refusal(owned v1alpha1.EventType) string {
+	if event.Terminal(owned) || event.Approval(owned) {
+		return "terminal task and approval events must use controller-owned paths"
+	}
+	return string(owned) + " events must use controller-owned paths"
+}
+
+// checkEvent checks what depends on the task; what an event may be is the log's to check.
+func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	if err := event.Validate(e); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if size(e) > event.MaxBodyBytes {
+		return tooLarge()
+	}
+	if e.TaskName != "" && e.TaskName != t.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("event: taskName %q: must be the task, %q", e.TaskName, t.Name))
+	}
+	if s := session(t); e.SessionName != "" && e.SessionName != s {
+		return apierrors.NewBadRequest(fmt.Sprintf("event: sessionName %q: must be the session of the task", e.SessionName))
+	}
+	return nil
+}
+
+// size is the length of an event's payload. The request that carried it was at
+// least as long.
+func size(e *v1alpha1.ExecutionEvent) int {
+	n := len(e.Summary) + len(e.ContentText)
+	if e.Content != nil {
+		n += len(e.Content.Raw)
+	}
+	return n
+}
+
+func stream(t *v1alpha1.Task) eventlog.Stream {
+	return eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t)}
+}
+
+func closed(t *v1alpha1.Task) error {
+	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended and its event stream is closed"))
+}
+
+func deleted(t *v1alpha1.Task) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    410,
+		Reason:  metav1.StatusReasonGone,
+		Message: fmt.Sprintf("task %q is being deleted", t.Name),
+		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "tasks", Name: t.Name, UID: t.UID},
+	}}
+}
+
+// prefixed puts the place before the message of an API error.
+func prefixed(place string, err error) error {
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		status := s.ErrStatus
+		status.Message = place + status.Message
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return err
+}

@@ -1,0 +1,358 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/readmodel/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+const (
+	// maxForkSource is how much of the source's name a made name keeps, in bytes.
+	maxForkSource = 42
+	// maxForkTask is the size of a new task as JSON, in bytes.
+	maxForkTask = 1 << 20
+	// forkDigits is the length of the made part of a name, in hexadecimal digits.
+	forkDigits = 8
+)
+
+// fork makes a task that continues another from a point of its history. The
+// new task is created through the API as the caller, so whoever may fork but
+// not create tasks cannot, and policies on tasks hold; and the caller must be
+// allowed to get the source. The events come after
+// it and are repeatable: a retry of a request that was cut off between adds
+// what is missing.
+func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+	f, ok := obj.(*v1alpha1.TaskFork)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskFork, not %T", obj))
+	}
+	if err := r.mayFork(ctx, p.Object); err != nil {
+		return nil, err
+	}
+	if p.Object.DeletionTimestamp != nil {
+		return nil, deleted(p.Object)
+	}
+	seq, err := r.forkPoint(ctx, p.Object, f.Spec.AfterSeq)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCheckpoint(f.Spec.ExecutionCheckpoint); err != nil {
+		return nil, err
+	}
+	made, replayed, err := r.makeFork(ctx, p, &f.Spec, seq)
+	if err != nil {
+		return nil, err
+	}
+	if replayed {
+		seq = forkedAt(made)
+	}
+	if !p.DryRun {
+		r.tellFork(ctx, p.Object, made, seq)
+	}
+	history, err := r.forkContext(ctx, p.Object, seq)
+	if err != nil {
+		return nil, err
+	}
+	f.Status = v1alpha1.TaskForkStatus{
+		Namespace: p.Object.Namespace, SourceTaskName: p.Object.Name, NewTaskName: made.Name,
+		AfterSeq: seq, Replayed: replayed, ForkContext: history,
+	}
+	return f, nil
+}
+
+// forkPoint is the sequence that afterSeq means.
+func (r *Resource) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
+	head, err := r.log.Head(ctx, stream(t))
+	if err != nil {
+		return 0, err
+	}
+	if after == nil || after.Type == intstr.String && after.StrVal == v1alpha1.ForkLatest {
+		return head.LatestSeq, nil
+	}
+	seq := int64(after.IntVal)
+	if after.Type == intstr.String {
+		if seq, err = strconv.ParseInt(after.StrVal, 10, 64); err != nil {
+			return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %q is neither a number nor %q", after.StrVal, v1alpha1.ForkLatest))
+		}
+	}
+	switch {
+	case seq < 0:
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %d: must not be negative", seq))
+	case seq > head.LatestSeq:
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %d: the newest event of task %q is %d", seq, t.Name, head.LatestSeq))
+	case seq == 0:
+		return 0, nil
+	}
+	_, err = r.log.Get(ctx, t.Namespace, event.Name(t.Name, seq))
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %d: task %q has no such event any more", seq, t.Name))
+	}
+	return seq, err
+}
+
+// checkCheckpoint checks the form of a checkpoint.
+func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
+	if c == nil {
+		return nil
+	}
+	if digest, ok := strings.CutPrefix(c.Digest, "sha256:"); !ok || !hexadecimal(digest, 64) {
+		return apierrors.NewBadRequest(`spec.executionCheckpoint.digest: must be "sha256:" and 64 lower-case hexadecimal digits`)
+	}
+	return nil
+}
+
+// makeFork creates the task, or finds the one that the same request made
+// before, which it reports as replayed.
+func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, bool, error) {
+	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
+	name := forkName(source.Name, f)
+	if keyed {
+		made, err := r.forkOf(ctx, source, f, name)
+		if made != nil || err != nil {
+			return made, made != nil, err
+		}
+	}
+	if f.ExecutionCheckpoint != nil {
+		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("spec.executionCheckpoint: task %q did not use a class-backed workspace with data-only suspension, so there is no saved data to start from", source.Name))
+	}
+	t, err := r.newFork(ctx, source, f, seq)
+	if err != nil {
+		return nil, false, err
+	}
+	t.Name = name
+	tasks, err := r.asCaller(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	opts := metav1.CreateOptions{FieldManager: forkManager}
+	if p.DryRun {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	made, err := tasks.CoreV1alpha1().Tasks(source.Namespace).Create(ctx, t, opts)
+	if keyed && apierrors.IsAlreadyExists(err) { // an equal request was faster
+		made, err = r.forkOf(ctx, source, f, name)
+		if made == nil && err == nil {
+			err = apierrors.NewConflict(v1alpha1.Resource("tasks"), name, errors.New("the fork was deleted meanwhile; try again"))
+		}
+		return made, true, err
+	}
+	return made, false, err
+}
+
+// forkManager is the field manager of forked tasks.
+const forkManager = "platform-fork"
+
+// forkName is the name of the new task.
+func forkName(source string, f *v1alpha1.TaskForkSpec) string {
+	if f.NewTaskName != "" {
+		return f.NewTaskName
+	}
+	source = strings.TrimRight(source[:min(len(source), maxForkSource)], "-.")
+	// The random part is 32 bits of a UUID: a name that is taken is a conflict, never another task.
+	suffix := strings.ReplaceAll(string(uuid.NewUUID()), "-", "")
+	if f.IdempotencyKey != "" {
+		suffix = digestOf(f.IdempotencyKey)
+	}
+	return source + "-fork-" + suffix[:forkDigits]
+}
+
+// forkOf returns the task of that name, nil if there is none. One that another
+// request made is a conflict.
+func (r *Resource) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
+	made, err := r.get(request.WithNamespace(ctx, source.Namespace), name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	conflict := func(what string) error {
+		return apierrors.NewConflict(v1alpha1.Resource("tasks"), name, errors.New(what))
+	}
+	a := made.Annotations
+	switch {
+	case a[v1alpha1.AnnotationForkSourceUID] != string(source.UID), a[v1alpha1.AnnotationForkKeyDigest] != digestOf(f.IdempotencyKey):
+		return nil, conflict("the name that the idempotency key makes is taken by another task")
+	case a[v1alpha1.AnnotationForkCheckpointDigest] != checkpointDigest(f.ExecutionCheckpoint):
+		return nil, conflict("the idempotency key was used with another executionCheckpoint")
+	case explicit(f.AfterSeq) && f.AfterSeq.String() != a[v1alpha1.AnnotationForkSourceSeq]:
+		return nil, conflict("the idempotency key was used with afterSeq " + a[v1alpha1.AnnotationForkSourceSeq])
+	}
+	return made, nil
+}
+
+// explicit reports whether afterSeq names a sequence. The newest one has moved
+// when a request is repeated, so it is not compared.
+func explicit(after *intstr.IntOrString) bool {
+	return after != nil && after.String() != v1alpha1.ForkLatest
+}
+
+func digestOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+func checkpointDigest(c *v1alpha1.ExecutionCheckpointReference) string {
+	if c == nil {
+		return ""
+	}
+	return digestOf(c.Name + "\x00" + c.UID + "\x00" + c.Digest)
+}
+
+func forkedAt(t *v1alpha1.Task) int64 {
+	seq, err := strconv.ParseInt(t.Annotations[v1alpha1.AnnotationForkSourceSeq], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seq
+}
+
+// newFork is the new task, but for its name.
+func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, error) {
+	history, err := r.forkContext(ctx, source, seq)
+	if err != nil {
+		return nil, err
+	}
+	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
+	t.Namespace = source.Namespace
+	t.Labels = map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(source.Name)}
+	t.Annotations = map[string]string{
+		v1alpha1.AnnotationParentTaskName:       source.Name,
+		v1alpha1.AnnotationForkSourceTask:       source.Name,
+		v1alpha1.AnnotationForkSourceUID:        string(source.UID),
+		v1alpha1.AnnotationForkSourceSeq:        strconv.FormatInt(seq, 10),
+		v1alpha1.AnnotationForkContextTruncated: strconv.FormatBool(history.Truncated),
+		v1alpha1.AnnotationDisableCoordination:  "true",
+	}
+	if f.IdempotencyKey != "" {
+		t.Annotations[v1alpha1.AnnotationForkKeyDigest] = digestOf(f.IdempotencyKey)
+	}
+	if d := checkpointDigest(f.ExecutionCheckpoint); d != "" {
+		t.Annotations[v1alpha1.AnnotationForkCheckpointDigest] = d
+	}
+	override(&t.Spec, f, history)
+	if err := r.detach(ctx, t); err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	if len(b) > maxForkTask {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the new task would have %d bytes, more than %d", len(b), maxForkTask))
+	}
+	return t, nil
+}
+
+// override makes the source's spec that of the fork.
+func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.ForkContext) {
+	s.Schedule, s.TimeZone, s.ConcurrencyPolicy, s.Suspend = "", "", "", false
+	s.StartingDeadlineSeconds, s.SuccessfulRunsHistoryLimit, s.FailedRunsHistoryLimit = nil, nil, nil
+	s.RequestedBy, s.Transaction = nil, nil
+	if f.AgentRef != nil {
+		s.AgentRef = f.AgentRef.DeepCopy()
+	}
+	if f.Workspace != nil {
+		s.Workspace = f.Workspace.DeepCopy()
+	}
+	if s.Type == v1alpha1.TaskTypeContainer && f.Prompt == "" {
+		return // nobody reads a prompt
+	}
+	prompt := s.Prompt
+	if strings.TrimSpace(prompt) == "" && s.AI != nil {
+		prompt = s.AI.Prompt
+	}
+	if f.Prompt != "" {
+		prompt = f.Prompt
+	}
+	s.Prompt = fork.Prompt(history, prompt)
+}
+
+// detach takes a fork out of a session that is gone or belongs to a gateway.
+func (r *Resource) detach(ctx context.Context, t *v1alpha1.Task) error {
+	if t.Spec.SessionRef == nil {
+		return nil
+	}
+	client, err := r.client(nil)
+	if err != nil {
+		return err
+	}
+	s, err := client.CoreV1alpha1().Sessions(t.Namespace).Get(ctx, t.Spec.SessionRef.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && s.Spec.SessionType == v1alpha1.SessionTypeGateway:
+		t.Spec.SessionRef = nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("session of the source: %w", err)
+	}
+	return nil
+}
+
+// forkContext reads the history of a task up to a sequence.
+func (r *Resource) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
+	first := max(0, seq-fork.MaxEvents)
+	if seq == 0 {
+		return fork.Context(t.Namespace, t.Name, 0, nil, false), nil
+	}
+	page, err := r.log.TaskPage(ctx, stream(t), first, int(seq-first), nil)
+	if err != nil {
+		return nil, err
+	}
+	older := first > 0 || len(page.Events) > 0 && page.Events[0].Seq > 1
+	return fork.Context(t.Namespace, t.Name, seq, page.Events, older), nil
+}
+
+// tellFork appends the events of a fork. Whatever becomes of them, the fork is
+// made: an error is logged.
+func (r *Resource) tellFork(ctx context.Context, source, made *v1alpha1.Task, seq int64) {
+	ctx = context.WithoutCancel(ctx) // the caller may leave; the events belong to what was made
+	events := func(types ...v1alpha1.EventType) []*v1alpha1.ExecutionEvent {
+		var out []*v1alpha1.ExecutionEvent
+		for _, typ := range types {
+			out = append(out, forkEvent(typ, source, made, seq))
+		}
+		return out
+	}
+	for _, a := range []struct {
+		to     *v1alpha1.Task
+		events []*v1alpha1.ExecutionEvent
+	}{
+		{source, events(v1alpha1.EventTaskForkRequested, v1alpha1.EventTaskForkCreated)},
+		{made, events(v1alpha1.EventTaskForkCreated)},
+	} {
+		if _, err := r.log.Append(ctx, stream(a.to), a.events); err != nil {
+			klog.FromContext(ctx).Error(err, "Events of a fork were not stored", "task", klog.KObj(a.to))
+		}
+	}
+}
+
+func forkEvent(typ v1alpha1.EventType, source, made *v1alpha1.Task, seq int64) *v1alpha1.ExecutionEvent {
+	words := map[v1alpha1.EventType]string{v1alpha1.EventTaskForkRequested: "fork %s after event %d was requested", v1alpha1.EventTaskForkCreated: "fork %s after event %d was created"}
+	content := map[string]any{
+		"sourceTask": source.Name, "sourceTaskUID": source.UID, "sourceSeq": seq,
+		"newTask": made.Name, "newTaskUID": made.UID, "requestedBy": made.Annotations[v1alpha1.AnnotationRequestedBy],
+	}
+	return event.New(typ, v1alpha1.SeverityInfo, "fork/"+string(made.UID)+"/"+string(typ), fmt.Sprintf(words[typ], made.Name, seq), content)
+}

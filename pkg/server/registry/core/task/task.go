@@ -1,0 +1,252 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package task serves tasks and what belongs to them: events, result, log,
+// artifacts and cancellation. What a task leaves is stored by its UID and goes
+// with it.
+package task
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Options are what tasks need beside the object store. All are required, but
+// Loopback, ExecutionWorkspaces, LocalRuns, Agent, Tool and Retention.
+type Options struct {
+	// Log keeps the events of tasks.
+	Log *eventlog.Log
+	// Timelines answers pages and streams of events.
+	Timelines *timeline.Server
+	// Blobs keeps results, logs and artifacts.
+	Blobs *blob.Store
+	// Authorizer decides who may append controller-owned events.
+	Authorizer authorizer.Authorizer
+	// Clock times conditions, artifacts and the following of logs.
+	Clock clock.WithTicker
+	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
+	Loopback *restclient.Config
+	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
+	ExecutionWorkspaces bool
+	// LocalRuns warns of what only a cluster can honour: runs are processes of the server's machine.
+	LocalRuns bool
+	// Agent and Tool read what tasks refer to in the context's namespace. Without them nothing is said of those before a task is to start.
+	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Retention removes old events of ended tasks.
+	Retention Retention
+}
+
+// Resource is the resource tasks. It is bound to the store when its Storage is
+// built, once.
+type Resource struct {
+	resource.Resource
+	definition *resource.Definition[*v1alpha1.Task] // the same
+	guard      resource.Guard[*v1alpha1.Task]
+	ends       ends
+	log        *eventlog.Log
+	timelines  *timeline.Server
+	blobs      *blob.Store
+	authorizer authorizer.Authorizer
+	clock      clock.Clock
+	loopback   *restclient.Config
+	retention  Retention
+	attendance *attendance
+	scheme     *runtime.Scheme
+	admission  admission.Interface // nil for none
+
+	mu    sync.Mutex // guards tasks
+	tasks store      // nil until Storage was called
+}
+
+// store is what this package needs of the tasks' own storage.
+type store interface {
+	rest.Lister
+	rest.Updater
+	// Revision is that of the whole store.
+	Revision(ctx context.Context) (uint64, error)
+}
+
+var _ resource.Resource = (*Resource)(nil)
+
+// rules are the validation rules of a server.
+type rules struct {
+	executionWorkspaces, local bool
+
+	agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// unwatched warns of a namespace that no controller watches.
+	unwatched func(namespace string) []string
+}
+
+// New makes the resource tasks. The guard holds workers to their own.
+func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
+	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
+	r.attendance = newAttendance(o.Clock)
+	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
+	r.definition = &resource.Definition[*v1alpha1.Task]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
+		Kind:       "Task",
+		Singular:   "task",
+		ShortNames: []string{"tk"},
+		Categories: []string{"platform"},
+		Fields:     fields(),
+		Columns:    columns(),
+		Guard:      guard,
+		Shape: resource.Kept[*v1alpha1.Task]{
+			Default:          setDefaults,
+			PrepareForCreate: r.prepareForCreate,
+			PrepareForUpdate: keepRequester,
+			Validate:         v.validate,
+			ValidateUpdate:   validateUpdate,
+			PrepareForStatus: keepTurn,
+			ValidateStatus:   r.validateStatus,
+			ValidateName:     validateName,
+			Warnings:         v.warnings,
+			AfterCreate:      r.attendance.created,
+			AfterDelete:      r.afterDelete,
+		},
+		Subresources: []resource.Subresource[*v1alpha1.Task]{
+			{Name: "events", MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }},
+			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents},
+			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }},
+			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork},
+			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }},
+			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs},
+			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }},
+		},
+	}
+	r.Resource = r.definition
+	return r
+}
+
+func fields() []resource.Field[*v1alpha1.Task] {
+	return []resource.Field[*v1alpha1.Task]{
+		{Path: "spec.type", Value: func(t *v1alpha1.Task) string { return string(t.Spec.Type) }},
+		{Path: "spec.agentRef.name", Value: func(t *v1alpha1.Task) string {
+			if t.Spec.AgentRef == nil {
+				return ""
+			}
+			return t.Spec.AgentRef.Name
+		}},
+		{Path: "spec.sessionRef.name", Value: session},
+		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
+	}
+}
+
+// setDefaults fills in what depends on the type of the task; the rest are tags.
+func setDefaults(t *v1alpha1.Task) {
+	if w := t.Spec.Workspace; w != nil {
+		w.Intent = effectiveIntent(&t.Spec)
+	}
+}
+
+// warnings describe what is accepted and will not do what one may expect.
+func (r rules) warnings(ctx context.Context, t, old *v1alpha1.Task) []string {
+	if old != nil && equality.Semantic.DeepEqual(t.Spec, old.Spec) {
+		return nil
+	}
+	w := r.supportWarnings(ctx, t)
+	if old != nil {
+		return w
+	}
+	if r.unwatched != nil {
+		w = append(w, r.unwatched(t.Namespace)...)
+	}
+	path := field.NewPath("spec", "env")
+	for i, e := range t.Spec.Env {
+		if len(e.Name) > len(reservedEnv) && e.Name[:len(reservedEnv)] == reservedEnv {
+			w = append(w, fmt.Sprintf("%s: variables named %s* are set by the platform and win over this one", path.Index(i).Child("name"), reservedEnv))
+		}
+	}
+	if t.Spec.Schedule == "" && t.Spec.Suspend {
+		w = append(w, "spec.suspend: without a schedule it only stops the iterations of an autonomous agent")
+	}
+	return w
+}
+
+const reservedEnv = "PLATFORM_"
+
+// Storage builds the storage and starts, under ctx, the search for what tasks
+// have left that no longer exist.
+func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	r.scheme, r.admission = c.Scheme, c.Admission
+	paths, err := r.Resource.Storage(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	tasks, ok := paths["tasks"].(store)
+	if !ok {
+		return nil, fmt.Errorf("resource tasks: %T has no list and update", paths["tasks"])
+	}
+	r.mu.Lock()
+	r.tasks = tasks
+	r.mu.Unlock()
+	go r.sweep(ctx) // ends with ctx
+	status, ok := paths["tasks/status"].(rest.Updater)
+	if !ok {
+		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
+	}
+	go r.attend(ctx, status) // ends with ctx
+	if r.retention != (Retention{}) {
+		go r.retain(ctx) // ends with ctx
+	}
+	return paths, nil
+}
+
+func (r *Resource) storage() (store, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tasks == nil {
+		return nil, apierrors.NewServiceUnavailable("tasks are not served yet")
+	}
+	return r.tasks, nil
+}
+
+// get reads a task of the request's namespace from the store, whoever the caller is. Errors are API errors.
+func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error) {
+	t, err := r.definition.Get(ctx, name)
+	if apierrors.IsNotFound(err) { // of the store it names the resource of the request
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// afterDelete removes what the task left. What a crash or a failure leaves
+// behind here is found by the next sweep.
+func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
+	defer r.timelines.Deleted(t.UID)
+	if err := r.forget(ctx, stream(t)); err != nil {
+		klog.FromContext(ctx).Error(err, "Content of a deleted task stays until the next start", "task", klog.KObj(t))
+	}
+}
+
+func (r *Resource) forget(ctx context.Context, s eventlog.Stream) error {
+	if err := r.log.DeleteStream(ctx, s); err != nil {
+		return err
+	}
+	return r.blobs.Delete(ctx, s.UID)
+}

@@ -1,0 +1,254 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones, also where the host has none
+
+	"github.com/netresearch/go-cron"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/rule"
+)
+
+const (
+	// maxName leaves room in the 253 bytes of an object name for what follows the
+	// task's name in the names of its events: a dot and ten digits.
+	maxName = validation.DNS1123SubdomainMaxLength - 11
+	// maxScheduledName also leaves room for a dash and the ten digits that follow
+	// it in the names of scheduled runs.
+	maxScheduledName = maxName - 11
+)
+
+func validateName(name string, prefix bool) []string {
+	if len(name) > maxName {
+		return []string{validation.MaxLenError(maxName)}
+	}
+	return apivalidation.NameIsDNSSubdomain(name, prefix)
+}
+
+// validate reports every rule over several fields that the task breaks.
+func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
+	path, spec := field.NewPath("spec"), &t.Spec
+	errs := validateServerFields(spec, path)
+	if t.ResourceVersion == "" { // it is being created
+		errs = append(errs, validateIdentity(t, nil)...)
+	}
+	errs = append(errs, validateType(spec, path)...)
+	errs = append(errs, validateSchedule(t, path)...)
+	errs = append(errs, rule.Positive(spec.Timeout, path.Child("timeout"))...)
+	if p := spec.RetryPolicy; p != nil {
+		retry := path.Child("retryPolicy")
+		errs = append(errs, rule.Between(p.BackoffMultiplier, 1, math.Inf(1), retry.Child("backoffMultiplier"))...)
+		errs = append(errs, rule.Positive(p.InitialDelay, retry.Child("initialDelay"))...)
+	}
+	webhook := rule.HTTP()
+	webhook.Query = true
+	errs = append(errs, webhook.Check(spec.WebhookURL, path.Child("webhookURL"))...)
+	errs = append(errs, validateEnv(spec.Env, path.Child("env"))...)
+	errs = append(errs, validateReferences(t, path)...)
+	if spec.AI != nil {
+		errs = append(errs, validateAI(spec.AI, path.Child("ai"))...)
+	}
+	if spec.Workspace != nil {
+		errs = append(errs, validateWorkspace(spec, path.Child("workspace"))...)
+	}
+	if e := spec.Execution; e != nil && e.Workspace != nil {
+		errs = append(errs, r.validateExecutionWorkspace(spec, path.Child("execution", "workspace"))...)
+	}
+	return append(errs, r.validateSupport(ctx, t, errs)...)
+}
+
+// validateServerFields refuses what only the server may say. No path of this
+// server sets these fields yet, so whatever is there came from a client.
+func validateServerFields(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if spec.RequestedBy != nil {
+		errs = append(errs, field.Forbidden(path.Child("requestedBy"), "is set by the server"))
+	}
+	if spec.Transaction != nil {
+		errs = append(errs, field.Forbidden(path.Child("transaction"), "is set by the server"))
+	}
+	return errs
+}
+
+// validateType checks that the fields fit what runs the task.
+func validateType(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	switch spec.Type {
+	case v1alpha1.TaskTypeContainer, v1alpha1.TaskTypeAI, v1alpha1.TaskTypeAgent:
+	default:
+		return nil // reported by its tag
+	}
+	var errs field.ErrorList
+	only := func(set bool, t v1alpha1.TaskType, name string) {
+		if set && spec.Type != t {
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is for tasks of type %s, not for %s", t, spec.Type)))
+		}
+	}
+	only(spec.Image != "", v1alpha1.TaskTypeContainer, "image")
+	only(len(spec.Command) > 0, v1alpha1.TaskTypeContainer, "command")
+	only(len(spec.Args) > 0, v1alpha1.TaskTypeContainer, "args")
+	only(spec.AI != nil, v1alpha1.TaskTypeAI, "ai")
+	only(spec.AgentRuntime != nil, v1alpha1.TaskTypeAgent, "agentRuntime")
+	if spec.Type == v1alpha1.TaskTypeAgent && spec.AgentRef == nil {
+		errs = append(errs, field.Required(path.Child("agentRef"), "a task of type agent needs it"))
+	}
+	if (spec.Type == v1alpha1.TaskTypeAgent || spec.Type == v1alpha1.TaskTypeAI) && !hasPrompt(spec) {
+		errs = append(errs, field.Required(path.Child("prompt"), fmt.Sprintf("a task of type %s needs it", spec.Type)))
+	}
+	return errs
+}
+
+func hasPrompt(spec *v1alpha1.TaskSpec) bool {
+	return strings.TrimSpace(spec.Prompt) != "" ||
+		spec.AI != nil && strings.TrimSpace(spec.AI.Prompt) != "" ||
+		spec.SessionRef != nil && spec.SessionRef.PromptIncluded
+}
+
+func validateSchedule(t *v1alpha1.Task, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	zone, at := t.Spec.TimeZone, path.Child("timeZone")
+	if _, err := time.LoadLocation(zone); err != nil || strings.EqualFold(zone, "Local") {
+		errs = append(errs, field.Invalid(at, zone, "is not an IANA time zone name"))
+	}
+	spec, at := t.Spec.Schedule, path.Child("schedule")
+	if spec == "" {
+		return errs
+	}
+	if strings.Contains(spec, "TZ=") {
+		return append(errs, field.Invalid(at, spec, "the time zone belongs in timeZone"))
+	}
+	parser, err := cron.TryNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+	if err != nil {
+		return append(errs, field.InternalError(at, err))
+	}
+	if _, err := parser.Parse(spec); err != nil {
+		errs = append(errs, field.Invalid(at, spec, "must be five cron fields or a descriptor: "+err.Error()))
+	}
+	if len(t.Name) > maxScheduledName {
+		errs = append(errs, field.Invalid(at, spec, fmt.Sprintf("the name of a scheduled task must be at most %d bytes", maxScheduledName)))
+	}
+	return errs
+}
+
+// validateEnv checks what the worker can resolve: values, Secrets and ConfigMaps.
+func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, e := range env {
+		p := path.Index(i)
+		if e.Name == "" {
+			errs = append(errs, field.Required(p.Child("name"), ""))
+		} else {
+			for _, msg := range validation.IsEnvVarName(e.Name) {
+				errs = append(errs, field.Invalid(p.Child("name"), e.Name, msg))
+			}
+		}
+		if e.ValueFrom != nil {
+			if e.Value != "" {
+				errs = append(errs, field.Forbidden(p.Child("valueFrom"), "cannot be set together with value"))
+			}
+			errs = append(errs, validateEnvSource(e.ValueFrom, p.Child("valueFrom"))...)
+		}
+	}
+	return errs
+}
+
+func validateEnvSource(from *corev1.EnvVarSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	set := 0
+	for _, is := range []bool{from.SecretKeyRef != nil, from.ConfigMapKeyRef != nil, from.FieldRef != nil, from.ResourceFieldRef != nil, from.FileKeyRef != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "exactly one source must be set"))
+	}
+	if r := from.SecretKeyRef; r != nil && (r.Name == "" || r.Key == "") {
+		errs = append(errs, field.Required(path.Child("secretKeyRef"), "name and key must be set"))
+	}
+	if r := from.ConfigMapKeyRef; r != nil && (r.Name == "" || r.Key == "") {
+		errs = append(errs, field.Required(path.Child("configMapKeyRef"), "name and key must be set"))
+	}
+	return errs
+}
+
+func validateReferences(t *v1alpha1.Task, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	// The executor reads the Secret with its own permission, so the name alone must not reach beyond the task's namespace.
+	if r := t.Spec.SecretRef; r != nil && r.Namespace != "" && r.Namespace != t.Namespace {
+		errs = append(errs, field.Invalid(path.Child("secretRef", "namespace"), r.Namespace, "must be the task's own namespace"))
+	}
+	if r := t.Spec.PriorTaskRef; r != nil && r.Name == t.Name && (r.Namespace == "" || r.Namespace == t.Namespace) {
+		errs = append(errs, field.Invalid(path.Child("priorTaskRef", "name"), r.Name, "must be another task"))
+	}
+	return errs
+}
+
+func validateAI(ai *v1alpha1.TaskAI, path *field.Path) field.ErrorList {
+	errs := rule.Between(ai.Temperature, 0, 2, path.Child("temperature"))
+	errs = append(errs, rule.Skills(ai.Skills, path.Child("skills"))...)
+	switch {
+	case ai.Provider == v1alpha1.ProviderAzureOpenAI:
+		errs = append(errs, field.Invalid(path.Child("provider"), ai.Provider, "needs a Provider: set providerRef"))
+	case ai.Provider != "" && ai.ProviderRef != nil:
+		errs = append(errs, field.Forbidden(path.Child("provider"), "cannot be set together with providerRef"))
+	}
+	return errs
+}
+
+// identityKeys are labels and annotations that say on whose behalf a task
+// runs. Like spec.requestedBy and spec.transaction, only the server writes them.
+func identityKeys() sets.Set[string] {
+	return sets.New(
+		v1alpha1.AnnotationRequestedBySource,
+		v1alpha1.AnnotationRequestedByStamp,
+		v1alpha1.LabelTransactionID,
+		v1alpha1.LabelAuthProfile,
+		v1alpha1.LabelPrefix+"context-token-profile",
+		v1alpha1.LabelPrefix+"transaction-issuer",
+		v1alpha1.LabelPrefix+"transaction-subject",
+		v1alpha1.LabelPrefix+"transaction-requesting-workload",
+		v1alpha1.LabelPrefix+"transaction-scope",
+		v1alpha1.LabelPrefix+"transaction-context-digest",
+		v1alpha1.LabelPrefix+"requester-context-digest",
+		v1alpha1.LabelPrefix+"transaction-token-secret",
+		v1alpha1.LabelPrefix+"transaction-token-pending",
+		v1alpha1.LabelPrefix+"transaction-token-pending-since",
+	)
+}
+
+// validateIdentity refuses changes of identity keys. old is nil on create.
+func validateIdentity(t, old *v1alpha1.Task) field.ErrorList {
+	if old == nil {
+		old = &v1alpha1.Task{}
+	}
+	var errs field.ErrorList
+	meta := field.NewPath("metadata")
+	for _, key := range sets.List(identityKeys()) {
+		if changed(t.Labels, old.Labels, key) {
+			errs = append(errs, field.Forbidden(meta.Child("labels").Key(key), "is set by the server"))
+		}
+		if changed(t.Annotations, old.Annotations, key) {
+			errs = append(errs, field.Forbidden(meta.Child("annotations").Key(key), "is set by the server"))
+		}
+	}
+	return errs
+}
+
+func changed(m, old map[string]string, key string) bool {
+	v, is := m[key]
+	o, was := old[key]
+	return is != was || v != o
+}

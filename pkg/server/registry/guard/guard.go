@@ -1,0 +1,239 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard holds workers to what their run needs. RBAC cannot: all workers of a namespace have one role, which speaks
+// of all its objects, so each resource of the group has a guard of this package in its Definition.
+//
+// A worker is a caller whose credential names a task (the user's extras, which a token of the standalone host carries and
+// auth/worker proves in a cluster), or an account of workers, which without such a credential may do nothing at all.
+//
+// A worker reads its own task, the tasks that its task controls, its session, and the agent, providers, tools and skills
+// that task and agent name. That is derived from what is stored, for each request anew, so that a worker cannot widen it.
+// It appends events, result, log and artifacts to its own task. Everything else is refused, also what is added later. Lists
+// and watches have to be narrowed by a selector to what may be seen, so that they cost no more than that.
+//
+// All of it ends with the run: when the task has ended, or the credential is for an attempt that is over.
+package guard
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+// Workers makes the guards. The funcs read from the store, in the context's namespace; their errors are API errors.
+type Workers struct {
+	Task  func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+}
+
+// run is what a worker's credential is for.
+type run struct {
+	namespace, name string
+	uid             types.UID
+	// id is status.jobUID of the task, as it was when the credential was made; nil for one that was made before credentials
+	// named their run. Such a one is good for whichever attempt runs.
+	id *string
+}
+
+// IsWorker reports whether the user's credential is for a task, or the user is an account of workers.
+func IsWorker(u user.Info) bool {
+	if u == nil {
+		return false
+	}
+	for _, key := range extras() {
+		if _, ok := u.GetExtra()[key]; ok {
+			return true
+		}
+	}
+	_, name, err := serviceaccount.SplitUsername(u.GetName())
+	return err == nil && isAccount(name)
+}
+
+func extras() []string {
+	return []string{v1alpha1.ExtraTaskNamespace, v1alpha1.ExtraTaskName, v1alpha1.ExtraTaskUID, v1alpha1.ExtraTaskRun}
+}
+
+func isAccount(name string) bool {
+	switch name {
+	case v1alpha1.ServiceAccountAIWorker, v1alpha1.ServiceAccountAgentWorker, v1alpha1.ServiceAccountContainerWorker:
+		return true
+	}
+	return false
+}
+
+// runOf is what the user's credential is for. What is not said exactly once is said of no task.
+func runOf(u user.Info) run {
+	one := func(key string) string {
+		if v := u.GetExtra()[key]; len(v) == 1 {
+			return v[0]
+		}
+		return ""
+	}
+	r := run{namespace: one(v1alpha1.ExtraTaskNamespace), name: one(v1alpha1.ExtraTaskName), uid: types.UID(one(v1alpha1.ExtraTaskUID))}
+	if _, ok := u.GetExtra()[v1alpha1.ExtraTaskRun]; ok {
+		r.id = new(one(v1alpha1.ExtraTaskRun))
+	}
+	return r
+}
+
+// over says why nothing may be done with the credential any more, by what the task is now; empty where it is good.
+func (r run) over(t *v1alpha1.Task) string {
+	s := &t.Status
+	switch {
+	case t.UID != r.uid:
+		return "the task of the caller's credential is gone"
+	case s.Phase.Terminal():
+		return "the task of the caller's credential has ended"
+	case r.id == nil && s.Phase != v1alpha1.TaskRunning && s.Phase != v1alpha1.TaskFinalizing:
+		return "the task of the caller's credential has no run"
+	case r.id != nil && (*r.id == "" || *r.id != string(s.JobUID)):
+		return "the run of the caller's credential is over"
+	}
+	return ""
+}
+
+// scope is what a worker may touch: what its own task leads to.
+type scope struct {
+	w    *Workers
+	run  run
+	task *v1alpha1.Task
+}
+
+var errNoTask = errors.New("the caller is a worker whose credential names no task")
+
+// scope is that of the caller. own, where it is the caller's task, saves reading it. A refusal is not an API error yet.
+func (w *Workers) scope(ctx context.Context, own *v1alpha1.Task) (*scope, error) {
+	u, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, errors.New("the caller is not known")
+	}
+	s := &scope{w: w, run: runOf(u), task: own}
+	if s.run.namespace == "" || s.run.name == "" || s.run.uid == "" {
+		return nil, errNoTask
+	}
+	if own == nil || own.UID != s.run.uid {
+		var err error
+		s.task, err = w.Task(request.WithNamespace(ctx, s.run.namespace), s.run.name)
+		if apierrors.IsNotFound(err) {
+			return nil, errors.New("the task of the caller's credential is gone")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// owns reports whether t is the worker's task.
+func (s *scope) owns(t *v1alpha1.Task) bool { return t.UID == s.run.uid }
+
+// reaches reports whether t is the worker's task or one that it controls.
+func (s *scope) reaches(t *v1alpha1.Task) bool {
+	return s.owns(t) || t.Namespace == s.run.namespace && metav1.IsControlledBy(t, s.task)
+}
+
+// rule is a guard's decisions about one resource, for a worker with a scope. A nil error is a yes.
+type rule[T resource.Object] struct {
+	w        *Workers
+	resource schema.GroupResource
+	// task is the task that an object is, for guards of tasks.
+	task func(T) *v1alpha1.Task
+	// object decides on one object.
+	object func(ctx context.Context, s *scope, a resource.Access, obj T) error
+	// narrow says what is seen of a list or watch, and why it is refused.
+	narrow func(ctx context.Context, s *scope, a resource.Access, o *metainternalversion.ListOptions) (func(T) bool, error)
+	// late reports that the event log decides on a request of an ended task, as it does for everybody.
+	late func(s *scope, a resource.Access, obj T) bool
+}
+
+// Held reports whether the caller is a worker.
+func (r *rule[T]) Held(ctx context.Context) bool {
+	u, ok := request.UserFrom(ctx)
+	return ok && IsWorker(u)
+}
+
+// Object decides on one object.
+func (r *rule[T]) Object(ctx context.Context, a resource.Access, obj T) error {
+	var own *v1alpha1.Task
+	if r.task != nil {
+		own = r.task(obj)
+	}
+	s, err := r.w.scope(ctx, own)
+	if err != nil {
+		return r.refuse(obj.GetName(), err)
+	}
+	if err := r.object(ctx, s, a, obj); err != nil {
+		return r.refuse(obj.GetName(), err)
+	}
+	why := s.run.over(s.task)
+	if why == "" || s.task.Status.Phase.Terminal() && r.late != nil && r.late(s, a, obj) {
+		return nil
+	}
+	return r.refuse(obj.GetName(), errors.New(why))
+}
+
+// Collection decides on a list or a watch. What a watch sees ends with the run.
+func (r *rule[T]) Collection(ctx context.Context, a resource.Access, o *metainternalversion.ListOptions) (func(T) bool, error) {
+	s, err := r.w.scope(ctx, nil)
+	if err != nil {
+		return nil, r.refuse("", err)
+	}
+	if why := s.run.over(s.task); why != "" {
+		return nil, r.refuse("", errors.New(why))
+	}
+	if a.Verb != "list" && a.Verb != "watch" {
+		return nil, r.refuse("", errNotAWorkers)
+	}
+	sees, err := r.narrow(ctx, s, a, o)
+	if err != nil {
+		return nil, r.refuse("", err)
+	}
+	if a.Verb == "list" {
+		return sees, nil
+	}
+	return func(obj T) bool {
+		if !sees(obj) {
+			return false
+		}
+		now, err := r.w.scope(ctx, nil)
+		return err == nil && now.run.over(now.task) == ""
+	}, nil
+}
+
+// refuse makes an API error of a reason; it leaves API errors as they are.
+func (r *rule[T]) refuse(name string, why error) error {
+	if status := apierrors.APIStatus(nil); errors.As(why, &status) {
+		return why
+	}
+	return apierrors.NewForbidden(r.resource, name, why)
+}
+
+// errNotAWorkers refuses what no worker does.
+var errNotAWorkers = errors.New("a worker may not do this")
+
+// oneOf is a selector's only value of a field; empty where it has none.
+func oneOf(o *metainternalversion.ListOptions, field string) string {
+	if o.FieldSelector == nil {
+		return ""
+	}
+	v, _ := o.FieldSelector.RequiresExactMatch(field)
+	return v
+}
+
+// unnarrowed refuses a list or watch of everything.
+func unnarrowed(selectors ...string) error {
+	return errors.New("a worker lists and watches what its run uses: narrow the request by " + strings.Join(selectors, " or "))
+}

@@ -1,0 +1,190 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+var errAnother = errors.New("the caller's credential is for another task")
+
+// Tasks is the guard of tasks.
+func (w *Workers) Tasks() resource.Guard[*v1alpha1.Task] {
+	return &rule[*v1alpha1.Task]{
+		w: w, resource: v1alpha1.Resource("tasks"),
+		task:   func(t *v1alpha1.Task) *v1alpha1.Task { return t },
+		object: taskAccess,
+		narrow: func(_ context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.Task) bool, error) {
+			if oneOf(o, "metadata.name") == "" && !selectsChildren(o.LabelSelector, s.run.name) {
+				return nil, unnarrowed("the field metadata.name", "the label "+v1alpha1.LabelParentTask)
+			}
+			return s.reaches, nil
+		},
+		late: func(_ *scope, a resource.Access, _ *v1alpha1.Task) bool {
+			return a == resource.Access{Verb: "create", Subresource: "events"}
+		},
+	}
+}
+
+// taskAccess is what a worker may do with a task.
+func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task) error {
+	own, reaches := s.owns(t), s.reaches(t)
+	switch a.Subresource {
+	case "":
+		if a.Verb == "create" { // the namespace of the request becomes the task's
+			reaches = !own && metav1.IsControlledBy(t, s.task)
+			if !reaches {
+				return errors.New("a worker may create tasks only that its own task controls")
+			}
+			return nil
+		}
+	case "status", "trace", "stream":
+	case "events", "result", "log", "artifacts":
+		if a.Verb == "create" {
+			return mine(own)
+		}
+	case "cancel":
+		if a.Verb == "create" {
+			return mine(reaches)
+		}
+	case "fork":
+		if a.Verb == "create" {
+			return mine(own)
+		}
+	default:
+		return errNotAWorkers
+	}
+	if !reaches {
+		return errAnother
+	}
+	if a.Verb != "get" {
+		return errNotAWorkers
+	}
+	return nil
+}
+
+func mine(ok bool) error {
+	if !ok {
+		return errAnother
+	}
+	return nil
+}
+
+// selectsChildren reports whether a selector is for what a task of the name made.
+func selectsChildren(s labels.Selector, name string) bool {
+	if s == nil {
+		return false
+	}
+	requirements, _ := s.Requirements()
+	for _, r := range requirements {
+		if r.Key() == v1alpha1.LabelParentTask && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In) &&
+			r.Values().Len() == 1 && r.Values().Has(v1alpha1.LabelValue(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Events is the guard of executionevents.
+func (w *Workers) Events() resource.Guard[*v1alpha1.ExecutionEvent] {
+	return &rule[*v1alpha1.ExecutionEvent]{
+		w: w, resource: v1alpha1.Resource("executionevents"),
+		object: func(ctx context.Context, s *scope, a resource.Access, e *v1alpha1.ExecutionEvent) error {
+			switch {
+			case a.Verb == "create" && a.Subresource == "":
+				return mine(request.NamespaceValue(ctx) == s.run.namespace && e.TaskName == s.run.name)
+			case a.Verb == "get" && a.Subresource == "":
+				uid, err := s.taskUID(ctx, e.TaskName)
+				if err != nil {
+					return err
+				}
+				return mine(streamOf(e) == uid)
+			}
+			return errNotAWorkers
+		},
+		narrow: narrowEvents,
+		late: func(_ *scope, a resource.Access, _ *v1alpha1.ExecutionEvent) bool {
+			return a == resource.Access{Verb: "create"}
+		},
+	}
+}
+
+func narrowEvents(ctx context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.ExecutionEvent) bool, error) {
+	if request.NamespaceValue(ctx) != s.run.namespace {
+		return nil, errAnother
+	}
+	if name := oneOf(o, "taskName"); name != "" {
+		uid, err := s.taskUID(ctx, name)
+		return func(e *v1alpha1.ExecutionEvent) bool { return streamOf(e) == uid }, err
+	}
+	if session := oneOf(o, "sessionName"); session != "" {
+		if !s.converses(session) {
+			return nil, errSession
+		}
+		return func(e *v1alpha1.ExecutionEvent) bool { return e.SessionName == session }, nil
+	}
+	return nil, unnarrowed("the field taskName", "the field sessionName")
+}
+
+// streamOf is the UID of the task that an event is of.
+func streamOf(e *v1alpha1.ExecutionEvent) (uid string) {
+	if len(e.OwnerReferences) == 0 {
+		return ""
+	}
+	return string(e.OwnerReferences[0].UID)
+}
+
+// taskUID is the UID of a task in the request's namespace that the worker reads.
+func (s *scope) taskUID(ctx context.Context, name string) (string, error) {
+	if request.NamespaceValue(ctx) != s.run.namespace {
+		return "", errAnother
+	}
+	if name == s.run.name {
+		return string(s.run.uid), nil
+	}
+	t, err := s.w.Task(ctx, name)
+	if err != nil {
+		return "", errAnother // also one that is gone: its name is nobody's to know
+	}
+	return string(t.UID), mine(s.reaches(t))
+}
+
+// Approvals is the guard of approvals. A worker acts for the agent that asks, so it decides nothing.
+func (w *Workers) Approvals() resource.Guard[*v1alpha1.Approval] {
+	sees := func(s *scope) func(*v1alpha1.Approval) bool {
+		return func(a *v1alpha1.Approval) bool { return a.Spec.TaskUID == s.run.uid }
+	}
+	return &rule[*v1alpha1.Approval]{
+		w: w, resource: v1alpha1.Resource("approvals"),
+		object: func(_ context.Context, s *scope, a resource.Access, obj *v1alpha1.Approval) error {
+			switch {
+			case a.Subresource == "decision":
+				return errors.New("a worker may not decide")
+			case a != resource.Access{Verb: "get"}:
+				return errNotAWorkers
+			}
+			return mine(sees(s)(obj))
+		},
+		narrow: func(ctx context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.Approval) bool, error) {
+			task := oneOf(o, "spec.taskName")
+			switch {
+			case request.NamespaceValue(ctx) != s.run.namespace || task != "" && task != s.run.name:
+				return nil, errAnother
+			case task == "" && oneOf(o, "metadata.name") == "":
+				return nil, unnarrowed("the field metadata.name", "the field spec.taskName")
+			}
+			return sees(s), nil
+		},
+	}
+}

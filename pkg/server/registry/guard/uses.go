@@ -1,0 +1,197 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+var (
+	errSession = errors.New("the task of the caller's credential does not use this session")
+	errUnused  = errors.New("the task of the caller's credential does not use it")
+)
+
+// converses reports whether the worker's task is of the session.
+func (s *scope) converses(session string) bool {
+	ref := s.task.Spec.SessionRef
+	return ref != nil && ref.Name == session
+}
+
+// Sessions is the guard of sessions.
+func (w *Workers) Sessions() resource.Guard[*v1alpha1.Session] {
+	return &rule[*v1alpha1.Session]{
+		w: w, resource: v1alpha1.Resource("sessions"),
+		object: func(_ context.Context, s *scope, a resource.Access, o *v1alpha1.Session) error {
+			switch {
+			case o.Namespace != s.run.namespace || !s.converses(o.Name):
+				return errSession
+			case a == resource.Access{Verb: "create", Subresource: "transcript"}:
+				return errors.New("a worker may not append: the controller adds what its task brings")
+			}
+			return readable(a, "status", "transcript", "events", "stream")
+		},
+		narrow: func(ctx context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.Session) bool, error) {
+			name := oneOf(o, "metadata.name")
+			switch {
+			case name == "":
+				return nil, unnarrowed("the field metadata.name")
+			case request.NamespaceValue(ctx) != s.run.namespace || !s.converses(name):
+				return nil, errSession
+			}
+			return func(o *v1alpha1.Session) bool { return o.Name == name }, nil
+		},
+	}
+}
+
+// readable refuses all but a get of the object or of one of the subresources.
+func readable(a resource.Access, subresources ...string) error {
+	if a.Verb != "get" || a.Subresource != "" && !slices.Contains(subresources, a.Subresource) {
+		return errNotAWorkers
+	}
+	return nil
+}
+
+// used is what a run reads of other kinds.
+type used struct {
+	agent, providers, tools, skills map[types.NamespacedName]bool
+	// kinds are types of provider by the namespace where the only one of the type is meant.
+	kinds map[string]v1alpha1.ProviderType
+}
+
+// used derives it from the stored task and agent, by the rules by which controller and worker resolve them.
+func (s *scope) used(ctx context.Context) (*used, error) {
+	u := &used{
+		agent: map[types.NamespacedName]bool{}, providers: map[types.NamespacedName]bool{}, tools: map[types.NamespacedName]bool{},
+		skills: map[types.NamespacedName]bool{}, kinds: map[string]v1alpha1.ProviderType{},
+	}
+	t := s.task
+	var agent v1alpha1.AgentSpec
+	namespace := t.Namespace // the agent's
+	if ref := t.Spec.AgentRef; ref != nil {
+		key := reference(t.Namespace, ref)
+		u.agent[key] = true
+		a, err := s.w.Agent(request.WithNamespace(ctx, key.Namespace), key.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil {
+			agent, namespace = a.Spec, a.Namespace
+		}
+	}
+	ai := t.Spec.AI
+	if ai == nil {
+		ai = &v1alpha1.TaskAI{}
+	}
+	u.addProviders(t.Namespace, ai, namespace, &agent)
+	for _, name := range ai.Tools {
+		u.tools[types.NamespacedName{Namespace: t.Namespace, Name: name}] = true
+	}
+	for i := range agent.Tools {
+		if tool := &agent.Tools[i]; tool.Enabled == nil || *tool.Enabled {
+			u.tools[types.NamespacedName{Namespace: namespace, Name: tool.Name}] = true
+		}
+	}
+	for _, ref := range ai.Skills {
+		u.skills[types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}] = true
+	}
+	for _, ref := range agent.Skills {
+		u.skills[types.NamespacedName{Namespace: namespace, Name: ref.Name}] = true
+	}
+	return u, nil
+}
+
+func (u *used) addProviders(taskNamespace string, ai *v1alpha1.TaskAI, agentNamespace string, agent *v1alpha1.AgentSpec) {
+	model := agent.Model
+	if model == nil {
+		model = &v1alpha1.AgentModel{}
+	}
+	switch {
+	case ai.ProviderRef != nil:
+		u.providers[reference(taskNamespace, ai.ProviderRef)] = true
+	case ai.Provider == "" && agent.ProviderRef != nil:
+		u.providers[reference(agentNamespace, agent.ProviderRef)] = true
+	case ai.Provider != "":
+		u.kinds[taskNamespace] = ai.Provider
+	case model.Provider != "":
+		u.kinds[agentNamespace] = model.Provider
+	}
+	for _, f := range model.Fallbacks {
+		if f.ProviderRef != nil {
+			u.providers[reference(agentNamespace, f.ProviderRef)] = true
+		}
+	}
+}
+
+// provider reports whether the run uses a provider, by its name or as one of its type.
+func (u *used) provider(p *v1alpha1.Provider) bool {
+	kind, ok := u.kinds[p.Namespace]
+	return u.providers[nameOf(p)] || ok && p.Spec.Type == kind
+}
+
+func nameOf(o resource.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// reference is what a reference means to an object of the namespace.
+func reference(namespace string, ref *v1alpha1.NamespacedReference) types.NamespacedName {
+	if ref.Namespace != "" {
+		namespace = ref.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: ref.Name}
+}
+
+// uses is the guard of a kind that runs read because they use it. all lets lists be of more than one name.
+func uses[T resource.Object](w *Workers, r schema.GroupResource, all bool, subresources []string, is func(*used, T) bool) resource.Guard[T] {
+	return &rule[T]{
+		w: w, resource: r,
+		object: func(ctx context.Context, s *scope, a resource.Access, obj T) error {
+			if err := readable(a, subresources...); err != nil {
+				return err
+			}
+			u, err := s.used(ctx)
+			if err == nil && !is(u, obj) {
+				err = errUnused
+			}
+			return err
+		},
+		narrow: func(ctx context.Context, s *scope, a resource.Access, o *metainternalversion.ListOptions) (func(T) bool, error) {
+			if oneOf(o, "metadata.name") == "" && (!all || a.Verb != "list") {
+				return nil, unnarrowed("the field metadata.name")
+			}
+			u, err := s.used(ctx)
+			return func(obj T) bool { return is(u, obj) }, err
+		},
+	}
+}
+
+// Agents is the guard of agents.
+func (w *Workers) Agents() resource.Guard[*v1alpha1.Agent] {
+	return uses(w, v1alpha1.Resource("agents"), false, []string{"status"}, func(u *used, a *v1alpha1.Agent) bool { return u.agent[nameOf(a)] })
+}
+
+// Providers is the guard of providers. Workers list them to find the only one of a type, and see those of that type.
+func (w *Workers) Providers() resource.Guard[*v1alpha1.Provider] {
+	return uses(w, v1alpha1.Resource("providers"), true, []string{"status"}, (*used).provider)
+}
+
+// Tools is the guard of tools.
+func (w *Workers) Tools() resource.Guard[*v1alpha1.Tool] {
+	return uses(w, v1alpha1.Resource("tools"), false, []string{"status"}, func(u *used, t *v1alpha1.Tool) bool { return u.tools[nameOf(t)] })
+}
+
+// Skills is the guard of skills.
+func (w *Workers) Skills() resource.Guard[*v1alpha1.Skill] {
+	return uses(w, v1alpha1.Resource("skills"), false, []string{"status", "content"}, func(u *used, k *v1alpha1.Skill) bool { return u.skills[nameOf(k)] })
+}

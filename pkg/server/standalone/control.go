@@ -1,0 +1,99 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/controller/executor/process"
+	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+)
+
+const (
+	// restartDelay and restartDelayMax bound the wait before controllers that failed are started again.
+	restartDelay, restartDelayMax = time.Second, 30 * time.Second
+)
+
+// mountsRefused tells why a task that wants a Secret mounted fails: it would lie on disk, in a folder of the run.
+const mountsRefused = "Secrets are not mounted into runs on this machine; give single values with spec.env and secretKeyRef"
+
+// hostCommandsRefused tells why a container task fails where the operator did not allow it.
+const hostCommandsRefused = "container tasks are commands of the host here, which the operator did not allow (--allow-host-commands)"
+
+// imagesRefused tells why a container task that names an image fails.
+const imagesRefused = "container tasks are commands of the host here, so another program than that of the image would run; leave spec.image out"
+
+// programRefusal tells why no program of a run is started on this machine; empty where they are.
+func (o *Options) programRefusal(ctx context.Context) string {
+	log := klog.FromContext(ctx)
+	if o.SandboxOff {
+		log.Error(nil, "THE SANDBOX IS OFF (--sandbox=off): programs of agents and tasks can read all that this process can, the administrator's key among it")
+		return ""
+	}
+	k := sandbox.Probe()
+	if err := k.Check(); err != nil {
+		log.Error(err, "Tasks that run programs are refused (--sandbox=off runs them all the same)")
+		return err.Error() + "; the operator can run them without (--sandbox=off)"
+	}
+	log.Info("Programs of runs are kept in a sandbox", "by", k.String())
+	return ""
+}
+
+// control runs the controllers until ctx ends. Runs go on when it returns, and are found again by the next process.
+func (o *Options) control(ctx context.Context, a *assembly) (err error) {
+	if o.Controllers != nil {
+		o.keepRunning(ctx, a.Loopback, o.Controllers)
+		return nil
+	}
+	e, err := process.Open(ctx, process.Options{
+		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
+		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead},
+	})
+	if err != nil {
+		return fmt.Errorf("executor: %w", err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	options := task.Options{
+		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true,
+	}
+	options.ImageRefusal, options.ProgramRefusal = imagesRefused, o.programRefusal(ctx)
+	if !o.AllowHostCommands {
+		options.ContainerRefusal = hostCommandsRefused
+	}
+	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
+		return controller.Run(ctx, c, controller.Options{Tasks: options})
+	})
+	return nil
+}
+
+// keepRunning runs controllers until ctx ends. Those that fail are started again, ever more slowly; the API stays up
+// meanwhile.
+func (o *Options) keepRunning(ctx context.Context, c *rest.Config, run func(context.Context, *rest.Config) error) {
+	log := klog.FromContext(ctx)
+	for delay := restartDelay; ; delay = min(2*delay, restartDelayMax) {
+		err := run(ctx, rest.CopyConfig(c))
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error(err, "Controllers ended and will be started again", "delay", delay)
+		timer := o.Clock.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package standalone runs the whole platform in one process on one machine: the store, the API server with the small
+// host API beside it, and the controllers. Workers are child processes.
+//
+// Everything it keeps is below one data folder, which one process at a time may use:
+//
+//	kubeconfig   the administrator's client certificate, for kubectl
+//	pki/         keys and certificates
+//	store/       all objects, events and results (see FORMAT.md of pkg/storage/engine)
+//	runs/        working folders of tasks; no secrets
+//
+// The order of starting is store, host, API server, controllers; that of stopping is the reverse, so that controllers
+// can write their last status and no write is refused half way.
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+)
+
+// DefaultPort is where the API is served unless told otherwise.
+const DefaultPort = 7443
+
+// DefaultRESTAddress is where the REST API is served without TLS unless told otherwise.
+const DefaultRESTAddress = "127.0.0.1:7080"
+
+// DefaultMaxRunning is how many tasks run at once unless told otherwise: a worker mostly waits for its model, and takes
+// about 50 MB, so these are 1.6 GB.
+const DefaultMaxRunning = 32
+
+// Options of a standalone server.
+type Options struct {
+	server.Options
+	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
+	AllowHostCommands bool
+	// SandboxOff runs programs of agents and tasks without a sandbox: they can read what this process can, its keys
+	// among it.
+	SandboxOff bool
+	// SandboxRead are folders that programs may read and execute beside those of the system.
+	SandboxRead []string
+	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace; others wait
+	// their turn. 0 is no limit.
+	MaxRunning, MaxRunningPerNamespace int
+	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
+	WorkerBinary string
+
+	// Ready, if set, is called once the server answers; an error stops the server.
+	Ready func(ctx context.Context, s Info) error
+	// Controllers runs until ctx ends. Default: the platform's own controllers.
+	Controllers func(ctx context.Context, c *rest.Config) error
+
+	// SearchURL and SearchKey are the search service behind the tool web_search; an empty URL is none.
+	SearchURL, SearchKey string
+	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch may reach although they are not public.
+	WebFetchAllow []string
+	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
+	WebhookAllow []string
+}
+
+// Info tells where a running server is.
+type Info struct {
+	// URL is the address of the API.
+	URL string
+	// RESTURL is the address of the listener without TLS; empty where there is none.
+	RESTURL string
+	// DataDir is the data folder as an absolute path.
+	DataDir string
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// Admin is the same as a client configuration.
+	Admin *rest.Config
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress},
+		MaxRunning: DefaultMaxRunning,
+	}
+}
+
+// AddFlags binds the options that an operator sets to flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.Options.AddFlags(fs)
+	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
+	fs.Var(sandbox.Flag{Off: &o.SandboxOff}, "sandbox", "on: programs of agents and tasks are kept in a sandbox, and refused where the kernel has none; off: they can reach all that this process can, its keys among it")
+	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute beside those of the system, such as a toolchain; repeatable")
+	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
+	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
+	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
+	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch may reach although it is not public; repeatable")
+	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
+	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
+}
+
+// complete checks the options and fills in what follows from them.
+func (o *Options) complete() error {
+	if err := o.Complete(); err != nil {
+		return err
+	}
+	if err := sandbox.CheckRead(o.SandboxRead, []string{o.DataDir}); err != nil {
+		return fmt.Errorf("--sandbox-read-path: %w", err)
+	}
+	o.LocalRuns = true
+	if o.WorkerBinary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("worker program: %w", err)
+		}
+		o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
+	}
+	return nil
+}
+
+// names are the names of the server that its certificate needs beside the usual ones.
+func (o *Options) names() []string {
+	if ip := net.ParseIP(o.BindAddress); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
+		return nil
+	}
+	return []string{o.BindAddress}
+}

@@ -1,0 +1,146 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentloop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Recorder takes the events of a run, in order. It neither fails nor waits: a
+// lost event never fails a run.
+type Recorder interface {
+	Record(e *v1alpha1.ExecutionEvent)
+}
+
+// content is the structured payload of an event: sizes, counts and names,
+// never arguments or results.
+type content map[string]any
+
+func (l *loop) record(e *v1alpha1.ExecutionEvent) {
+	if l.c.Recorder == nil {
+		return
+	}
+	e.AgentName = l.c.AgentName
+	l.c.Recorder.Record(e)
+}
+
+func (l *loop) modelContent(a llm.Attempt) content {
+	return content{"iteration": l.asked, "provider": a.Provider, "model": a.Model, "attempt": a.Number}
+}
+
+func (l *loop) requestStarted(a llm.Attempt, tools int) {
+	c := l.modelContent(a)
+	c["messageCount"], c["toolCount"] = len(l.messages), tools
+	l.record(event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c))
+}
+
+// requestEnded records an attempt with whatever usage was reported: a failed
+// attempt may have cost tokens, too.
+func (l *loop) requestEnded(a llm.Attempt) {
+	c := l.modelContent(a)
+	c["durationMs"] = a.Duration.Milliseconds()
+	u := a.Response.Usage
+	c["usageReported"] = u.Known()
+	if u.InputTokens != nil {
+		c["inputTokens"] = *u.InputTokens
+	}
+	if u.OutputTokens != nil {
+		c["outputTokens"] = *u.OutputTokens
+	}
+	if u.CachedInputTokens != nil {
+		c["cachedInputTokens"] = *u.CachedInputTokens
+	}
+	if a.Err != nil {
+		c["errorClass"] = llm.ClassOf(a.Err)
+		severity := v1alpha1.SeverityError
+		if llm.ClassOf(a.Err) == llm.ClassCanceled {
+			severity = v1alpha1.SeverityInfo
+		}
+		if a.RetryIn > 0 {
+			severity = v1alpha1.SeverityWarning
+			c["retryInMs"] = a.RetryIn.Milliseconds()
+		}
+		l.record(event.New(v1alpha1.EventModelRequestFailed, severity, "", a.Err.Error(), c))
+		return
+	}
+	c["stopReason"], c["toolCalls"] = a.Response.StopReason, len(a.Response.ToolCalls)
+	l.record(event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c))
+}
+
+func usageText(a llm.Attempt) string {
+	u := a.Response.Usage
+	if !u.Known() {
+		return a.Model + " answered, usage not reported"
+	}
+	return fmt.Sprintf("%s answered, %d tokens in, %d out", a.Model, *u.InputTokens, *u.OutputTokens)
+}
+
+func (l *loop) message(r llm.Response) {
+	e := event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", headline(r), content{
+		"iteration": l.asked, "contentChars": utf8.RuneCountInString(r.Text), "toolCalls": len(r.ToolCalls), "stopReason": r.StopReason,
+	})
+	e.ContentText = r.Text
+	l.record(e)
+}
+
+// headlineChars is the length of a message's one-line summary.
+const headlineChars = 120
+
+// headline is the beginning of a message, on one line.
+func headline(r llm.Response) string {
+	text := strings.Join(strings.Fields(r.Text), " ")
+	if text == "" {
+		return fmt.Sprintf("no text, %d tool calls", len(r.ToolCalls))
+	}
+	n := 0
+	for i := range text {
+		if n == headlineChars {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+func (l *loop) contextTruncated(before int) {
+	l.record(event.New(v1alpha1.EventContextTruncated, v1alpha1.SeverityWarning, "", fmt.Sprintf("the conversation was too long: %d messages became %d", before, len(l.messages)),
+		content{"iteration": l.asked, "messageCountBefore": before, "messageCountAfter": len(l.messages)}))
+}
+
+func (l *loop) toolStarted(call llm.ToolCall) { l.record(l.toolStart(call, "")) }
+
+// toolStart is the event of the start of a call. Of one that was approved, it
+// and the event of its end name the approval.
+func (l *loop) toolStart(call llm.ToolCall, approvalID string) *v1alpha1.ExecutionEvent {
+	return l.toolEvent(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, approvalID, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
+}
+
+func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, took time.Duration) {
+	c := content{"resultLength": len(r.Text), "durationMs": took.Milliseconds()}
+	if r.Failed() {
+		// The error's text may repeat arguments; its type does not.
+		c["errorType"] = r.ErrorType
+		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType), c))
+		return
+	}
+	l.record(l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c))
+}
+
+func (l *loop) toolEvent(t v1alpha1.EventType, s v1alpha1.EventSeverity, call llm.ToolCall, approvalID, summary string, c content) *v1alpha1.ExecutionEvent {
+	c["iteration"], c["toolName"], c["toolCallID"] = l.asked, call.Name, call.ID
+	if approvalID != "" {
+		c["approvalID"] = approvalID
+	}
+	e := event.New(t, s, "", summary, c)
+	e.ToolName, e.ToolCallID = call.Name, call.ID
+	return e
+}

@@ -1,0 +1,204 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
+)
+
+// ErrApproval ends a run that could not ask for an approval, or could not store
+// that it goes on with one. A gated call is never made without.
+var ErrApproval = errors.New("agentloop: approval")
+
+// Gate holds the calls of some tools back until a person has agreed. An approval
+// is for one call with exactly the arguments that the person was shown, and is
+// spent before that call is made: the next one, even with equal arguments, needs
+// an approval of its own. A Gate is for one run and is not safe for concurrent use.
+type Gate struct {
+	// Names are the tools that need approval.
+	Names []string
+	// Ask brings a request to the people who decide and returns their decision.
+	// An error ends the run.
+	Ask func(ctx context.Context, r ApprovalRequest) (Decision, error)
+	// Commit stores an event, and what was recorded before it, before it returns.
+	// The start of an approved call goes through it, so that a call that may have
+	// been made is never told as one that was not. Nil is the Recorder.
+	Commit func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
+
+	tools *tool.Catalogue
+	// callID is the model's call that is being served.
+	callID string
+	// unspent are approvals that request_approval obtained, by call.
+	unspent map[gatedCall][]Decision
+	// failed is why Ask failed inside of request_approval.
+	failed error
+}
+
+// gatedCall is a call as people approve it.
+type gatedCall struct{ tool, argsDigest string }
+
+// ApprovalRequest is one call that needs approval.
+type ApprovalRequest struct {
+	// Tool is the tool as the model knows it.
+	Tool tool.Definition
+	// CallID is the model's call that waits: of the tool itself or of request_approval.
+	CallID string
+	// Arguments is the argument object that the tool will be called with, and
+	// ArgsDigest its digest.
+	Arguments  json.RawMessage
+	ArgsDigest string
+	// Action and RiskSummary are the agent's own words; both may be empty.
+	Action, RiskSummary string
+	// Severity may be empty.
+	Severity v1alpha1.EventSeverity
+}
+
+// Decision is how a request ended.
+type Decision struct {
+	ApprovalID string
+	// State is never pending.
+	State v1alpha1.ApprovalState
+	// Reason is the deciding person's own words.
+	Reason string
+}
+
+func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Names, name) }
+
+// RequestApproval serves the tool request_approval: it asks before the call is
+// made, and keeps the approval for it.
+func (g *Gate) RequestApproval(ctx context.Context, r request.Request) (request.Answer, error) {
+	if !g.gated(r.Tool) {
+		e := tool.InvalidArguments("targetTool: %.64q needs no approval", r.Tool)
+		if len(g.Names) == 0 {
+			return request.Answer{}, e.Suggest("no tool of this run needs approval: call the tools that you need")
+		}
+		return request.Answer{}, e.Suggest("tools that need approval: %v", g.Names)
+	}
+	q, err := g.request(r.Tool, string(r.Arguments))
+	if err != nil {
+		return request.Answer{}, err
+	}
+	q.Action, q.RiskSummary, q.Severity = r.Action, r.RiskSummary, r.Severity
+	d, err := g.Ask(ctx, q)
+	if err != nil {
+		g.failed = err // which ends the run
+		return request.Answer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
+	}
+	if d.State == v1alpha1.ApprovalApproved {
+		if g.unspent == nil {
+			g.unspent = map[gatedCall][]Decision{}
+		}
+		k := gatedCall{r.Tool, q.ArgsDigest}
+		g.unspent[k] = append(g.unspent[k], d)
+	}
+	return request.Answer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
+}
+
+// request makes the request for a call; an *tool.Error when the call could not be made.
+func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
+	raw, err := g.tools.Check(name, arguments)
+	if err != nil {
+		return ApprovalRequest{}, err
+	}
+	digest, err := approval.Digest(raw)
+	if err != nil {
+		// Two readers of such arguments need not read the same.
+		return ApprovalRequest{}, tool.InvalidArguments("the arguments are ambiguous: %v", err)
+	}
+	d, _ := g.tools.Definition(name)
+	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest}, nil
+}
+
+// spend returns the decision about a call and takes it away.
+func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (Decision, error) {
+	k := gatedCall{q.Tool.Name, q.ArgsDigest}
+	if ready := g.unspent[k]; len(ready) > 0 {
+		g.unspent[k] = ready[1:]
+		return ready[0], nil
+	}
+	return g.Ask(ctx, q)
+}
+
+// callGated makes a call that needs approval, or tells the model why not. No
+// event tells of the start of a call that was not made; the approval's tell why.
+// said is what the model said with the call.
+func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool.Result, error) {
+	g := l.c.Gate
+	q, err := g.request(c.Name, c.Arguments)
+	if err != nil {
+		result := tool.Failure(err)
+		l.toolStarted(c)
+		l.toolEnded(c, "", result, 0)
+		return result, nil
+	}
+	q.Action = said
+	d, err := g.spend(ctx, q)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if d.State != v1alpha1.ApprovalApproved {
+		return tool.Failure(refused(c.Name, d)), nil
+	}
+	if err := l.commitStart(ctx, c, d.ApprovalID); err != nil {
+		return tool.Result{}, err
+	}
+	started := l.c.Clock.Now()
+	result := l.c.Tools.Call(tool.WithApproval(ctx, d.ApprovalID), c.Name, string(q.Arguments))
+	l.toolEnded(c, d.ApprovalID, result, l.c.Clock.Since(started))
+	return result, nil
+}
+
+// commitStart stores that the call of an approval begins.
+func (l *loop) commitStart(ctx context.Context, c llm.ToolCall, approvalID string) error {
+	e := l.toolStart(c, approvalID)
+	e.AgentName = l.c.AgentName
+	if l.c.Gate.Commit == nil {
+		l.record(e)
+		return nil
+	}
+	return l.c.Gate.Commit(ctx, e)
+}
+
+// gate runs f with the model's call id at hand, and turns a failure to ask into
+// one that ends the run.
+func (l *loop) gate(c llm.ToolCall, f func() (tool.Result, error)) (tool.Result, error) {
+	g := l.c.Gate
+	g.tools, g.callID, g.failed = l.c.Tools, c.ID, nil
+	result, err := f()
+	if err == nil {
+		err = g.failed
+	}
+	if err != nil {
+		return tool.Failure(tool.Errorf(tool.TypeCancelled, "the run was stopped")), fmt.Errorf("%w of %s: %w", ErrApproval, c.Name, err)
+	}
+	return result, nil
+}
+
+// refused tells the model that a call was not made.
+func refused(name string, d Decision) *tool.Error {
+	switch d.State {
+	case v1alpha1.ApprovalExpired:
+		return tool.Errorf(tool.TypeApprovalExpired, "nobody approved this call of %s in time; it was not made", name).
+			Suggest("go on without it, or say what you cannot do")
+	case v1alpha1.ApprovalCancelled:
+		return tool.Errorf(tool.TypeApprovalCancelled, "the request to approve this call of %s was withdrawn; it was not made", name).
+			Suggest("go on without it, or say what you cannot do")
+	default:
+		e := tool.Errorf(tool.TypeApprovalDeclined, "this call of %s was declined; it was not made", name)
+		if d.Reason == "" {
+			return e.Suggest("do not repeat it; find another way, or say what you cannot do")
+		}
+		return e.Suggest("the reason given: %s", d.Reason)
+	}
+}

@@ -1,0 +1,268 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agentloop is the loop of every agent: ask the model, run the tools
+// it calls, tell it the results, until it answers without calling any. Workers
+// and chat use this one loop, so that limits, repetition checks, truncation
+// and events are the same everywhere.
+//
+// Rules (D1 §6.4, D2 §3.1)
+//
+//   - An iteration is one question to the model. After MaxIterations the model
+//     gets one more, without tools, to sum up, and the run ends in ErrMaxIterations.
+//   - The third and every further call of one tool with equal arguments adds a
+//     warning to the conversation and costs 5 iterations more.
+//   - A blank final answer is asked for once more, without tools.
+//   - A conversation that is too long for the model is halved, once a question.
+//   - Arguments that are no good, unknown tools, failing tools and calls that a
+//     person did not approve are told to the model as structured results. They
+//     never end a run.
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Defaults and rules with numbers of the spec (D2 §3.1).
+const (
+	// DefaultMaxIterations is for a plain ai task.
+	DefaultMaxIterations = 10
+	// CoordinationMaxIterations is for agents that coordinate others.
+	CoordinationMaxIterations = 50
+	// AutonomousMaxIterations is for agents that work in iterations of their own.
+	AutonomousMaxIterations = 100
+	// DefaultMaxTokens is the output limit of one model call.
+	DefaultMaxTokens = 4096
+
+	repeatsBeforeWarning = 3
+	repeatPenalty        = 5
+)
+
+var (
+	// ErrMaxIterations ends a run that used up its iterations. The Result beside
+	// it holds the model's summary, if it gave one.
+	ErrMaxIterations = errors.New("agentloop: max iterations")
+	// ErrBlankAnswer ends a run whose model twice answered nothing.
+	ErrBlankAnswer = errors.New("agentloop: the model gave a blank answer")
+)
+
+// Config is one run's loop.
+type Config struct {
+	// Candidates are the model and its fallbacks; at least one.
+	Candidates []llm.Candidate
+	// Policy of retries; the zero value is the default one.
+	Policy llm.Policy
+	// Tools that the model may call; nil for none.
+	Tools *tool.Catalogue
+	// Gate holds calls back until a person has agreed; nil for none.
+	Gate *Gate
+	// Recorder gets the events; nil for none.
+	Recorder Recorder
+	// AgentName is put on events.
+	AgentName string
+	// MaxIterations defaults to DefaultMaxIterations.
+	MaxIterations int
+	// MaxTokens defaults to DefaultMaxTokens.
+	MaxTokens int64
+	// Temperature is left to the vendor when nil.
+	Temperature *float64
+	// ReminderEvery asks the model to sum up its progress every so many
+	// iterations. 0 never does.
+	ReminderEvery int
+	// Part gets each piece of an answer as it arrives; may be nil. A retried
+	// attempt starts the answer anew, which Restart tells; may be nil, too.
+	Part    func(llm.Part)
+	Restart func()
+	Clock   clock.Clock
+}
+
+// Totals is the usage of a run. Attempts whose usage the vendor did not report
+// are counted, since their tokens are unknown and not zero.
+type Totals struct {
+	InputTokens, OutputTokens, CachedInputTokens int64
+	// Attempts counts all attempts, Unreported those without usage figures.
+	Attempts, Unreported int
+}
+
+// Result is what a run brought.
+type Result struct {
+	// Text is the final answer, or the summary of a run that was cut short.
+	Text string
+	// StopReason is why the model ended the final answer. StopLength means that
+	// Text is not whole.
+	StopReason llm.StopReason
+	Iterations int
+	Usage      Totals
+	// Messages is the conversation, with everything that was added.
+	Messages []llm.Message
+}
+
+// Run plays the conversation to its end. The error is ErrMaxIterations,
+// ErrBlankAnswer, ErrApproval or an *llm.Error.
+func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
+	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}}
+	if n := len(messages); n > 0 && messages[n-1].Role == llm.RoleUser {
+		l.prompt = messages[n-1].Text
+	}
+	if l.c.MaxIterations == 0 {
+		l.c.MaxIterations = DefaultMaxIterations
+	}
+	if l.c.MaxTokens == 0 {
+		l.c.MaxTokens = DefaultMaxTokens
+	}
+	text, err := l.run(ctx)
+	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
+}
+
+// loop is the state of one Run.
+type loop struct {
+	c        Config
+	messages []llm.Message
+	// prompt is the last message that the run began with; what is before it is history.
+	prompt string
+	// iteration counts questions and penalties, asked questions only.
+	iteration, asked int
+	repeats          map[string]int
+	usage            Totals
+	stop             llm.StopReason
+}
+
+func (l *loop) run(ctx context.Context) (string, error) {
+	for l.iteration < l.c.MaxIterations {
+		l.iteration++
+		resp, err := l.ask(ctx, l.tools())
+		if err != nil {
+			return "", err
+		}
+		if len(resp.ToolCalls) == 0 {
+			return l.final(ctx, resp)
+		}
+		l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls})
+		if err := l.callTools(ctx, resp); err != nil {
+			return "", err
+		}
+		l.remind()
+	}
+	return l.exhausted(ctx)
+}
+
+func (l *loop) tools() []llm.ToolDef {
+	if l.c.Tools == nil {
+		return nil
+	}
+	var out []llm.ToolDef
+	for _, d := range l.c.Tools.Definitions() {
+		out = append(out, llm.ToolDef{Name: d.Name, Description: d.Description, Parameters: d.Parameters})
+	}
+	return out
+}
+
+// final takes an answer without tool calls; a blank one gets a second chance.
+func (l *loop) final(ctx context.Context, resp llm.Response) (string, error) {
+	if strings.TrimSpace(resp.Text) == "" {
+		l.notice("Your last answer was empty. Give your final answer now, as text.")
+		var err error
+		if resp, err = l.ask(ctx, nil); err != nil {
+			return "", err
+		}
+		if strings.TrimSpace(resp.Text) == "" {
+			return "", fmt.Errorf("%w (stop reason %q)", ErrBlankAnswer, resp.StopReason)
+		}
+	}
+	l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text})
+	return resp.Text, nil
+}
+
+// exhausted asks for a summary. Whatever comes of it, the run has failed.
+func (l *loop) exhausted(ctx context.Context) (string, error) {
+	l.notice("You have used up your iterations and cannot call tools any more. Sum up what was done, what was found and what is left to do.")
+	resp, err := l.ask(ctx, nil)
+	switch {
+	case llm.ClassOf(err) == llm.ClassCanceled:
+		return "", err
+	case err != nil:
+		return "", fmt.Errorf("%w (%d); no summary: %w", ErrMaxIterations, l.c.MaxIterations, err)
+	}
+	l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text})
+	return resp.Text, fmt.Errorf("%w (%d)", ErrMaxIterations, l.c.MaxIterations)
+}
+
+// notice says something to the model on the platform's behalf. It is a user
+// message: many servers accept a system message at the beginning only.
+func (l *loop) notice(text string) {
+	l.messages = append(l.messages, llm.Message{Role: llm.RoleUser, Text: "[platform notice] " + text})
+}
+
+func (l *loop) remind() {
+	if l.c.ReminderEvery > 0 && l.asked%l.c.ReminderEvery == 0 && l.iteration < l.c.MaxIterations {
+		l.notice(fmt.Sprintf("%d of %d iterations are used. State your progress in a sentence and go on.", l.iteration, l.c.MaxIterations))
+	}
+}
+
+// ask puts one question to the model, and once more with half of the
+// conversation if it was too long.
+func (l *loop) ask(ctx context.Context, tools []llm.ToolDef) (llm.Response, error) {
+	l.asked++
+	resp, err := l.call(ctx, tools)
+	if llm.ClassOf(err) != llm.ClassContextTooLong {
+		return resp, err
+	}
+	before := len(l.messages)
+	shorter, ok := halve(l.messages, l.prompt)
+	if !ok {
+		return resp, err
+	}
+	l.messages = shorter
+	l.contextTruncated(before)
+	return l.call(ctx, tools)
+}
+
+func (l *loop) call(ctx context.Context, tools []llm.ToolDef) (llm.Response, error) {
+	o := llm.Options{
+		Candidates: l.c.Candidates, Policy: l.c.Policy, Clock: l.c.Clock,
+		Observer: llm.Observer{
+			Started: func(a llm.Attempt) {
+				if a.Number > 1 && l.c.Restart != nil {
+					l.c.Restart()
+				}
+				l.requestStarted(a, len(tools))
+			},
+			Ended: func(a llm.Attempt) {
+				l.count(a.Response.Usage)
+				l.requestEnded(a)
+			},
+			Part: l.c.Part,
+		},
+	}
+	resp, err := llm.Call(ctx, o, llm.Request{
+		Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens,
+	})
+	if err == nil {
+		l.stop = resp.StopReason
+		l.message(resp)
+	}
+	return resp, err
+}
+
+func (l *loop) count(u llm.Usage) {
+	l.usage.Attempts++
+	if !u.Known() {
+		l.usage.Unreported++
+	}
+	for total, figure := range map[*int64]*int64{
+		&l.usage.InputTokens: u.InputTokens, &l.usage.OutputTokens: u.OutputTokens, &l.usage.CachedInputTokens: u.CachedInputTokens,
+	} {
+		if figure != nil {
+			*total += *figure
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// callTools runs the calls of one answer in order and adds a result for each.
+// The error is that of an ended context, or ErrApproval.
+func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
+	var repeated []string
+	for _, c := range resp.ToolCalls {
+		result, err := l.callTool(ctx, c, resp)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		l.messages = append(l.messages, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
+		if ctx.Err() != nil {
+			return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+		}
+		if l.repeat(c) {
+			repeated = append(repeated, c.Name)
+		}
+	}
+	if len(repeated) > 0 {
+		l.iteration += repeatPenalty * len(repeated)
+		l.notice(fmt.Sprintf("You have called %s with the same arguments %d times or more, and the answer will not change. "+
+			"Try another way or give your final answer.", strings.Join(repeated, " and "), repeatsBeforeWarning))
+	}
+	return nil
+}
+
+func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) (tool.Result, error) {
+	if l.c.Gate == nil || l.c.Tools == nil {
+		return l.callFree(ctx, c), nil
+	}
+	return l.gate(c, func() (tool.Result, error) {
+		if !l.c.Gate.gated(c.Name) {
+			return l.callFree(ctx, c), nil
+		}
+		said := ""
+		if resp.Text != "" {
+			said = headline(resp)
+		}
+		return l.callGated(ctx, c, said)
+	})
+}
+
+// callFree makes a call that needs no approval.
+func (l *loop) callFree(ctx context.Context, c llm.ToolCall) tool.Result {
+	started := l.c.Clock.Now()
+	l.toolStarted(c)
+	var result tool.Result
+	if l.c.Tools == nil {
+		result = tool.Failure(tool.Errorf(tool.TypeUnknownTool, "there are no tools").Suggest("answer without tools"))
+	} else {
+		result = l.c.Tools.Call(ctx, c.Name, c.Arguments)
+	}
+	l.toolEnded(c, "", result, l.c.Clock.Since(started))
+	return result
+}
+
+// repeat notes a call and reports whether it was made too often.
+func (l *loop) repeat(c llm.ToolCall) bool {
+	key := c.Name + "\x00" + canonical(c.Arguments)
+	l.repeats[key]++
+	return l.repeats[key] >= repeatsBeforeWarning
+}
+
+// canonical makes equal argument objects equal texts, whatever their spaces
+// and the order of their keys.
+func canonical(arguments string) string {
+	var v any
+	if json.Unmarshal([]byte(arguments), &v) != nil {
+		return arguments
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return arguments
+	}
+	return string(raw)
+}

@@ -1,0 +1,120 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package approval has the tool request_approval, with which an agent asks a
+// person for leave to make one exact call before it makes it (D2 §4.10).
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Name is the name of the tool.
+const Name = "request_approval"
+
+// Request is what the model asks for.
+type Request struct {
+	// Action is what is to be done, in words.
+	Action string
+	// Tool and Arguments are the call that is to be approved. The arguments are
+	// an object; whether they fit the tool is the asked one's to judge.
+	Tool      string
+	Arguments json.RawMessage
+	// RiskSummary tells what could go wrong; it may be empty.
+	RiskSummary string
+	// Severity is warning or error.
+	Severity v1alpha1.EventSeverity
+}
+
+// Answer is how it was decided; it is the result that the model reads.
+type Answer struct {
+	ApprovalID string                 `json:"approvalID"`
+	Decision   v1alpha1.ApprovalState `json:"decision"`
+	// Reason is the deciding person's own words.
+	Reason string `json:"reason,omitempty"`
+	// Status tells the model what to do now.
+	Status string `json:"status"`
+}
+
+// Func asks, and returns when it is decided. The Answer's Status is filled in
+// by the tool. An *tool.Error is told to the model.
+type Func func(ctx context.Context, r Request) (Answer, error)
+
+const parameters = `{
+	"type": "object",
+	"properties": {
+		"action": {"type": "string", "minLength": 1, "maxLength": 1024, "description": "What you want to do and why, for the person who decides"},
+		"targetTool": {"type": "string", "minLength": 1, "description": "Name of the tool that you want to call; it must be one that needs approval"},
+		"targetArguments": {"type": "object", "description": "The exact arguments of that call. The approval is for these and no others"},
+		"riskSummary": {"type": "string", "maxLength": 1024, "description": "What could go wrong"},
+		"severity": {"type": "string", "enum": ["warning", "critical"], "default": "warning", "description": "How bad that would be"}
+	},
+	"required": ["action", "targetTool", "targetArguments"],
+	"additionalProperties": false
+}`
+
+// arguments of request_approval.
+type arguments struct {
+	Action          string          `json:"action"`
+	TargetTool      string          `json:"targetTool"`
+	TargetArguments json.RawMessage `json:"targetArguments"`
+	RiskSummary     string          `json:"riskSummary"`
+	Severity        string          `json:"severity"`
+}
+
+type requestTool struct{ ask Func }
+
+var _ tool.Tool = requestTool{}
+
+// New makes the tool.
+func New(ask Func) tool.Tool { return requestTool{ask} }
+
+func (requestTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name: Name,
+		Description: "Ask a person to approve one exact call of a tool that needs approval, and wait for the decision. " +
+			"Then call that tool with exactly the same arguments, once.",
+		Parameters: json.RawMessage(parameters),
+	}
+}
+
+// Call waits as long as the decision takes.
+func (t requestTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	var a arguments
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return nil, tool.InvalidArguments("%v", err)
+	}
+	if strings.TrimSpace(a.Action) == "" {
+		return nil, tool.InvalidArguments("action: must say what you want to do")
+	}
+	severity := v1alpha1.SeverityWarning
+	if a.Severity == "critical" {
+		severity = v1alpha1.SeverityError
+	}
+	answer, err := t.ask(ctx, Request{
+		Action: a.Action, Tool: a.TargetTool, Arguments: a.TargetArguments, RiskSummary: a.RiskSummary, Severity: severity,
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer.Status = status(answer.Decision, a.TargetTool)
+	return answer, nil
+}
+
+func status(s v1alpha1.ApprovalState, target string) string {
+	switch s {
+	case v1alpha1.ApprovalApproved:
+		return "approved for one call: call " + target + " now, with exactly these arguments"
+	case v1alpha1.ApprovalExpired:
+		return "nobody decided in time: do not make this call"
+	case v1alpha1.ApprovalCancelled:
+		return "the request was withdrawn: do not make this call"
+	default:
+		return "declined: do not make this call; find another way, or say what you cannot do"
+	}
+}

@@ -1,0 +1,306 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package custom makes tools of Tool objects: calls of an HTTP endpoint that
+// an operator has described. The endpoint may be inside the operator's
+// network; metadata services stay out of reach. A credential goes to the
+// configured host and is never shown.
+package custom
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	// maxResponse is the limit of D2 §2.2.
+	maxResponse = 10 << 20
+	// maxErrorBody is how much of a refusal the model is shown, in bytes.
+	maxErrorBody = 2 << 10
+)
+
+// Options are what a Tool object does not say itself.
+type Options struct {
+	// Credential is the value of spec.http.authSecretRef, empty without one.
+	Credential string
+	// Guard limits what may be dialled. Private addresses are always permitted.
+	Guard egress.Guard
+}
+
+// New makes a tool of an object. The error names the field that is wrong.
+func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
+	if spec.MCP != nil {
+		return nil, errors.New("spec.mcp: MCP tools need a runtime that is not there")
+	}
+	if spec.HTTP == nil {
+		return nil, errors.New("spec.http: required")
+	}
+	h := spec.HTTP
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("spec.http.url: must be an absolute http or https URL without credentials")
+	}
+	if h.OutboundAccessPolicyRef != nil {
+		return nil, errors.New("spec.http.outboundAccessPolicyRef: outbound access policies are not available")
+	}
+	t := &httpTool{
+		definition: tool.Definition{Name: name, Description: spec.Description},
+		url:        u, method: string(h.Method), headers: h.Headers, timeout: defaultTimeout, credential: o.Credential,
+	}
+	if t.method == "" {
+		t.method = http.MethodPost
+	}
+	if h.Timeout != nil && h.Timeout.Duration > 0 {
+		t.timeout = h.Timeout.Duration
+	}
+	if spec.Parameters != nil {
+		t.definition.Parameters = spec.Parameters.Raw
+		if err := tool.CheckSchema(t.definition.Parameters); err != nil {
+			return nil, fmt.Errorf("spec.parameters: %w", err)
+		}
+	}
+	if err := t.authenticate(h); err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(h.Headers, t.authHeader); err != nil {
+		return nil, err
+	}
+	o.Guard.Private = true
+	t.client = &http.Client{
+		Transport:     o.Guard.Transport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return t, nil
+}
+
+// httpTool is a Tool object that is called over HTTP.
+type httpTool struct {
+	definition tool.Definition
+	url        *url.URL
+	method     string
+	headers    map[string]string
+	timeout    time.Duration
+	client     *http.Client
+
+	credential string
+	// authHeader sends the credential as a bearer token.
+	authHeader bool
+	// authKey sends it in the JSON body under this key; empty otherwise.
+	authKey string
+}
+
+var _ tool.Tool = (*httpTool)(nil)
+
+func (t *httpTool) authenticate(h *v1alpha1.ToolHTTP) error {
+	if h.AuthSecretRef == nil {
+		return nil
+	}
+	if t.credential == "" {
+		return errors.New("spec.http.authSecretRef: the secret has no value")
+	}
+	switch h.AuthInject {
+	case v1alpha1.AuthInjectHeader, "":
+		t.authHeader = true
+	case v1alpha1.AuthInjectBody:
+		if h.AuthBodyKey == "" {
+			return errors.New("spec.http.authBodyKey: required when authInject is body")
+		}
+		if !t.hasBody() {
+			return fmt.Errorf("spec.http.authInject: a %s request has no body", t.method)
+		}
+		t.authKey = h.AuthBodyKey
+	default:
+		return fmt.Errorf("spec.http.authInject: %q is not known", h.AuthInject)
+	}
+	return nil
+}
+
+// checkHeaders refuses headers that the platform or HTTP itself sets.
+func checkHeaders(headers map[string]string, authHeader bool) error {
+	reserved := []string{
+		"Txn-Token", "Transaction-Token", "Idempotency-Key", "Host", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	}
+	for name, value := range headers {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name), !httpguts.ValidHeaderFieldValue(value):
+			return fmt.Errorf("spec.http.headers[%s]: not a valid header", name)
+		case slices.Contains(reserved, canonical):
+			return fmt.Errorf("spec.http.headers[%s]: reserved", name)
+		case authHeader && canonical == "Authorization":
+			return fmt.Errorf("spec.http.headers[%s]: set by authSecretRef", name)
+		}
+	}
+	return nil
+}
+
+func (t *httpTool) hasBody() bool { return t.method != http.MethodGet && t.method != http.MethodDelete }
+
+// Definition returns the tool as the model sees it.
+func (t *httpTool) Definition() tool.Definition { return t.definition }
+
+// Response is the result of a call that the endpoint answered with success.
+type Response struct {
+	Status int `json:"status"`
+	// Body is the answer: decoded when it is JSON, text otherwise, absent when empty.
+	Body any `json:"body,omitempty"`
+}
+
+// Call sends the arguments: as the JSON body, or as query parameters with GET and DELETE.
+func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, error) {
+	limited, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	target, body, err := t.message(arguments)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.send(limited, target, body)
+	if err != nil {
+		return nil, t.transportError(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return nil, t.transportError(err)
+	case len(raw) > maxResponse:
+		return nil, tool.Errorf(tool.TypeLimitReached, "the answer is larger than 10 MiB").Suggest("ask for less")
+	case res.StatusCode >= http.StatusMultipleChoices:
+		return nil, t.refused(res.StatusCode, raw)
+	}
+	if len(t.credential) >= 4 {
+		// An endpoint may echo what it was sent.
+		raw = bytes.ReplaceAll(raw, []byte(t.credential), []byte("[REDACTED]"))
+	}
+	out := &Response{Status: res.StatusCode}
+	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &out.Body) != nil {
+		out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
+	}
+	return out, nil
+}
+
+// message makes the request's address and body from the arguments.
+func (t *httpTool) message(arguments json.RawMessage) (*url.URL, []byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(arguments, &object); err != nil {
+		return nil, nil, tool.InvalidArguments("the arguments are not a JSON object")
+	}
+	target := *t.url
+	if !t.hasBody() {
+		q := target.Query()
+		for name, value := range object {
+			addQuery(q, name, value)
+		}
+		target.RawQuery = q.Encode()
+		return &target, nil, nil
+	}
+	if t.authKey != "" {
+		credential, err := json.Marshal(t.credential)
+		if err != nil {
+			return nil, nil, err
+		}
+		if object == nil {
+			object = map[string]json.RawMessage{}
+		}
+		// Last, so that a model cannot put its own value there.
+		object[t.authKey] = credential
+	}
+	body, err := json.Marshal(object)
+	return &target, body, err
+}
+
+// addQuery adds an argument: an array as repeated parameters, an object as JSON, null not at all.
+func addQuery(q url.Values, name string, raw json.RawMessage) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && list != nil {
+		for _, item := range list {
+			q.Add(name, queryText(item))
+		}
+		return
+	}
+	if string(raw) != "null" {
+		q.Set(name, queryText(raw))
+	}
+}
+
+func queryText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// refused tells the model of an answer that is not a success.
+func (t *httpTool) refused(status int, body []byte) error {
+	kind := tool.TypeUnavailable
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		kind = tool.TypeInvalidArguments
+	case http.StatusUnauthorized, http.StatusForbidden:
+		kind = tool.TypePermissionDenied
+	case http.StatusNotFound, http.StatusGone:
+		kind = tool.TypeNotFound
+	case http.StatusConflict:
+		kind = tool.TypeAlreadyExists
+	case http.StatusTooManyRequests:
+		kind = tool.TypeLimitReached
+	}
+	e := tool.Errorf(kind, "%s answered with status %d", t.definition.Name, status)
+	if text := t.scrub(string(body)); text != "" {
+		e.Message += ": " + text
+	}
+	return e
+}
+
+// scrub makes what an endpoint says safe and short: it may repeat our credential.
+func (t *httpTool) scrub(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	if len(t.credential) >= 4 {
+		s = strings.ReplaceAll(s, t.credential, "[REDACTED]")
+	}
+	if len(s) > maxErrorBody {
+		cut := maxErrorBody
+		for !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	return s
+}
+
+func (t *httpTool) transportError(err error) error {
+	var typed *tool.Error
+	var timeout interface{ Timeout() bool }
+	name := t.definition.Name
+	switch {
+	case errors.As(err, &typed):
+		return typed
+	case errors.Is(err, egress.ErrRefused):
+		return tool.Errorf(tool.TypePermissionDenied, "the address of %s is not allowed", name)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return tool.Errorf(tool.TypeTimeout, "%s took longer than %s", name, t.timeout)
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return tool.Errorf(tool.TypeUnavailable, "%s cannot be reached: %s", name, t.scrub(err.Error()))
+}

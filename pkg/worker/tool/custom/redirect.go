@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package custom
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// maxRedirects is the limit of D2 §2.2.
+const maxRedirects = 10
+
+// send makes the request and follows redirects itself: net/http would repeat
+// a body, in which a credential may be, at whatever host it is sent to.
+func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*http.Response, error) {
+	method := t.method
+	home := true
+	for hops := 0; ; hops++ {
+		req, err := t.request(ctx, method, target, body, home)
+		if err != nil {
+			return nil, err
+		}
+		res, err := t.client.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		if !isRedirect(res.StatusCode) || res.Header.Get("Location") == "" {
+			return res, nil
+		}
+		next, err := res.Location()
+		// The rest of the body is of no interest; reading some lets the connection be used again.
+		_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+		_ = res.Body.Close()
+		if err != nil {
+			return nil, tool.Errorf(tool.TypeUnavailable, "%s redirects to an address that is not valid", t.definition.Name)
+		}
+		if hops == maxRedirects {
+			return nil, tool.Errorf(tool.TypeLimitReached, "%s redirects more than %d times", t.definition.Name, maxRedirects)
+		}
+		keepBody := res.StatusCode == http.StatusTemporaryRedirect || res.StatusCode == http.StatusPermanentRedirect
+		if !keepBody && method != http.MethodGet {
+			method, body = http.MethodGet, nil
+		}
+		// Once away from home the credential stays off, even on the way back.
+		home = home && sameOrigin(next, t.url)
+		if err := t.mayFollow(next, target, body != nil, home); err != nil {
+			return nil, err
+		}
+		target = next
+	}
+}
+
+func (t *httpTool) request(ctx context.Context, method string, target *url.URL, body []byte, home bool) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if home {
+		for name, value := range t.headers {
+			req.Header.Set(name, value)
+		}
+		if t.authHeader {
+			req.Header.Set("Authorization", "Bearer "+t.credential)
+		}
+	}
+	if id := tool.ApprovalOf(ctx); id != "" {
+		req.Header.Set("Idempotency-Key", id)
+	}
+	if body != nil && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json, text/plain;q=0.9, */*;q=0.5")
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "platform-tool/1.0")
+	}
+	return req, nil
+}
+
+func (t *httpTool) mayFollow(next, from *url.URL, withBody, home bool) error {
+	switch {
+	case next.Scheme != "http" && next.Scheme != "https", next.User != nil:
+		return tool.Errorf(tool.TypePermissionDenied, "%s redirects to an address that is not allowed", t.definition.Name)
+	case from.Scheme == "https" && next.Scheme == "http":
+		return tool.Errorf(tool.TypePermissionDenied, "%s redirects from https to http", t.definition.Name)
+	case !home && withBody && t.authKey != "":
+		return tool.Errorf(tool.TypePermissionDenied, "%s redirects a request with a credential to another host", t.definition.Name)
+	}
+	return nil
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	default:
+		return "80"
+	}
+}

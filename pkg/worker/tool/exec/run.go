@@ -1,0 +1,250 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package exec has the tool code_exec, and Run, which starts one program in a
+// sandbox and makes sure that nothing of it is left when it returns.
+package exec
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	osexec "os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+)
+
+// markerEnv carries a random value in the environment of every process of a
+// Run, by which those are found that left the session and lost their parent.
+const markerEnv = "PLATFORM_EXEC_ID"
+
+// drainTime is how long output is waited for when the tree is dead but a pipe
+// is still held open by a process that could not be killed.
+const drainTime = 2 * time.Second
+
+// Limits bound each process of a Run. Zero fields are not limited.
+type Limits struct {
+	// CPU is the processor time of each process.
+	CPU time.Duration
+	// MemoryBytes bounds the data segment: what a process can fill, as opposed to
+	// what runtimes such as V8 reserve and never touch.
+	MemoryBytes uint64
+	// Processes bounds how many processes and threads the user may have more
+	// than it has now. It does not bind root.
+	Processes uint64
+}
+
+// Command is a program to run.
+type Command struct {
+	// Args is the program, which is looked up in PATH as far as Policy reaches, and its arguments.
+	Args []string
+	Dir  string
+	// Env is the whole environment; nothing is inherited.
+	Env            []string
+	Stdout, Stderr io.Writer
+	// Policy is what the program may reach.
+	Policy sandbox.Policy
+	Limits Limits
+	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 kills at once.
+	Grace time.Duration
+	// Sole says that the calling process has no other children and runs one
+	// Command at a time. Then it adopts orphans, and not even a process that
+	// leaves session, parent and environment behind escapes.
+	Sole  bool
+	Clock clock.WithDelayedExecution
+}
+
+// Outcome is how a program ended.
+type Outcome struct {
+	// ExitCode is the program's, or 128 plus the signal that ended it.
+	ExitCode int
+	// Signal is the name of that signal, empty for a normal exit.
+	Signal string
+}
+
+// ErrNotFound is in the chain of the error for a program that is not there.
+var ErrNotFound = osexec.ErrNotFound
+
+// ErrSandbox is in the chain of the error for a program that was not run because
+// there is no sandbox for it.
+var ErrSandbox = sandbox.ErrUnavailable
+
+// Run starts the program in a session of its own and waits for it. Whether it
+// ends by itself or ctx ends it, all processes that it has started are dead when Run
+// returns. The error says that the program could not be run or controlled; a
+// program that fails is an Outcome.
+func Run(ctx context.Context, c Command) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	path := c.Args[0]
+	if !strings.ContainsRune(path, os.PathSeparator) {
+		if path = lookup(c.Policy, os.Getenv("PATH"), path); path == "" {
+			return Outcome{}, fmt.Errorf("%s: %w", c.Args[0], ErrNotFound)
+		}
+	}
+	type result struct {
+		Outcome
+		error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// The parent-death signal is bound to the thread that started the child:
+		// the thread must live as long as the child, so it is kept to this goroutine,
+		// which ends with Run.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		o, err := run(ctx, c, path)
+		done <- result{o, err}
+	}()
+	r := <-done
+	return r.Outcome, r.error
+}
+
+func run(ctx context.Context, c Command, path string) (Outcome, error) {
+	marker := markerEnv + "=" + rand.Text()
+	if c.Sole {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return Outcome{}, fmt.Errorf("adopt orphans: %w", err)
+		}
+	}
+	limits, err := c.Limits.list()
+	if err != nil {
+		return Outcome{}, err
+	}
+	cmd, err := sandbox.Prepare(sandbox.Program{
+		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer cmd.Close()
+	out, err := newDrains(c.Stdout, c.Stderr)
+	if err != nil {
+		return Outcome{}, err
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, out[0].w, out[1].w
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	startErr := cmd.Start()
+	err = errors.Join(startErr, out.started())
+	defer out.wait(c.Clock)
+	if startErr != nil {
+		return Outcome{}, err
+	}
+	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole}
+	if err = errors.Join(err, cmd.Confirm()); err != nil {
+		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())
+	} else {
+		err = supervise(ctx, c, t)
+	}
+	_ = cmd.Wait()
+	return outcomeOf(cmd.ProcessState), err
+}
+
+// supervise waits until the leader has ended, by itself or because ctx has,
+// and kills what is left. The leader is not reaped before, so that its pid
+// and session stay its own.
+func supervise(ctx context.Context, c Command, t *tree) error {
+	ended := make(chan error, 1)
+	go func() { ended <- awaitExit(t.leader) }()
+	select {
+	case err := <-ended:
+		return errors.Join(err, t.kill())
+	case <-ctx.Done():
+	}
+	if c.Grace > 0 {
+		if err := t.signal(unix.SIGTERM); err != nil {
+			return errors.Join(err, t.kill())
+		}
+		timer := c.Clock.NewTimer(c.Grace)
+		defer timer.Stop()
+		select {
+		case err := <-ended:
+			return errors.Join(err, t.kill())
+		case <-timer.C():
+		}
+	}
+	err := t.kill()
+	return errors.Join(err, <-ended)
+}
+
+// awaitExit returns when the child has ended, and leaves it to be reaped.
+func awaitExit(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func outcomeOf(s *os.ProcessState) Outcome {
+	if s == nil {
+		return Outcome{ExitCode: -1}
+	}
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return Outcome{ExitCode: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+	}
+	return Outcome{ExitCode: s.ExitCode()}
+}
+
+// drain copies one output of the child.
+type drain struct {
+	r, w *os.File
+	done chan struct{}
+}
+
+// drains are standard output and standard error.
+type drains [2]*drain
+
+func newDrains(targets ...io.Writer) (d drains, err error) {
+	for i, target := range targets {
+		p := &drain{done: make(chan struct{})}
+		if p.r, p.w, err = os.Pipe(); err != nil {
+			d.wait(clock.RealClock{})
+			return d, err
+		}
+		d[i] = p
+		// Ends when all writers of the pipe are gone, or wait closes it.
+		go func() {
+			defer close(p.done)
+			if target == nil {
+				target = io.Discard
+			}
+			_, _ = io.Copy(target, p.r)
+			// A target that fails must not block the program.
+			_, _ = io.Copy(io.Discard, p.r)
+		}()
+	}
+	return d, nil
+}
+
+// started closes our copies of the child's ends.
+func (d drains) started() error { return errors.Join(d[0].w.Close(), d[1].w.Close()) }
+
+// wait returns when everything was copied.
+func (d drains) wait(c clock.WithDelayedExecution) {
+	for _, p := range d {
+		if p == nil {
+			continue
+		}
+		_ = p.w.Close()
+		timer := c.AfterFunc(drainTime, func() { _ = p.r.Close() })
+		<-p.done
+		timer.Stop()
+		_ = p.r.Close()
+	}
+}

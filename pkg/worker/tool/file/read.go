@@ -1,0 +1,119 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// ReadArguments are the arguments of file_read (D2 §4.10).
+type ReadArguments struct {
+	Path   string `json:"path" desc:"File to read; relative paths start in the working folder" minLength:"1"`
+	Offset int64  `json:"offset,omitempty" desc:"Byte to start at" minimum:"0" default:"0"`
+	Limit  *int64 `json:"limit,omitempty" desc:"Most bytes to return" minimum:"1" maximum:"1048576" default:"65536"`
+}
+
+// ReadResult is the result of file_read.
+type ReadResult struct {
+	Content string `json:"content"`
+	Path    string `json:"path"`
+	// Size is the size of the whole file in bytes.
+	Size int64 `json:"size"`
+	// Truncated is set when the file goes on after Content.
+	Truncated bool `json:"truncated"`
+	// NextOffset is where to go on when Truncated.
+	NextOffset int64 `json:"nextOffset,omitempty"`
+}
+
+const defaultReadLimit = 64 << 10
+
+// Read returns the tool file_read.
+func Read(roots *Roots) tool.Tool {
+	return tool.New("file_read", "Read a text file from the working folder or the temporary folder.",
+		func(_ context.Context, a ReadArguments) (any, error) { return roots.read(a) })
+}
+
+func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
+	at, err := r.locate(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	limit := int64(defaultReadLimit)
+	if a.Limit != nil {
+		limit = *a.Limit
+	}
+	// Without O_NONBLOCK, opening a named pipe would wait for a writer.
+	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK)
+	if err != nil {
+		return nil, describe(err, a.Path)
+	}
+	defer func() { _ = f.Close() }()
+	size, err := regularSize(f, a.Path)
+	if err != nil {
+		return nil, err
+	}
+	content := make([]byte, limit)
+	n, err := f.ReadAt(content, a.Offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, describe(err, a.Path)
+	}
+	content = content[:n]
+	if bytes.IndexByte(content, 0) >= 0 {
+		return nil, tool.InvalidArguments("%s is not a text file", a.Path).Suggest("use code_exec to look into binary files")
+	}
+	if a.Offset+int64(n) < size {
+		content = wholeRunes(content)
+	}
+	end := a.Offset + int64(len(content))
+	out := &ReadResult{Content: string(content), Path: at.String(), Size: size, Truncated: end < size}
+	if out.Truncated {
+		out.NextOffset = end
+	}
+	return out, nil
+}
+
+// open opens a file below its root; every part of the path stays inside.
+func open(at place, flags int) (*os.File, error) {
+	root, err := os.OpenRoot(at.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	return root.OpenFile(at.rel, flags, 0o644)
+}
+
+func regularSize(f *os.File, path string) (int64, error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return 0, describe(err, path)
+	case info.IsDir():
+		return 0, tool.InvalidArguments("%s is a folder", path).Suggest("use code_exec with ls to list it")
+	case !info.Mode().IsRegular():
+		return 0, tool.InvalidArguments("%s is not a regular file", path)
+	}
+	return info.Size(), nil
+}
+
+// wholeRunes drops the beginning of a character that a cut left at the end.
+func wholeRunes(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
+		tail := b[len(b)-n:]
+		if utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return b[:len(b)-n]
+			}
+			break
+		}
+	}
+	return b
+}

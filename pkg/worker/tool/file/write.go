@@ -1,0 +1,119 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// WriteArguments are the arguments of file_write (D2 §4.10).
+type WriteArguments struct {
+	Path       string `json:"path" desc:"File to write; relative paths start in the working folder" minLength:"1"`
+	Content    string `json:"content" desc:"Text to write"`
+	Mode       string `json:"mode,omitempty" desc:"write replaces the file, append adds to its end" enum:"write,append" default:"write"`
+	CreateDirs *bool  `json:"create_dirs,omitempty" desc:"Create missing folders" default:"true"`
+}
+
+// WriteResult is the result of file_write.
+type WriteResult struct {
+	Path string `json:"path"`
+	// Size is the size of the whole file afterwards, in bytes.
+	Size int64  `json:"size"`
+	Mode string `json:"mode"`
+	// Created is set when the file was not there before.
+	Created bool `json:"created"`
+}
+
+const (
+	modeWrite  = "write"
+	modeAppend = "append"
+)
+
+// Write returns the tool file_write. Files in artifactsDir outlive the run,
+// which the model is told; empty when there is no such folder.
+func Write(roots *Roots, artifactsDir string) tool.Tool {
+	description := "Write a text file in the working folder or the temporary folder."
+	if artifactsDir != "" {
+		description += " Files in " + artifactsDir + " are kept as artifacts of the task."
+	}
+	return tool.New("file_write", description,
+		func(_ context.Context, a WriteArguments) (any, error) { return roots.write(a) })
+}
+
+func (r *Roots) write(a WriteArguments) (*WriteResult, error) {
+	at, err := r.locate(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	if a.CreateDirs == nil || *a.CreateDirs {
+		if err := makeDirs(at); err != nil {
+			return nil, describe(err, a.Path)
+		}
+	}
+	if a.Mode == "" {
+		a.Mode = modeWrite
+	}
+	f, created, err := openForWrite(at)
+	if err != nil {
+		return nil, describe(err, a.Path)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := regularSize(f, a.Path); err != nil {
+		return nil, err
+	}
+	size, err := put(f, a)
+	if err != nil {
+		return nil, describe(err, a.Path)
+	}
+	return &WriteResult{Path: at.String(), Size: size, Mode: a.Mode, Created: created}, nil
+}
+
+// put writes the content and returns the file's size.
+func put(f *os.File, a WriteArguments) (size int64, err error) {
+	offset := int64(0)
+	if a.Mode == modeAppend {
+		if offset, err = f.Seek(0, io.SeekEnd); err != nil {
+			return 0, err
+		}
+	} else if err := f.Truncate(0); err != nil {
+		return 0, err
+	}
+	n, err := f.WriteAt([]byte(a.Content), offset)
+	if err != nil {
+		return 0, err
+	}
+	return offset + int64(n), f.Close()
+}
+
+// openForWrite opens or creates the file and tells which it was. The content
+// is not touched before the caller knows that it is a regular file.
+func openForWrite(at place) (f *os.File, created bool, err error) {
+	f, err = open(at, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err == nil || !errors.Is(err, fs.ErrExist) {
+		return f, true, err
+	}
+	f, err = open(at, os.O_RDWR|syscall.O_NONBLOCK)
+	return f, false, err
+}
+
+func makeDirs(at place) error {
+	dir := filepath.Dir(at.rel)
+	if dir == "." {
+		return nil
+	}
+	root, err := os.OpenRoot(at.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return root.MkdirAll(dir, 0o755)
+}

@@ -1,0 +1,226 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package web has the tools web_fetch and web_search. Both dial through an
+// egress.Guard, so that a model, or a page it reads, cannot reach into the
+// network that the worker runs in.
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"golang.org/x/net/html/charset"
+
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	fetchTimeout    = 60 * time.Second
+	maxRedirects    = 5
+	defaultMaxChars = 50_000
+	// maxChars bounds what a model may ask for; larger texts fit no context.
+	maxChars = 500_000
+	// maxBody bounds what is read of a page, in bytes. The rest is cut.
+	maxBody = 5 << 20
+)
+
+// FetchArguments are the arguments of web_fetch (D2 §4.10).
+type FetchArguments struct {
+	URL      string `json:"url" desc:"Page to fetch, http or https" minLength:"1"`
+	MaxChars *int   `json:"max_chars,omitempty" desc:"Most characters to return" minimum:"1" default:"50000"`
+	Raw      bool   `json:"raw,omitempty" desc:"Return the page's source in place of readable text" default:"false"`
+}
+
+// FetchResult is the result of web_fetch. A page with an error status is a result, too.
+type FetchResult struct {
+	// URL is where the content came from, after redirects.
+	URL     string `json:"url"`
+	Status  int    `json:"status"`
+	Content string `json:"content"`
+	// Length is the number of characters of the whole text.
+	Length    int  `json:"length"`
+	Truncated bool `json:"truncated"`
+	// Extractor is how the content was made: raw, json, text or markdown.
+	Extractor string `json:"extractor"`
+}
+
+// Fetch returns the tool web_fetch.
+func Fetch(guard egress.Guard) tool.Tool {
+	f := &fetcher{client: client(guard, checkRedirect)}
+	return tool.New("web_fetch", "Fetch a web page and return it as readable text.", f.call)
+}
+
+type fetcher struct{ client *http.Client }
+
+func client(guard egress.Guard, redirect func(*http.Request, []*http.Request) error) *http.Client {
+	return &http.Client{Transport: guard.Transport(), CheckRedirect: redirect, Timeout: fetchTimeout}
+}
+
+var errTooManyRedirects = errors.New("more than 5 redirects")
+
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return errTooManyRedirects
+	}
+	_, err := checkURL(r.URL.String())
+	return err
+}
+
+// checkURL refuses what is not a plain web address.
+func checkURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, tool.InvalidArguments("the url cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return nil, tool.InvalidArguments("the url must be absolute and begin with http:// or https://")
+	case u.User != nil:
+		return nil, tool.InvalidArguments("the url must not hold a user name or password")
+	}
+	return u, nil
+}
+
+func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
+	u, err := checkURL(a.URL)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, tool.InvalidArguments("the url cannot be used")
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,application/json,text/plain;q=0.9,*/*;q=0.5")
+	res, err := f.client.Do(req)
+	if err != nil {
+		return nil, transportError(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	if err != nil {
+		return nil, transportError(err)
+	}
+	cut := len(body) > maxBody
+	body = body[:min(len(body), maxBody)]
+	text, extractor, err := extract(body, res.Header.Get("Content-Type"), a.Raw)
+	if err != nil {
+		return nil, err
+	}
+	limit := defaultMaxChars
+	if a.MaxChars != nil {
+		limit = min(*a.MaxChars, maxChars)
+	}
+	out := &FetchResult{URL: res.Request.URL.String(), Status: res.StatusCode, Length: utf8.RuneCountInString(text), Extractor: extractor}
+	out.Content, out.Truncated = firstChars(text, limit)
+	out.Truncated = out.Truncated || cut
+	return out, nil
+}
+
+const userAgent = "platform-web-fetch/1.0"
+
+// extract turns a body into text by its media type.
+func extract(body []byte, contentType string, raw bool) (text, extractor string, err error) {
+	media, _, typeErr := mime.ParseMediaType(contentType)
+	if typeErr != nil {
+		media, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+		contentType = media
+	}
+	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")
+	isHTML := media == "text/html" || media == "application/xhtml+xml"
+	isText := strings.HasPrefix(media, "text/") || isJSON || isHTML || media == "application/xml" ||
+		strings.HasSuffix(media, "+xml") || media == "application/javascript" || media == "application/yaml" || media == "application/x-ndjson"
+	if !isText {
+		return "", "", tool.Errorf(tool.TypeInvalidArguments, "the page is %s, not text", media).
+			Suggest("fetch a page with text, HTML or JSON")
+	}
+	body = decode(body, contentType)
+	switch {
+	case raw:
+		return string(body), "raw", nil
+	case isJSON:
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, body, "", "  ") == nil {
+			return pretty.String(), "json", nil
+		}
+		return string(body), "text", nil
+	case isHTML:
+		if markdown, err := htmltomarkdown.ConvertReader(bytes.NewReader(body)); err == nil {
+			return string(markdown), "markdown", nil
+		}
+		// The source is better than nothing.
+		return string(body), "raw", nil
+	default:
+		return string(body), "text", nil
+	}
+}
+
+// decode makes UTF-8 of the page's own character set.
+func decode(body []byte, contentType string) []byte {
+	r, err := charset.NewReader(bytes.NewReader(body), contentType)
+	if err != nil {
+		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		out = body
+	}
+	return bytes.ToValidUTF8(out, []byte("\uFFFD"))
+}
+
+// firstChars returns the first n characters of s, and whether there are more.
+func firstChars(s string, n int) (string, bool) {
+	for i := range s {
+		if n == 0 {
+			return s[:i], true
+		}
+		n--
+	}
+	return s, false
+}
+
+// transportError tells the model why a page could not be had. It does not
+// show addresses that a name resolved to.
+func transportError(err error) error {
+	var typed *tool.Error
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &typed):
+		return typed
+	case errors.Is(err, egress.ErrRefused):
+		return tool.Errorf(tool.TypePermissionDenied, "the address is not allowed: it is private, local or reserved").
+			Suggest("use a public address")
+	case errors.Is(err, errTooManyRedirects):
+		return tool.Errorf(tool.TypeLimitReached, "the page redirects more than %d times", maxRedirects)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return tool.Errorf(tool.TypeTimeout, "the page took longer than %s", fetchTimeout)
+	}
+	return tool.Errorf(tool.TypeUnavailable, "the page could not be fetched: %s", reason(err)).
+		Suggest("check the address, or try another source")
+}
+
+// reason is the innermost message of a transport error, without the URL.
+func reason(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprint(err)
+		}
+		err = inner
+	}
+}
