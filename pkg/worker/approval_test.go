@@ -6,7 +6,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,7 +23,9 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/runner/ai"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // desk is an API server as far as an approval needs one: it takes events by the
@@ -186,10 +187,10 @@ func (d *desk) decide(id string, t v1alpha1.EventType, reason string) {
 }
 
 // asker is a worker that asks at a desk. Its timers fire at once where quick is set.
-func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*approvals, *quickClock) {
+func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approvals, *quickclock.Clock) {
 	t.Helper()
 	w := newTestWorker(t, func(c *Config) { c.ServerURL = d.URL })
-	clk, fast := clock.Clock(clock.RealClock{}), newQuickClock()
+	clk, fast := clock.Clock(clock.RealClock{}), quickclock.New()
 	if quick {
 		clk = fast
 	}
@@ -201,7 +202,12 @@ func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*approvals
 	_, ctx := ktesting.NewTestContext(t)
 	w.events.out.start(ctx)
 	t.Cleanup(func() { w.events.out.close(0) })
-	return &approvals{worker: w, timeout: timeout}, fast
+	return &ai.Approvals{Run: w.given(theTask()), Timeout: timeout}, fast
+}
+
+// theTask is the task that the configuration of a test worker names.
+func theTask() *v1alpha1.Task {
+	return &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "uid"}}
 }
 
 func aCall() agentloop.ApprovalRequest {
@@ -216,10 +222,10 @@ type reaction struct {
 	err error
 }
 
-func (a *approvals) asks(ctx context.Context, r agentloop.ApprovalRequest) <-chan reaction {
+func asks(ctx context.Context, a *ai.Approvals, r agentloop.ApprovalRequest) <-chan reaction {
 	out := make(chan reaction, 1)
 	go func() {
-		d, err := a.ask(ctx, r)
+		d, err := a.Ask(ctx, r)
 		out <- reaction{d, err}
 	}()
 	return out
@@ -230,8 +236,8 @@ func (a *approvals) asks(ctx context.Context, r agentloop.ApprovalRequest) <-cha
 func TestAsk(t *testing.T) {
 	d := newDesk(t)
 	a, _ := asker(t, d, false, time.Hour)
-	a.events.Record(event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", "before", nil))
-	answer := a.asks(t.Context(), aCall())
+	a.Recorder.Record(event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", "before", nil))
+	answer := asks(t.Context(), a, aCall())
 	id := d.pending(1)
 	got, _ := d.approval(id)
 	if b := got.Spec.Binding; b == nil || b.TaskAttempt != 2 || len(b.CallIDDigest) != 64 {
@@ -260,14 +266,16 @@ func TestEqualCallsHaveTheirOwnApprovals(t *testing.T) {
 	d := newDesk(t)
 	a, _ := asker(t, d, false, 0)
 	for n := 1; n <= 2; n++ {
-		answer := a.asks(t.Context(), aCall())
+		answer := asks(t.Context(), a, aCall())
 		d.decide(d.pending(n), v1alpha1.EventApprovalApproved, "")
 		if r := <-answer; r.err != nil || r.State != v1alpha1.ApprovalApproved {
 			t.Fatalf("%+v", r)
 		}
 	}
-	a.config.Attempt, a.asked = 3, 0
-	answer := a.asks(t.Context(), aCall())
+	again := *a.Run
+	again.Attempt = 3
+	a = &ai.Approvals{Run: &again}
+	answer := asks(t.Context(), a, aCall())
 	d.decide(d.pending(3), v1alpha1.EventApprovalCancelled, "")
 	if r := <-answer; r.State != v1alpha1.ApprovalCancelled {
 		t.Errorf("%+v", r)
@@ -297,7 +305,7 @@ func TestWaitSurvives(t *testing.T) {
 			d := newDesk(t)
 			a, _ := asker(t, d, true, 0)
 			d.answer = trouble(d)
-			answer := a.asks(t.Context(), aCall())
+			answer := asks(t.Context(), a, aCall())
 			id := d.pending(1)
 			d.decide(id, v1alpha1.EventApprovalApproved, "")
 			if r := <-answer; r.err != nil || r.ApprovalID != id || r.State != v1alpha1.ApprovalApproved {
@@ -339,13 +347,11 @@ func TestWatchRefused(t *testing.T) {
 		}
 		return 0
 	}
-	if r := <-a.asks(t.Context(), aCall()); r.err != nil || r.State != v1alpha1.ApprovalApproved {
+	if r := <-asks(t.Context(), a, aCall()); r.err != nil || r.State != v1alpha1.ApprovalApproved {
 		t.Errorf("%+v", r)
 	}
-	clk.mu.Lock()
-	defer clk.mu.Unlock()
-	for i, w := range clk.waits {
-		if want := min(firstPause<<min(i, 20), lookPause); w != want {
+	for i, w := range clk.Waits() {
+		if want := min(200*time.Millisecond<<min(i, 20), 30*time.Second); w != want {
 			t.Errorf("pause %d is %s, not %s", i, w, want)
 		}
 	}
@@ -375,7 +381,7 @@ func TestAskFails(t *testing.T) {
 			d := newDesk(t)
 			d.answer = tc.answer
 			a, _ := asker(t, d, true, 0)
-			if r := <-a.asks(t.Context(), aCall()); r.err == nil || !strings.Contains(r.err.Error(), tc.want) {
+			if r := <-asks(t.Context(), a, aCall()); r.err == nil || !strings.Contains(r.err.Error(), tc.want) {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -384,48 +390,11 @@ func TestAskFails(t *testing.T) {
 		d := newDesk(t)
 		a, _ := asker(t, d, false, 0)
 		ctx, stop := context.WithCancel(t.Context())
-		answer := a.asks(ctx, aCall())
+		answer := asks(ctx, a, aCall())
 		d.pending(1)
 		stop()
 		if r := <-answer; r.err == nil {
 			t.Errorf("%+v", r)
 		}
 	})
-}
-
-// TestGateOfAgent: who is asked about what, and which agents ask by themselves.
-func TestGateOfAgent(t *testing.T) {
-	w := newTestWorker(t, nil)
-	for name, tc := range map[string]struct {
-		c     *v1alpha1.AgentCoordination
-		off   bool
-		names []string
-		asks  bool
-	}{
-		"no coordination": {},
-		"gated": {c: &v1alpha1.AgentCoordination{
-			ApprovalRequiredTools: []string{"drop", "request_approval"}, ApprovalTimeout: &metav1.Duration{Duration: time.Minute},
-		}, names: []string{"drop"}},
-		"autonomous":             {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, asks: true},
-		"autonomous, turned off": {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, off: true},
-		"not autonomous":         {c: &v1alpha1.AgentCoordination{Enabled: true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := &plan{task: &v1alpha1.Task{}, agent: v1alpha1.AgentSpec{Coordination: tc.c}}
-			if tc.off {
-				p.task.Annotations = map[string]string{v1alpha1.AnnotationDisableCoordination: "true"}
-			}
-			g := w.gate(p)
-			if fmt.Sprint(g.Names) != fmt.Sprint(tc.names) || asksByItself(p) != tc.asks {
-				t.Errorf("%v %t", g.Names, asksByItself(p))
-			}
-			tools, err := w.tools(t.Context(), p, g)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, offered := tools.Definition("request_approval"); offered != tc.asks {
-				t.Errorf("request_approval is offered: %t", offered)
-			}
-		})
-	}
 }

@@ -16,8 +16,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
@@ -31,34 +35,20 @@ type Config struct {
 	// ServerURL and CAFile say where the API is and how its certificate is checked.
 	ServerURL, CAFile string
 	// TokenPath is read again as it changes; it wins over Credentials.Token.
-	TokenPath   string
-	Credentials runspec.Credentials
-	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
-	WorkDir, TempDir, ArtifactsDir string
-	TerminationLog                 string
+	TokenPath string
+	// Config is what a run is given.
+	runner.Config
+	TerminationLog string
 	// SpoolDir keeps what is to be sent; empty for none. Deliver says that nothing
 	// is to be done but to bring what is in it.
-	SpoolDir     string
-	Deliver      bool
-	HostCommands bool
-	// Contained says that commands are those of the worker's own container.
-	Contained bool
+	SpoolDir string
+	Deliver  bool
 	// Sandbox is what programs of the run are kept in.
 	Sandbox runspec.Sandbox
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
 	// SecretDirs are folders whose files are secrets.
 	SecretDirs []string
-	// FetchAllow are the host:port that web_fetch may reach although they are private.
-	FetchAllow []string
-	// SearchURL is the search service of web_search, empty for none.
-	SearchURL string
-	// CodeLimits are the limits of code_exec; zero fields have defaults.
-	CodeLimits exec.Limits
-	// Getenv reads the worker's environment, for the variables of container tasks,
-	// and Environ has all of it.
-	Getenv  func(string) string
-	Environ func() []string
 }
 
 // ErrUsage is in the chain of the error for a worker that was started wrongly.
@@ -72,11 +62,13 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	c := &Config{
 		TaskName: getenv(runspec.EnvTaskName), TaskNamespace: getenv(runspec.EnvTaskNamespace), TaskUID: getenv(runspec.EnvTaskUID),
 		ServerURL: getenv(runspec.EnvControllerURL), CAFile: getenv(runspec.EnvCAFile), TokenPath: getenv(runspec.EnvTokenPath),
-		WorkDir: getenv(runspec.EnvWorkDir), ArtifactsDir: getenv(runspec.EnvArtifactsDir), TempDir: os.TempDir(),
-		TerminationLog: getenv(runspec.EnvTerminationLog), HostCommands: getenv(runspec.EnvHostCommands) == "true",
-		SearchURL: getenv(runspec.EnvSearchURL), Getenv: getenv, Environ: os.Environ, Contained: getenv(runspec.EnvContained) == "true",
-		SecretDirs: split(getenv(runspec.EnvSecretDirs), ":"),
-		SpoolDir:   getenv(runspec.EnvSpoolDir), Deliver: getenv(runspec.EnvDeliver) == "true",
+		TerminationLog: getenv(runspec.EnvTerminationLog), SecretDirs: split(getenv(runspec.EnvSecretDirs), ":"),
+		SpoolDir: getenv(runspec.EnvSpoolDir), Deliver: getenv(runspec.EnvDeliver) == "true",
+		Config: runner.Config{
+			WorkDir: getenv(runspec.EnvWorkDir), ArtifactsDir: getenv(runspec.EnvArtifactsDir), TempDir: os.TempDir(),
+			HostCommands: getenv(runspec.EnvHostCommands) == "true", Contained: getenv(runspec.EnvContained) == "true",
+			SearchURL: getenv(runspec.EnvSearchURL), Getenv: getenv, Environ: os.Environ,
+		},
 	}
 	for name, value := range map[string]string{
 		runspec.EnvTaskName: c.TaskName, runspec.EnvTaskNamespace: c.TaskNamespace, runspec.EnvTaskUID: c.TaskUID,
@@ -221,4 +213,13 @@ func readFiles(dir string) (map[string]string, error) {
 		files[e.Name()] = string(raw)
 	}
 	return files, nil
+}
+
+// newAPI returns the worker's way to the API server.
+func newAPI(c *Config, clk clock.Clock) (*client.API, error) {
+	a, err := client.New(client.Config{ServerURL: c.ServerURL, CAFile: c.CAFile, TokenPath: c.TokenPath, Token: c.Credentials.Token}, clk)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	return a, nil
 }

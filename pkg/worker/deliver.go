@@ -17,6 +17,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -55,7 +57,7 @@ func (w *worker) closeSpool(log klog.Logger) {
 
 // keep writes down how the work ended, before anything of it is sent.
 func (w *worker) keep(ctx context.Context, end spool.End) {
-	if w.spool == nil || notOurs(end) || end.Termination.Reason == ReasonServerUnreachable {
+	if w.spool == nil || notOurs(end) || end.Termination.Reason == runner.ReasonServerUnreachable {
 		return
 	}
 	if err := w.spool.Keep(end); err != nil {
@@ -65,14 +67,14 @@ func (w *worker) keep(ctx context.Context, end spool.End) {
 
 // notOurs tells whether the task of the name is another one, whose stream this
 // worker has no business with.
-func notOurs(end spool.End) bool { return end.Termination.Reason == ReasonTaskReplaced }
+func notOurs(end spool.End) bool { return end.Termination.Reason == runner.ReasonTaskReplaced }
 
 // conclude says how the work ended.
-func conclude(d done, err error, s *secrets) spool.End {
-	end := spool.End{Result: fitResult(d.text, s), Content: d.content, Termination: runspec.Termination{Reason: ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
+func conclude(d runner.Result, err error, s *secrets) spool.End {
+	end := spool.End{Result: fitResult(d.Text, s), Content: d.Content, Termination: runspec.Termination{Reason: runner.ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
 	if err != nil {
 		f := classify(err)
-		end.Termination = cleanTermination(f.reason, f.Error(), f.exit, s)
+		end.Termination = cleanTermination(f.Reason, f.Error(), f.Exit, s)
 	}
 	return end
 }
@@ -88,7 +90,7 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	after, cancel := afterStop(ctx)
 	defer cancel()
 	arrived := true
-	if !notOurs(end) && end.Termination.Reason != ReasonServerUnreachable {
+	if !notOurs(end) && end.Termination.Reason != runner.ReasonServerUnreachable {
 		end, arrived = w.submit(after, end)
 	}
 	if arrived && !notOurs(end) {
@@ -125,7 +127,7 @@ func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 		return end, true
 	}
 	if end.Termination.ExitCode == runspec.ExitSucceeded {
-		end.Termination = cleanTermination(ReasonResultNotSubmitted, "the work is done, but its result did not reach the server: "+err.Error(), runspec.ExitUnavailable, w.secret)
+		end.Termination = cleanTermination(runner.ReasonResultNotSubmitted, "the work is done, but its result did not reach the server: "+err.Error(), runspec.ExitUnavailable, w.secret)
 	}
 	return end, !undelivered(ctx, err)
 }
@@ -133,7 +135,7 @@ func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 // undelivered tells whether something was not brought that another worker may
 // bring: nobody refused it.
 func undelivered(ctx context.Context, err error) bool {
-	return err != nil && (ctx.Err() != nil || errors.Is(err, errToken))
+	return err != nil && (ctx.Err() != nil || errors.Is(err, client.ErrToken))
 }
 
 // recordEnd records the worker's last event.

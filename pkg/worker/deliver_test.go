@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -165,7 +166,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 	noSecretBelow(t, h.dir)
 
 	o.answer = nil
-	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), ReasonCompleted) || spool.Undelivered(h.spool()) {
+	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), runner.ReasonCompleted) || spool.Undelivered(h.spool()) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 	want := map[string]string{"types": completed, "result": "worked\n[REDACTED]\n", "artifacts/a.txt": "made"}

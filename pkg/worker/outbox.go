@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/worker/client"
+
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -269,8 +271,8 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 			return true
 		case ctx.Err() != nil:
 			return false
-		case temporary(err):
-			if !sleep(ctx, o.clock, pause) {
+		case client.Temporary(err):
+			if !client.Sleep(ctx, o.clock, pause) {
 				return false
 			}
 		case unfit(err) && len(batch) > 1:
@@ -326,7 +328,7 @@ func (o *outbox[T]) shutDown(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
-	if !errors.Is(err, errToken) {
+	if !errors.Is(err, client.ErrToken) {
 		o.acknowledge(len(o.queue))
 	}
 	o.queue, o.ends, o.bytes, o.shut, o.refusal = nil, nil, 0, true, err

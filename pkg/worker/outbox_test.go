@@ -18,31 +18,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
-
-// quickClock fires every timer at once, and notes what was waited for.
-type quickClock struct {
-	*clocktesting.FakeClock
-	mu    sync.Mutex
-	waits []time.Duration
-}
-
-func newQuickClock() *quickClock {
-	return &quickClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
-}
-
-func (c *quickClock) NewTimer(d time.Duration) clock.Timer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits = append(c.waits, d)
-	t := c.FakeClock.NewTimer(d)
-	c.Step(d)
-	return t
-}
 
 func status(code int) error {
 	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{Resource: "tasks"}, "t", "", 0, false)
@@ -202,27 +181,6 @@ func TestOutboxQueueIsBounded(t *testing.T) {
 	close(release)
 	if lost := o.close(time.Hour); lost < 8 || lost+len(s.got) != 40 {
 		t.Errorf("lost %d, got %d", lost, len(s.got))
-	}
-}
-
-func TestTemporary(t *testing.T) {
-	for err, want := range map[error]bool{
-		errors.New("dial tcp: connection refused"): true,
-		status(http.StatusServiceUnavailable):      true,
-		status(http.StatusInternalServerError):     true,
-		status(http.StatusTooManyRequests):         true,
-		status(http.StatusUnauthorized):            true,
-		status(http.StatusForbidden):               false,
-		status(http.StatusNotFound):                false,
-		status(http.StatusConflict):                false,
-		status(http.StatusGone):                    false,
-		status(http.StatusBadRequest):              false,
-		context.Canceled:                           false,
-		&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity}}: false,
-	} {
-		if got := temporary(fmt.Errorf("wrapped: %w", err)); got != want {
-			t.Errorf("%v: got %v", err, got)
-		}
 	}
 }
 

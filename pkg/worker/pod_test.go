@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/runner/container"
 )
 
 // projected writes files as kubelet does: a folder of the moment behind a link, and a link for each first part of a path.
@@ -88,16 +89,16 @@ func TestContainedCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := w.runContainer(t.Context(), task)
-	if err != nil || !strings.HasPrefix(d.text, "1 t 12\n"+here+"\n") || strings.Count(d.text, "\n") != 3 {
-		t.Errorf("%q, %v", d.text, err)
+	d, err := container.Run(t.Context(), w.given(task))
+	if err != nil || !strings.HasPrefix(d.Text, "1 t 12\n"+here+"\n") || strings.Count(d.Text, "\n") != 3 {
+		t.Errorf("%q, %v", d.Text, err)
 	}
 	if log := w.logged(); strings.Contains(log, "value-of-key") || strings.Contains(log, "is not used") {
 		t.Errorf("log %s", log)
 	}
 	t.Chdir("/")
-	if d, err := w.runContainer(t.Context(), containerTask("pwd")); err != nil || d.text != w.config.WorkDir+"\n" {
-		t.Errorf("without a folder of the image: %q, %v", d.text, err)
+	if d, err := container.Run(t.Context(), w.given(containerTask("pwd"))); err != nil || d.Text != w.config.WorkDir+"\n" {
+		t.Errorf("without a folder of the image: %q, %v", d.Text, err)
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
-	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
 // recorder appends the run's events to the task's stream, and tells of each
@@ -34,21 +35,24 @@ type recorder struct {
 	n  int
 }
 
-var _ agentloop.Recorder = (*recorder)(nil)
+var (
+	_ runner.Recorder = (*recorder)(nil)
+	_ runner.Log      = (*taskLog)(nil)
+)
 
-func newRecorder(c *Config, a *api, s *secrets, log *taskLog) *recorder {
+func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {
 	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), secret: s, log: log}
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
-		name: "events", size: sizeOfEvent, clock: a.clock, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
+		name: "events", size: sizeOfEvent, clock: clk, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
-			return a.appendEvents(ctx, c, batch)
+			return appendEvents(ctx, a, c, batch)
 		},
 	}
 	return r
 }
 
 // appendEvents appends a batch as one commit.
-func (a *api) appendEvents(ctx context.Context, c *Config, batch []*v1alpha1.ExecutionEvent) error {
+func appendEvents(ctx context.Context, a *client.API, c *Config, batch []*v1alpha1.ExecutionEvent) error {
 	tasks := a.CoreV1alpha1().Tasks(c.TaskNamespace)
 	if len(batch) == 1 {
 		_, err := tasks.AppendEvent(ctx, c.TaskName, batch[0], metav1.CreateOptions{})
@@ -62,9 +66,9 @@ func (a *api) appendEvents(ctx context.Context, c *Config, batch []*v1alpha1.Exe
 	return err
 }
 
-// commit records an event and returns when it is stored, with everything that
+// Commit records an event and returns when it is stored, with everything that
 // was recorded before it. It waits as long as the API is away.
-func (r *recorder) commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+func (r *recorder) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
 	before := r.out.lostSoFar()
 	r.Record(e)
 	return r.out.flush(ctx, before)
@@ -166,13 +170,13 @@ type taskLog struct {
 	clock   clock.Clock
 }
 
-func newTaskLog(c *Config, a *api, s *secrets) *taskLog {
-	l := &taskLog{secret: s, clock: a.clock}
+func newTaskLog(c *Config, a *client.API, clk clock.Clock, s *secrets) *taskLog {
+	l := &taskLog{secret: s, clock: clk}
 	l.out = outbox[string]{
-		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: a.clock, windowed: l.windowed,
+		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: clk, windowed: l.windowed,
 		encode: func(s string) ([]byte, error) { return []byte(s), nil },
 		send: func(ctx context.Context, batch []string) error {
-			return a.postBytes(ctx, c, "text/plain", []byte(strings.Join(batch, "")), "log")
+			return postBytes(ctx, a, c, "text/plain", []byte(strings.Join(batch, "")), "log")
 		},
 	}
 	return l
@@ -221,8 +225,8 @@ func (l *taskLog) windowed() {
 	l.queue(l.clean.Flush(false))
 }
 
-// line adds a line of the worker's own.
-func (l *taskLog) line(format string, args ...any) {
+// Line adds a line of the worker's own.
+func (l *taskLog) Line(format string, args ...any) {
 	text := l.clock.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
 	_, _ = l.Write([]byte(strings.ReplaceAll(text, "\n", " ") + "\n"))
 }
@@ -234,7 +238,7 @@ func (l *taskLog) event(e *v1alpha1.ExecutionEvent) {
 		text = e.ContentText
 	}
 	if text != "" {
-		l.line("%s: %s", e.Type, text)
+		l.Line("%s: %s", e.Type, text)
 	}
 }
 

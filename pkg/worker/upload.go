@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 )
 
 // postBytes posts raw bytes to a subresource of the task.
-func (a *api) postBytes(ctx context.Context, c *Config, contentType string, body []byte, path ...string) error {
+func postBytes(ctx context.Context, a *client.API, c *Config, contentType string, body []byte, path ...string) error {
 	return a.CoreV1alpha1().RESTClient().Post().
 		Namespace(c.TaskNamespace).Resource("tasks").Name(c.TaskName).Suffix(path...).
 		SetHeader("Content-Type", contentType).Body(body).Do(ctx).Error()
@@ -47,10 +48,10 @@ func (a *api) postBytes(ctx context.Context, c *Config, contentType string, body
 func (w *worker) upload(ctx context.Context, contentType string, body []byte, path ...string) error {
 	for pause := uploadPause; ; pause = min(2*pause, maxUploadPause) {
 		err := w.post(ctx, contentType, body, path...)
-		if err == nil || !temporary(err) || ctx.Err() != nil {
+		if err == nil || !client.Temporary(err) || ctx.Err() != nil {
 			return err
 		}
-		if !sleep(ctx, w.clock, pause) {
+		if !client.Sleep(ctx, w.clock, pause) {
 			return err
 		}
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -85,16 +87,16 @@ func giveUp(ctx context.Context, terminationLog string, err error) int {
 	log := klog.FromContext(ctx)
 	f := classify(err)
 	log.Error(err, "Worker was started wrongly")
-	if err := writeTermination(terminationLog, termination(f.reason, f.Error(), f.exit, &secrets{})); err != nil {
+	if err := writeTermination(terminationLog, termination(f.Reason, f.Error(), f.Exit, &secrets{})); err != nil {
 		log.Error(err, "Termination was not written")
 	}
-	return f.exit
+	return f.Exit
 }
 
 // worker is one run.
 type worker struct {
 	config *Config
-	api    *api
+	api    *client.API
 	clock  clock.Clock
 	secret *secrets
 	log    *taskLog
@@ -105,22 +107,14 @@ type worker struct {
 	post func(ctx context.Context, contentType string, body []byte, path ...string) error
 }
 
-func newWorker(c *Config, a *api, clk clock.Clock) *worker {
+func newWorker(c *Config, a *client.API, clk clock.Clock) *worker {
 	w := &worker{config: c, api: a, clock: clk, secret: secretsOf(c)}
-	w.log = newTaskLog(c, a, w.secret)
-	w.events = newRecorder(c, a, w.secret, w.log)
+	w.log = newTaskLog(c, a, clk, w.secret)
+	w.events = newRecorder(c, a, clk, w.secret, w.log)
 	w.post = func(ctx context.Context, contentType string, body []byte, path ...string) error {
-		return a.postBytes(ctx, c, contentType, body, path...)
+		return postBytes(ctx, a, c, contentType, body, path...)
 	}
 	return w
-}
-
-// done is what a run brought, whether it failed or not.
-type done struct {
-	// text is the result.
-	text string
-	// content goes into the worker's last event.
-	content map[string]any
 }
 
 // run does the work, brings what came of it, and returns how the worker ends.
@@ -135,28 +129,34 @@ func (w *worker) run(ctx context.Context) spool.End {
 }
 
 // work gets the task and runs it.
-func (w *worker) work(ctx context.Context) (done, error) {
+func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
-		return done{}, fail(ReasonStopped, "the worker was stopped")
-	case err != nil && (temporary(err) || errors.Is(err, errToken)):
-		return done{}, unavailable(ReasonServerUnreachable, "read task: %w", err)
+		return runner.Result{}, runner.Fail(runner.ReasonStopped, "the worker was stopped")
+	case err != nil && (client.Temporary(err) || errors.Is(err, client.ErrToken)):
+		return runner.Result{}, runner.Unavailable(runner.ReasonServerUnreachable, "read task: %w", err)
 	case err != nil:
-		return done{}, fmt.Errorf("read task: %w", err)
+		return runner.Result{}, fmt.Errorf("read task: %w", err)
 	case string(task.UID) != w.config.TaskUID:
-		return done{}, fail(ReasonTaskReplaced, "the task was deleted, and another one has its name")
+		return runner.Result{}, runner.Fail(runner.ReasonTaskReplaced, "the task was deleted, and another one has its name")
 	}
+	given := w.given(task)
 	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
-		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": w.config.policy().String()}))
-	switch task.Spec.Type {
-	case v1alpha1.TaskTypeAI:
-		return w.runAI(ctx, task)
-	case v1alpha1.TaskTypeContainer:
-		return w.runContainer(ctx, task)
-	case v1alpha1.TaskTypeAgent:
-		return done{}, fail(ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and there is none here")
-	default:
-		return done{}, fail(ReasonReferenceInvalid, "tasks of type %q are not known", task.Spec.Type)
+		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": given.Policy.String()}))
+	r, err := runnerOf(task.Spec.Type)
+	if err != nil {
+		return runner.Result{}, err
 	}
+	return r.Run(ctx, given)
+}
+
+// given is what a runner may use for a task.
+func (w *worker) given(task *v1alpha1.Task) *runner.Run {
+	given := &runner.Run{
+		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, Clock: w.clock,
+		Config: w.config.Config, Policy: w.config.policy(),
+	}
+	given.Credentials.Token = "" // it is the worker's alone
+	return given
 }

@@ -23,9 +23,11 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runner/container"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 const (
@@ -63,7 +65,7 @@ func newTestWorker(t *testing.T, change func(*Config)) *worker {
 	if change != nil {
 		change(c)
 	}
-	w := newWorker(c, &api{clock: clock.RealClock{}}, clock.RealClock{})
+	w := newWorker(c, &client.API{}, clock.RealClock{})
 	w.post = func(context.Context, string, []byte, ...string) error { return errors.New("nobody is there") }
 	return w
 }
@@ -120,7 +122,7 @@ func TestMisconfiguredWorkerSaysWhy(t *testing.T) {
 	if err != nil || json.Unmarshal(raw, &got) != nil {
 		t.Fatalf("%s, %v", raw, err)
 	}
-	if code != runspec.ExitUsage || got.Reason != ReasonUsage || got.ExitCode != code || !strings.Contains(got.Message, runspec.EnvAttempt) {
+	if code != runspec.ExitUsage || got.Reason != runner.ReasonUsage || got.ExitCode != code || !strings.Contains(got.Message, runspec.EnvAttempt) {
 		t.Errorf("%d %+v", code, got)
 	}
 }
@@ -183,12 +185,12 @@ func TestUploadTries(t *testing.T) {
 		"at once":          {func(int) error { return nil }, 1, nil, true},
 		"third time":       {func(n int) error { return map[bool]error{true: errors.New("refused")}[n < 3] }, 3, []time.Duration{2 * s, 4 * s}, true},
 		"after long":       {func(n int) error { return map[bool]error{true: down}[n < 8] }, 8, []time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 16 * s, 16 * s, 16 * s}, true},
-		"token expired":    {func(n int) error { return map[bool]error{true: down, false: errToken}[n < 3] }, 3, []time.Duration{2 * s, 4 * s}, false},
+		"token expired":    {func(n int) error { return map[bool]error{true: down, false: client.ErrToken}[n < 3] }, 3, []time.Duration{2 * s, 4 * s}, false},
 		"refused for good": {func(int) error { return status(http.StatusForbidden) }, 1, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestWorker(t, nil)
-			c := newQuickClock()
+			c := quickclock.New()
 			w.clock = c
 			tries := 0
 			w.post = func(_ context.Context, contentType string, body []byte, path ...string) error {
@@ -199,8 +201,8 @@ func TestUploadTries(t *testing.T) {
 				return tt.fail(tries)
 			}
 			err := w.submitResult(t.Context(), fitResult("the result, "+providerKey, w.secret))
-			if tries != tt.tries || (err == nil) != tt.ok || !cmp.Equal(tt.waits, c.waits) {
-				t.Errorf("%v after %d tries and %v", err, tries, c.waits)
+			if tries != tt.tries || (err == nil) != tt.ok || !cmp.Equal(tt.waits, c.Waits()) {
+				t.Errorf("%v after %d tries and %v", err, tries, c.Waits())
 			}
 			if submitted := len(w.queued()) == 1; submitted != tt.ok {
 				t.Errorf("events %v", w.queued())
@@ -262,38 +264,40 @@ func TestArtifacts(t *testing.T) {
 }
 
 func containerTask(script string) *v1alpha1.Task {
-	return &v1alpha1.Task{Spec: v1alpha1.TaskSpec{
+	task := theTask()
+	task.Spec = v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"bash", "-c"}, Args: []string{script},
 		Env: []corev1.EnvVar{{Name: "GREETING", Value: "hello"}, {Name: runspec.EnvTaskName, Value: "forged"}},
-	}}
+	}
+	return task
 }
 
 // TestContainer runs real commands.
 func TestContainer(t *testing.T) {
 	t.Setenv("WORKER_SECRET", "hunter22")
 	w := newTestWorker(t, func(c *Config) { c.HostCommands = true })
-	d, err := w.runContainer(t.Context(), containerTask(`echo $GREETING $PLATFORM_TASK_NAME; pwd; env | grep -c WORKER_SECRET; echo warn >&2; echo `+providerKey))
-	if err != nil || !strings.HasPrefix(d.text, "hello t\n"+w.config.WorkDir+"\n0\n") || strings.Contains(d.text, "warn") || d.content["exitCode"] != 0 {
+	d, err := container.Run(t.Context(), w.given(containerTask(`echo $GREETING $PLATFORM_TASK_NAME; pwd; env | grep -c WORKER_SECRET; echo warn >&2; echo `+providerKey)))
+	if err != nil || !strings.HasPrefix(d.Text, "hello t\n"+w.config.WorkDir+"\n0\n") || strings.Contains(d.Text, "warn") || d.Content["exitCode"] != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if log := w.logged(); !strings.Contains(log, "hello t\n") || !strings.Contains(log, "warn\n") || strings.Contains(log, providerKey) {
 		t.Errorf("log %s", log)
 	}
-	for script, reason := range map[string]string{"exit 3": ReasonCommandFailed, "kill -9 $$": ReasonCommandFailed} {
-		if _, err := w.runContainer(t.Context(), containerTask(script)); classify(err).reason != reason || classify(err).exit != runspec.ExitFailed {
+	for script, reason := range map[string]string{"exit 3": runner.ReasonCommandFailed, "kill -9 $$": runner.ReasonCommandFailed} {
+		if _, err := container.Run(t.Context(), w.given(containerTask(script))); classify(err).Reason != reason || classify(err).Exit != runspec.ExitFailed {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
 	missing := containerTask("")
 	missing.Spec.Command = []string{"no-such-command-here"}
-	if _, err := w.runContainer(t.Context(), missing); classify(err).reason != ReasonCommandNotRun {
+	if _, err := container.Run(t.Context(), w.given(missing)); classify(err).Reason != runner.ReasonCommandNotRun {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestContainerIsRefused(t *testing.T) {
 	w := newTestWorker(t, nil)
-	if _, err := w.runContainer(t.Context(), containerTask("echo no")); classify(err).reason != ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
+	if _, err := container.Run(t.Context(), w.given(containerTask("echo no"))); classify(err).Reason != runner.ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -311,31 +315,24 @@ func TestContainerStops(t *testing.T) {
 			}
 		}
 	}()
-	d, err := w.runContainer(ctx, containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`))
-	if classify(err).reason != ReasonStopped || d.text != "begun\nbye\n" {
+	d, err := container.Run(ctx, w.given(containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`)))
+	if classify(err).Reason != runner.ReasonStopped || d.Text != "begun\nbye\n" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
 func TestClassify(t *testing.T) {
-	model := func(c llm.Class) error { return &llm.Error{Class: c, Message: "m"} }
 	for err, want := range map[error]struct {
 		reason string
 		exit   int
 	}{
-		model(llm.ClassAuth):        {"ModelAuthenticationFailed", runspec.ExitFailed},
-		model(llm.ClassRateLimited): {"ModelRateLimited", runspec.ExitUnavailable},
-		model(llm.ClassServer):      {"ModelServerError", runspec.ExitUnavailable},
-		model(llm.ClassCutStream):   {"ModelStreamCut", runspec.ExitUnavailable},
-		model(llm.ClassCanceled):    {ReasonStopped, runspec.ExitFailed},
-		fmt.Errorf("%w; no summary: %w", agentloop.ErrMaxIterations, model(llm.ClassServer)): {ReasonMaxIterations, runspec.ExitFailed},
-		agentloop.ErrBlankAnswer:              {ReasonBlankAnswer, runspec.ExitFailed},
-		status(http.StatusNotFound):           {ReasonReferenceInvalid, runspec.ExitFailed},
-		status(http.StatusServiceUnavailable): {ReasonServerUnreachable, runspec.ExitUnavailable},
-		errors.New("surprise"):                {ReasonInternal, runspec.ExitFailed},
+		runner.Unavailable("Reason", "m"):     {"Reason", runspec.ExitUnavailable},
+		status(http.StatusNotFound):           {runner.ReasonReferenceInvalid, runspec.ExitFailed},
+		status(http.StatusServiceUnavailable): {runner.ReasonServerUnreachable, runspec.ExitUnavailable},
+		errors.New("surprise"):                {runner.ReasonInternal, runspec.ExitFailed},
 	} {
-		if f := classify(fmt.Errorf("wrapped: %w", err)); f.reason != want.reason || f.exit != want.exit {
-			t.Errorf("%v: got %s, %d", err, f.reason, f.exit)
+		if f := classify(fmt.Errorf("wrapped: %w", err)); f.Reason != want.reason || f.Exit != want.exit {
+			t.Errorf("%v: got %s, %d", err, f.Reason, f.Exit)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package client
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// requestTimeout ends one request to the API.
-	requestTimeout = 60 * time.Second
+	// RequestTimeout ends one request to the API.
+	RequestTimeout = 60 * time.Second
 	// firstTry and longTry are the pauses between tries of a request that fails
 	// temporarily: they double from the one to the other.
 	firstTry = 200 * time.Millisecond
@@ -35,9 +35,9 @@ const (
 	tokenPatience = 5 * time.Minute
 )
 
-// errToken ends all waiting for the API: the worker's token has expired, or the
+// ErrToken ends all waiting for the API: the worker's token has expired, or the
 // server refuses it for good. Another worker with a new token may go on.
-var errToken = errors.New("the worker's token is not valid any more")
+var ErrToken = errors.New("the worker's token is not valid any more")
 
 // patience is the one rule for requests to an API that is away, restarting or
 // overloaded: what reads is tried again until it is answered, with growing
@@ -61,21 +61,21 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	for pause := firstTry; ; pause = min(2*pause, longTry) {
 		response, err := p.read(r)
-		if r.Context().Err() != nil || err == nil && !passing(response.StatusCode) || err != nil && !temporary(err) {
+		if r.Context().Err() != nil || err == nil && !passing(response.StatusCode) || err != nil && !Temporary(err) {
 			return response, err
 		}
-		if !sleep(r.Context(), p.clock, max(jitter(pause), retryAfter(response))) {
+		if !Sleep(r.Context(), p.clock, max(jitter(pause), retryAfter(response))) {
 			return response, cmp.Or(err, r.Context().Err())
 		}
 	}
 }
 
-// once sends a request one time. Its answer ends with requestTimeout.
+// once sends a request one time. Its answer ends with RequestTimeout.
 func (p *patience) once(r *http.Request) (*http.Response, error) {
 	if !p.until.IsZero() && !p.clock.Now().Before(p.until) {
-		return nil, errToken
+		return nil, ErrToken
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), RequestTimeout)
 	response, err := p.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		cancel()
@@ -116,7 +116,7 @@ func (p *patience) known(response *http.Response) error {
 		p.refused = now
 	}
 	if now.Sub(p.refused) > tokenPatience {
-		return errToken
+		return ErrToken
 	}
 	return nil
 }

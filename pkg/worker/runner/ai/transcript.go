@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package ai
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
 const (
@@ -23,15 +24,15 @@ const (
 
 // conversation is what the model is asked at first: the system text, what was
 // said in the task's session, and the prompt.
-func (w *worker) conversation(ctx context.Context, p *plan, system string) ([]llm.Message, error) {
-	said, err := w.history(ctx, p.task)
+func (r *run) conversation(ctx context.Context, p *plan, system string) ([]llm.Message, error) {
+	said, err := r.history(ctx, p.task)
 	if err != nil {
 		return nil, err
 	}
 	notes, messages := replay(said)
 	if promptIncluded(p.task) {
 		if len(messages) == 0 || messages[len(messages)-1].Role != llm.RoleUser {
-			return nil, fail(ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
+			return nil, runner.Fail(runner.ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
 		}
 	} else {
 		messages = append(messages, llm.Message{Role: llm.RoleUser, Text: p.prompt})
@@ -49,7 +50,7 @@ func promptIncluded(t *v1alpha1.Task) bool {
 
 // history reads the newest messages of the task's session, oldest first: at most
 // maxMessages, none behind throughMessageId.
-func (w *worker) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.SessionMessage, error) {
+func (r *run) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.SessionMessage, error) {
 	ref := t.Spec.SessionRef
 	if ref == nil {
 		return nil, nil
@@ -62,7 +63,7 @@ func (w *worker) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Sess
 	for through := ref.ThroughMessageID; ; {
 		// A further page ends with the message that the last one began with.
 		again := min(len(all), 1)
-		page, err := w.newest(ctx, t, min(want-len(all)+again, maxHistoryPage), through)
+		page, err := r.newest(ctx, t, min(want-len(all)+again, maxHistoryPage), through)
 		if err != nil {
 			return nil, fmt.Errorf("session %s: %w", ref.Name, err)
 		}
@@ -79,9 +80,9 @@ func (w *worker) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Sess
 }
 
 // newest reads the n newest messages up to the one that has the id through.
-func (w *worker) newest(ctx context.Context, t *v1alpha1.Task, n int, through string) ([]v1alpha1.SessionMessage, error) {
+func (r *run) newest(ctx context.Context, t *v1alpha1.Task, n int, through string) ([]v1alpha1.SessionMessage, error) {
 	page := &v1alpha1.SessionTranscript{}
-	req := w.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("sessions").Name(t.Spec.SessionRef.Name).
+	req := r.API.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("sessions").Name(t.Spec.SessionRef.Name).
 		SubResource("transcript").Param("newest", strconv.Itoa(n))
 	if through != "" {
 		req = req.Param("through", through)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package client
 
 import (
 	"context"
@@ -10,12 +10,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // answers is the other end of a client: it gives one answer after the other, the
@@ -81,7 +86,7 @@ func TestReadsArePatient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &answers{codes: tt.codes}
-			got, err := ask(t, &patience{next: a, clock: newQuickClock()}, tt.method, "https://example.test/x"+tt.query)
+			got, err := ask(t, &patience{next: a, clock: quickclock.New()}, tt.method, "https://example.test/x"+tt.query)
 			if err != nil || got != tt.want || len(a.asked) != tt.asked {
 				t.Errorf("got %q, %v after %d requests", got, err, len(a.asked))
 			}
@@ -93,14 +98,14 @@ func TestReadsArePatient(t *testing.T) {
 // nothing but refuse the token. A pause is the server's where it asks for one.
 func TestPatienceEnds(t *testing.T) {
 	const url = "https://example.test/x"
-	c := newQuickClock()
+	c := quickclock.New()
 	a := &answers{codes: []int{0}}
 	begun := c.Now()
-	if _, err := ask(t, &patience{next: a, clock: c, until: begun.Add(time.Hour)}, "GET", url); !errors.Is(err, errToken) || temporary(err) || c.Since(begun) < time.Hour || c.Since(begun) > time.Hour+2*longTry {
+	if _, err := ask(t, &patience{next: a, clock: c, until: begun.Add(time.Hour)}, "GET", url); !errors.Is(err, ErrToken) || Temporary(err) || c.Since(begun) < time.Hour || c.Since(begun) > time.Hour+2*longTry {
 		t.Errorf("%v after %v", err, c.Since(begun))
 	}
 	begun = c.Now()
-	if _, err := ask(t, &patience{next: &answers{codes: []int{401}}, clock: c}, "GET", url); !errors.Is(err, errToken) || c.Since(begun) < tokenPatience {
+	if _, err := ask(t, &patience{next: &answers{codes: []int{401}}, clock: c}, "GET", url); !errors.Is(err, ErrToken) || c.Since(begun) < tokenPatience {
 		t.Errorf("%v after %v", err, c.Since(begun))
 	}
 	p := &patience{next: &answers{codes: []int{401, 200, 401, 200}}, clock: c}
@@ -110,9 +115,9 @@ func TestPatienceEnds(t *testing.T) {
 		}
 		c.Step(tokenPatience) // a token that was good in between
 	}
-	c = newQuickClock()
-	if _, err := ask(t, &patience{next: &answers{codes: []int{429, 200}, after: "17"}, clock: c}, "GET", url); err != nil || !cmp.Equal(c.waits, []time.Duration{17 * time.Second}) {
-		t.Errorf("%v, waited %v", err, c.waits)
+	c = quickclock.New()
+	if _, err := ask(t, &patience{next: &answers{codes: []int{429, 200}, after: "17"}, clock: c}, "GET", url); err != nil || !cmp.Equal(c.Waits(), []time.Duration{17 * time.Second}) {
+		t.Errorf("%v, waited %v", err, c.Waits())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -129,23 +134,20 @@ func TestPatienceEnds(t *testing.T) {
 // TestEveryReadOfTheAPIIsPatient: it is the client's transport that waits, so no
 // call can be made without.
 func TestEveryReadOfTheAPIIsPatient(t *testing.T) {
-	d := newDesk(t)
 	n := 0
-	d.answer = func(string) int {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n++; n < 4 {
-			return http.StatusServiceUnavailable
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
 		}
-		return http.StatusNotFound
-	}
-	c, err := LoadConfig(environment(map[string]string{"PLATFORM_CONTROLLER_URL": d.URL}), credentials())
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	a, err := New(Config{ServerURL: server.URL, Token: "token"}, quickclock.New())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newAPI(c, &noWait{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.CoreV1alpha1().Approvals("ns").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || temporary(err) || n != 4 {
+	if _, err := a.CoreV1alpha1().Approvals("ns").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || Temporary(err) || n != 4 {
 		t.Errorf("%v after %d requests", err, n)
 	}
 }
@@ -158,6 +160,31 @@ func TestExpiry(t *testing.T) {
 		got := expiry(token)
 		if want == 0 != got.IsZero() || want != 0 && got.Unix() != want {
 			t.Errorf("%s: %v", token, got)
+		}
+	}
+}
+
+func status(code int) error {
+	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{Resource: "tasks"}, "t", "", 0, false)
+}
+
+func TestTemporary(t *testing.T) {
+	for err, want := range map[error]bool{
+		errors.New("dial tcp: connection refused"): true,
+		status(http.StatusServiceUnavailable):      true,
+		status(http.StatusInternalServerError):     true,
+		status(http.StatusTooManyRequests):         true,
+		status(http.StatusUnauthorized):            true,
+		status(http.StatusForbidden):               false,
+		status(http.StatusNotFound):                false,
+		status(http.StatusConflict):                false,
+		status(http.StatusGone):                    false,
+		status(http.StatusBadRequest):              false,
+		context.Canceled:                           false,
+		&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity}}: false,
+	} {
+		if got := Temporary(fmt.Errorf("wrapped: %w", err)); got != want {
+			t.Errorf("%v: got %v", err, got)
 		}
 	}
 }

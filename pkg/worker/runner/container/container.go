@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+// Package container runs tasks of type container: one command, in the worker's own
+// container or as a command of this host.
+package container
 
 import (
 	"context"
@@ -18,7 +20,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
@@ -30,31 +32,37 @@ const (
 	maxOutput = 5 << 20
 )
 
-// runContainer runs a task of type container: as a command of its own
-// container where the worker is in that, or else as one of this host.
-func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, error) {
-	if !w.config.HostCommands && !w.config.Contained {
-		return done{}, fail(ReasonHostCommandsNotAllowed,
+// Run runs the task's command: in the task's own container if the worker is in
+// it, else on this host.
+func Run(ctx context.Context, given *runner.Run) (runner.Result, error) {
+	return (&run{given}).command(ctx, given.Task)
+}
+
+// run is one run of a task of type container.
+type run struct{ *runner.Run }
+
+func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, error) {
+	if !r.HostCommands && !r.Contained {
+		return runner.Result{}, runner.Fail(runner.ReasonHostCommandsNotAllowed,
 			"tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)")
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	if len(t.Spec.Command) == 0 {
-		return done{}, fail(ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+		return runner.Result{}, runner.Fail(runner.ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
-	policy := w.config.policy()
-	if err := policy.Check(); err != nil {
-		return done{}, fail(ReasonSandboxUnavailable, "%w", err)
+	if err := r.Policy.Check(); err != nil {
+		return runner.Result{}, runner.Fail(runner.ReasonSandboxUnavailable, "%w", err)
 	}
-	env, dir := w.containerEnv(), w.containerDir()
-	if !w.config.Contained {
+	env, dir := r.containerEnv(), r.containerDir()
+	if !r.Contained {
 		if t.Spec.Image != "" {
-			return done{}, fail(ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
+			return runner.Result{}, runner.Fail(runner.ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
 				"another program than that of the image would run; leave spec.image out", t.Spec.Image)
 		}
 		var err error
-		dir = w.config.WorkDir
-		if env, err = w.commandEnv(ctx, t, policy); err != nil {
-			return done{}, err
+		dir = r.WorkDir
+		if env, err = r.commandEnv(ctx, t); err != nil {
+			return runner.Result{}, err
 		}
 	}
 	output := &tail{limit: maxOutput}
@@ -62,65 +70,65 @@ func (w *worker) runContainer(ctx context.Context, t *v1alpha1.Task) (done, erro
 	killed := oomKills(cgroup)
 	outcome, err := exec.Run(ctx, exec.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
-		Stdout: fanOut{w.log, output}, Stderr: w.log, Policy: policy,
+		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: r.Policy,
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
 	if outcome.Signal != "" {
 		content["signal"] = outcome.Signal
 	}
-	d := done{text: output.text(), content: content}
+	d := runner.Result{Text: output.text(), Content: content}
 	switch {
 	case ctx.Err() != nil:
-		return d, fail(ReasonStopped, "the command was stopped")
+		return d, runner.Fail(runner.ReasonStopped, "the command was stopped")
 	case errors.Is(err, exec.ErrNotFound):
-		return d, fail(ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
+		return d, runner.Fail(runner.ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
 	case errors.Is(err, exec.ErrSandbox):
-		return d, fail(ReasonSandboxUnavailable, "%w", err)
+		return d, runner.Fail(runner.ReasonSandboxUnavailable, "%w", err)
 	case err != nil:
-		return d, fail(ReasonCommandNotRun, "%s: %w", args[0], err)
-	case w.config.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
-		return d, fail(runspec.ReasonOOMKilled, "the command needed more memory than the limit of its container")
+		return d, runner.Fail(runner.ReasonCommandNotRun, "%s: %w", args[0], err)
+	case r.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
+		return d, runner.Fail(runspec.ReasonOOMKilled, "the command needed more memory than the limit of its container")
 	case outcome.Signal != "":
-		return d, fail(ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
+		return d, runner.Fail(runner.ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:
-		return d, fail(ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
+		return d, runner.Fail(runner.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
 	}
 	return d, nil
 }
 
 // containerEnv is the environment of a command in the task's own container: the
 // image's and the task's, which kubelet has joined, without what is the worker's.
-func (w *worker) containerEnv() []string {
+func (r *run) containerEnv() []string {
 	own := map[string]bool{}
 	for _, name := range runspec.WorkerEnv() {
 		own[name] = true
 	}
-	env := slices.DeleteFunc(w.config.Environ(), func(v string) bool {
+	env := slices.DeleteFunc(r.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return own[name]
 	})
-	return append(env, w.runEnv()...)
+	return append(env, r.Env()...)
 }
 
 // containerDir is the image's working folder, or the run's where the image has none.
-func (w *worker) containerDir() string {
+func (r *run) containerDir() string {
 	if dir, err := os.Getwd(); err == nil && dir != "/" {
 		return dir
 	}
-	return w.config.WorkDir
+	return r.WorkDir
 }
 
 // commandEnv is the environment of a command of the host: what every program needs, the
 // task's own variables, and where the run is.
-func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task, policy sandbox.Policy) ([]string, error) {
-	env := []string{"HOME=" + w.config.WorkDir, "TMPDIR=" + w.config.TempDir, "PATH=" + policy.SearchPath(w.config.Getenv("PATH"))}
+func (r *run) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error) {
+	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + r.Policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
-		if v := w.config.Getenv(name); v != "" {
+		if v := r.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
 	for _, v := range t.Spec.Env {
-		value, known, err := w.variable(ctx, v)
+		value, known, err := r.variable(ctx, t.Namespace, v)
 		if err != nil {
 			return nil, err
 		}
@@ -129,36 +137,36 @@ func (w *worker) commandEnv(ctx context.Context, t *v1alpha1.Task, policy sandbo
 		}
 	}
 	// Later ones win: the platform's own names are not the task's to set.
-	env = append(env, w.runEnv()...)
-	return append(env, "PWD="+w.config.WorkDir), nil
+	env = append(env, r.Env()...)
+	return append(env, "PWD="+r.WorkDir), nil
 }
 
 // variable is the value of one variable of a task. What is optional and not
 // there is not known; the controller has refused what is needed and not there.
-func (w *worker) variable(ctx context.Context, v corev1.EnvVar) (value string, known bool, err error) {
+func (r *run) variable(ctx context.Context, namespace string, v corev1.EnvVar) (value string, known bool, err error) {
 	from := v.ValueFrom
 	switch {
 	case from == nil:
 		return v.Value, true, nil
 	case from.SecretKeyRef != nil: // only the controller may read it
-		value, known = w.config.Credentials.Env[v.Name]
+		value, known = r.Credentials.Env[v.Name]
 		return value, known, nil
 	case from.ConfigMapKeyRef != nil:
-		m, err := w.api.configMap(ctx, w.config.TaskNamespace, from.ConfigMapKeyRef.Name)
+		m, err := r.API.ConfigMap(ctx, namespace, from.ConfigMapKeyRef.Name)
 		if err == nil {
 			value, known = m.Data[from.ConfigMapKeyRef.Key]
 		}
 		if !known && !ptr.Deref(from.ConfigMapKeyRef.Optional, false) {
-			return "", false, fail(ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+			return "", false, runner.Fail(runner.ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
 		}
 		return value, known, nil
 	}
-	return "", false, fail(ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
+	return "", false, runner.Fail(runner.ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
 }
 
 // fanOut writes to the log and to the result.
 type fanOut struct {
-	log    *taskLog
+	log    runner.Log
 	result *tail
 }
 

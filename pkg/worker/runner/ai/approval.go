@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package ai
 
 import (
 	"context"
@@ -14,68 +14,62 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
 // gate asks people, through the API, about calls of the tools that the agent
 // lists in coordination.approvalRequiredTools.
-func (w *worker) gate(p *plan) *agentloop.Gate {
-	a := &approvals{worker: w}
-	g := &agentloop.Gate{Ask: a.ask, Commit: w.events.commit}
+func (r *run) gate(p *plan) *agentloop.Gate {
+	a := &Approvals{Run: r.Run}
+	g := &agentloop.Gate{Ask: a.Ask, Commit: r.Recorder.Commit}
 	if c := p.agent.Coordination; c != nil {
 		// Asking needs no leave.
 		g.Names = slices.DeleteFunc(slices.Clone(c.ApprovalRequiredTools), func(name string) bool { return name == request.Name })
 		if c.ApprovalTimeout != nil {
-			a.timeout = c.ApprovalTimeout.Duration
+			a.Timeout = c.ApprovalTimeout.Duration
 		}
 	}
 	return g
 }
 
-// asksByItself tells whether the agent gets request_approval without selecting
-// it: when it works in iterations of its own (D2 §4.10).
-func asksByItself(p *plan) bool {
-	c := p.agent.Coordination
-	return c != nil && c.Enabled && c.Autonomous && p.task.Annotations[v1alpha1.AnnotationDisableCoordination] != "true"
-}
-
-// approvals asks for the approvals of one attempt.
-type approvals struct {
-	*worker
-	// timeout is how long a decision may take; 0 is without end.
-	timeout time.Duration
+// Approvals asks for the approvals of one attempt.
+type Approvals struct {
+	*runner.Run
+	// Timeout is how long a decision may take; 0 is without end.
+	Timeout time.Duration
 	// asked counts the requests of this attempt.
 	asked int
 }
 
-// ask stores the request, and only then waits for its decision.
-func (a *approvals) ask(ctx context.Context, r agentloop.ApprovalRequest) (agentloop.Decision, error) {
+// Ask stores the request, and only then waits for its decision.
+func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (agentloop.Decision, error) {
 	a.asked++
-	digest, err := specDigest(r.Tool, a.config.Attempt, a.asked)
+	digest, err := specDigest(r.Tool, a.Attempt, a.asked)
 	if err != nil {
 		return agentloop.Decision{}, err
 	}
 	call := sha256.Sum256([]byte(r.CallID))
 	spec := v1alpha1.ApprovalSpec{
-		TaskName: a.config.TaskName, TaskUID: types.UID(a.config.TaskUID),
+		TaskName: a.Task.Name, TaskUID: a.Task.UID,
 		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity,
 		TargetTool: r.Tool.Name, ToolCallID: r.CallID, TargetArgsDigest: r.ArgsDigest, TargetSpecDigest: digest,
-		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview([]byte(a.secret.scrub(string(r.Arguments))))},
-		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.config.Attempt), CallIDDigest: hex.EncodeToString(call[:])},
+		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview([]byte(a.Scrub(string(r.Arguments))))},
+		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.Attempt), CallIDDigest: hex.EncodeToString(call[:])},
 	}
-	if a.timeout > 0 {
-		spec.Timeout = a.timeout.String() // the server sets the time from it, by its own clock
+	if a.Timeout > 0 {
+		spec.Timeout = a.Timeout.String() // the server sets the time from it, by its own clock
 	}
-	e := approval.RequestEvent(a.config.TaskNamespace, spec)
+	e := approval.RequestEvent(a.Task.Namespace, spec)
 	id := approval.IDOf(e)
-	if err := a.events.commit(ctx, e); err != nil {
+	if err := a.Recorder.Commit(ctx, e); err != nil {
 		return agentloop.Decision{}, err
 	}
 	got, err := a.decided(ctx, id)
@@ -83,7 +77,7 @@ func (a *approvals) ask(ctx context.Context, r agentloop.ApprovalRequest) (agent
 		return agentloop.Decision{}, err
 	}
 	s := got.Status
-	a.log.line("approval %s of %s: %s %s", id, r.Tool.Name, s.State, s.DecisionReason)
+	a.Log.Line("approval %s of %s: %s %s", id, r.Tool.Name, s.State, s.DecisionReason)
 	return agentloop.Decision{ApprovalID: id, State: s.State, Reason: s.DecisionReason}, nil
 }
 
@@ -102,8 +96,8 @@ func specDigest(d tool.Definition, attempt, n int) (string, error) {
 
 // Waiting for a decision.
 const (
-	// watchTime ends a watch before requestTimeout does.
-	watchTime = requestTimeout - 10*time.Second
+	// watchTime ends a watch before client.RequestTimeout does.
+	watchTime = client.RequestTimeout - 10*time.Second
 	// firstPause is after a watch that failed. It doubles up to lookPause while the
 	// server lets nobody watch.
 	firstPause = 200 * time.Millisecond
@@ -113,9 +107,9 @@ const (
 // decided waits until the approval is decided. When it expires is the server's
 // to say. It waits through restarts of the server, as every read does: an approval
 // that is not there any more, and ctx, end it.
-func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
+func (a *Approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
 	for pause := firstPause; ; {
-		got, err := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace).Get(ctx, id, metav1.GetOptions{})
+		got, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).Get(ctx, id, metav1.GetOptions{})
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -127,7 +121,7 @@ func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval,
 			pause = firstPause // nothing is wrong
 			continue
 		}
-		if !sleep(ctx, a.clock, pause) {
+		if !client.Sleep(ctx, a.Clock, pause) {
 			return nil, ctx.Err()
 		}
 		pause = min(2*pause, lookPause)
@@ -136,9 +130,9 @@ func (a *approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval,
 
 // follow watches an approval until it is decided or watchTime is over. It
 // reports false when it could not.
-func (a *approvals) follow(ctx context.Context, id string) bool {
-	began, seconds := a.clock.Now(), int64(watchTime/time.Second)
-	w, err := a.api.CoreV1alpha1().Approvals(a.config.TaskNamespace).Watch(ctx, metav1.ListOptions{
+func (a *Approvals) follow(ctx context.Context, id string) bool {
+	began, seconds := a.Clock.Now(), int64(watchTime/time.Second)
+	w, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + id, TimeoutSeconds: &seconds,
 	})
 	if err != nil {
@@ -154,5 +148,5 @@ func (a *approvals) follow(ctx context.Context, id string) bool {
 			return true
 		}
 	}
-	return a.clock.Since(began) >= lookPause
+	return a.Clock.Since(began) >= lookPause
 }

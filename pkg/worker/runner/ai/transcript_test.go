@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package ai
 
 import (
 	"encoding/json"
@@ -19,6 +19,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 )
 
 func spoke(role v1alpha1.MessageRole, text string) v1alpha1.SessionMessage {
@@ -147,19 +149,10 @@ func TestConversation(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked []string
 			server := transcripts(t, tc.n, &asked)
-			c, err := LoadConfig(environment(map[string]string{"PLATFORM_CONTROLLER_URL": server.URL}), credentials())
-			if err != nil {
-				t.Fatal(err)
-			}
-			clk := newQuickClock()
-			a, err := newAPI(c, clk)
-			if err != nil {
-				t.Fatal(err)
-			}
 			task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Spec: v1alpha1.TaskSpec{SessionRef: tc.ref}}
-			messages, err := newWorker(c, a, clk).conversation(t.Context(), &plan{task: task, prompt: "prompt"}, "sys")
-			var f *failure
-			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.reason != ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
+			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{}).Run}).conversation(t.Context(), &plan{task: task, prompt: "prompt"}, "sys")
+			var f *runner.Failure
+			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != runner.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("error %v", err)
 			}
 			var got []string

@@ -1,21 +1,23 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package ai
 
 import (
 	"maps"
 	"slices"
 	"testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
+	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // TestBuiltinNames: the names that the API knows as built in are those of the tools that a worker has.
 func TestBuiltinNames(t *testing.T) {
-	w := &worker{config: &Config{WorkDir: t.TempDir(), TempDir: t.TempDir()}}
-	tools, err := w.builtin(&agentloop.Gate{})
+	r := &run{runnertest.New(t, "", v1alpha1.TaskSpec{}).Run}
+	tools, err := r.builtin(&agentloop.Gate{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+// Package client is a worker's way to the API server: one credential, one rule
+// for a server that is away, restarting or overloaded, and no proxy.
+package client
 
 import (
 	"context"
@@ -24,15 +26,25 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-// api is the worker's way to the API server.
-type api struct {
-	versioned.Interface
-	// core serves ConfigMaps; a whole Kubernetes clientset would be a hundred kinds too much.
-	core  rest.Interface
-	clock clock.Clock
+// Config says where the API server is and how to authenticate.
+type Config struct {
+	// ServerURL is the server's address. CAFile has the certificates that its own is
+	// checked against.
+	ServerURL, CAFile string
+	// TokenPath is a file with a token, which is read again as it changes. It wins over Token.
+	TokenPath, Token string
 }
 
-func newAPI(c *Config, clk clock.Clock) (*api, error) {
+// API reads and writes the objects of the API server. Reads are repeated until
+// the server answers; see Temporary for the errors of writes.
+type API struct {
+	versioned.Interface
+	// core serves ConfigMaps; a whole Kubernetes clientset would be a hundred kinds too much.
+	core rest.Interface
+}
+
+// New returns the client. It sends nothing yet.
+func New(c Config, clk clock.Clock) (*API, error) {
 	config := &rest.Config{
 		Host:            c.ServerURL,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile},
@@ -45,21 +57,21 @@ func newAPI(c *Config, clk clock.Clock) (*api, error) {
 		// Re-read by client-go as the token rotates.
 		config.BearerTokenFile = c.TokenPath
 	} else {
-		config.BearerToken = c.Credentials.Token
-		until = expiry(c.Credentials.Token)
+		config.BearerToken = c.Token
+		until = expiry(c.Token)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patience{next: next, clock: clk, until: until} })
 	// A proxy from the environment has no business between worker and server.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	clientset, err := versioned.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
 	}
 	core, err := coreClient(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
 	}
-	return &api{Interface: clientset, core: core, clock: clk}, nil
+	return &API{Interface: clientset, core: core}, nil
 }
 
 func coreClient(base *rest.Config) (rest.Interface, error) {
@@ -73,16 +85,16 @@ func coreClient(base *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// configMap reads one ConfigMap.
-func (a *api) configMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+// ConfigMap reads one ConfigMap.
+func (a *API) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	return m, a.core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(m)
 }
 
-// temporary reports whether an error of the API may go away by itself: the
-// server is restarting, overloaded or does not know us yet.
-func temporary(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, errToken) {
+// Temporary reports whether an error of the API may go away by itself: the
+// server is restarting, overloaded or does not know the worker yet.
+func Temporary(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, ErrToken) {
 		return false
 	}
 	var status apierrors.APIStatus
@@ -93,8 +105,8 @@ func temporary(err error) bool {
 	return passing(int(status.Status().Code))
 }
 
-// sleep waits, and reports false when ctx ended first.
-func sleep(ctx context.Context, c clock.Clock, d time.Duration) bool {
+// Sleep waits, and reports false if ctx ended first.
+func Sleep(ctx context.Context, c clock.Clock, d time.Duration) bool {
 	t := c.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -1,0 +1,63 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"fmt"
+
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// Reasons of a Termination, for conditions.
+const (
+	ReasonCompleted              = "Completed"
+	ReasonUsage                  = "WorkerMisconfigured"
+	ReasonStopped                = "WorkerStopped"
+	ReasonServerUnreachable      = "ServerUnreachable"
+	ReasonTaskReplaced           = "TaskReplaced"
+	ReasonReferenceInvalid       = "ReferenceInvalid"
+	ReasonProviderUnsupported    = "ProviderUnsupported"
+	ReasonToolInvalid            = "ToolInvalid"
+	ReasonHostCommandsNotAllowed = "HostCommandsNotAllowed"
+	ReasonSandboxUnavailable     = "SandboxUnavailable"
+	ReasonRuntimeNotAvailable    = "RuntimeNotAvailable"
+	ReasonImageNotUsed           = "ImageNotUsed"
+	ReasonCommandFailed          = "CommandFailed"
+	ReasonCommandNotRun          = "CommandNotRun"
+	ReasonMaxIterations          = "MaxIterations"
+	ReasonBlankAnswer            = "BlankAnswer"
+	ReasonApprovalNotAsked       = "ApprovalNotAsked"
+	ReasonResultNotSubmitted     = runspec.ReasonResultNotSubmitted
+	ReasonInternal               = "InternalError"
+)
+
+// Failure is why a run failed.
+type Failure struct {
+	// Reason is for conditions.
+	Reason string
+	// Exit is the worker's exit code: whether another attempt may help.
+	Exit int
+	Err  error
+}
+
+// Error returns the text of the cause.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Fail makes a Failure of a run that would fail again.
+func Fail(reason, format string, args ...any) error {
+	return &Failure{Reason: reason, Exit: runspec.ExitFailed, Err: fmt.Errorf(format, args...)}
+}
+
+// Unavailable makes a Failure of a run of which another attempt may succeed.
+func Unavailable(reason, format string, args ...any) error {
+	return &Failure{Reason: reason, Exit: runspec.ExitUnavailable, Err: fmt.Errorf(format, args...)}
+}
+
+// Misconfigured makes a Failure of a worker that was started wrongly.
+func Misconfigured(format string, args ...any) error {
+	return &Failure{Reason: ReasonUsage, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
+}
