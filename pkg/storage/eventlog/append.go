@@ -4,7 +4,6 @@
 package eventlog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,96 +11,86 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// Append stores events at the end of a stream, all or none, and returns them as
-// stored, in the order given. It returns after they are durable and visible.
+// appendTxn is one append. It passes these phases:
 //
-// An event whose dedupKey is in the stream already is not stored again: the
-// first one is returned in its place, also when the stream is closed; ErrTrimmed
-// tells that it is no longer kept. Other errors are *event.FieldError,
-// ErrBadStream, ErrClosed, ErrDeleted, *quota.LimitError, *quota.RateError and engine.ErrFull; an
-// engine.ErrFailed means that the outcome is unknown. The events given are not
-// changed. What the returned events point to is shared with watches: read only.
-func (l *Log) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	start := l.opts.Clock.Now()
-	t, err := l.append(ctx, s, events)
-	l.metrics.appended(events, t, err, l.opts.Clock.Since(start).Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("append to %s: %w", s, err)
-	}
-	stored, err := t.results()
-	if err != nil {
-		return nil, fmt.Errorf("append to %s: %w", s, err)
-	}
-	l.derive(t)
-	return stored, nil
-}
-
-// append returns when the outcome is known.
-func (l *Log) append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	t, err := l.prepare(s, events)
-	if err != nil {
-		return nil, err
-	}
-	if len(events) == 0 {
-		return t, nil
-	}
-	if err := l.checkRate(t); err != nil {
-		return nil, err
-	}
-	err = l.commit(ctx, t)
-	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-		l.NoteLimit(ctx, s, "events", "EventLimitReached", limit)
-	}
-	return t, err
-}
-
-func (l *Log) commit(ctx context.Context, t *appendTxn) error {
-	// From here on the caller is answered only when the outcome is known.
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := t.lookAhead(); err != nil {
-		return err
-	}
-	return l.engine.Commit(t)
-}
-
-// pending is one event on its way.
-type pending struct {
-	event    *v1alpha1.ExecutionEvent // sanitized, our own copy
-	payload  []byte
-	typ, sev uint8
-	seq      int64 // assigned, or found by the de-duplication key
-	fresh    bool  // not found by its key
-	free     bool  // outside all limits
-	entry    *entry
-}
-
-// appendTxn is an append in the commit pipeline.
+//  1. prepare, on the goroutine of the caller, validates, sanitizes and encodes
+//     the events. Whatever is expensive is done here, where appends run in parallel.
+//  2. lookAhead, there as well, reads which de-duplication keys the store has.
+//  3. Sequence, on the commit leader, one append at a time. Its steps are
+//     locate, which finds the stream; decide, which finds what is new and refuses
+//     what may not be appended; neighbours, which finds the session and the stream
+//     that had the task's name; number, which assigns revisions and cursors and writes
+//     the events; write, which writes the rest into the batch of the group; and pin,
+//     which makes the result what the next append starts from. Nothing is refused
+//     once the first record is written.
+//  4. The engine syncs the batch, while the next group is sequenced.
+//  5. Publish, in the order of Sequence, shows the result to readers.
+//  6. results, on the goroutine of the caller again, makes the answer.
+//
+// A field is set in the phase under which it stands and only read in later ones.
+// The engine orders the phases, so no field needs a lock. What head and cursor
+// point to outlives the append and has a lock: shared.mu.
 type appendTxn struct {
-	log     *Log
-	stream  Stream
-	events  []pending
-	keyed   bool
-	seen    int64            // last seq when found was read; -1 when it was not
-	found   map[string]int64 // keys that are in the store
-	head    *head
-	cursor  *cursor
-	replace *deletion // of the stream that had the name before
-	renamed bool
-	after   state
-	to      int64 // the session's cursor after it
+	// Set by prepare.
+
+	w      *Writer
+	stream Stream
+	events []pending
+	keyed  bool // an event has a de-duplication key
+
+	// Set by lookAhead.
+
+	seen  int64            // last seq when found was read; -1 when it was not
+	found map[string]int64 // seq of those of the keys that the store has
+
+	// Set by Sequence: locate.
+
+	head  *head // of the stream; made here when there is none
+	fresh bool  // it was made
+
+	// Set by Sequence: decide.
+
+	change Change // what projections get; its events are those above
+
+	// Set by Sequence: neighbours.
+
+	cursor *cursor // of the session; nil without one
+	rival  *head   // live stream of another UID that has the task's name; nil for none
+
+	// Set by Sequence: number and write.
+
+	replaced *deletion // of rival
+	after    state     // of head; last is 0 when no event was new
+	to       int64     // of cursor
 }
 
-// prepare validates, sanitizes and encodes outside the commit.
-func (l *Log) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
-	t := &appendTxn{log: l, stream: s, events: make([]pending, len(events)), seen: -1}
+// pending is one event of an append.
+type pending struct {
+	// Set by prepare.
+
+	event    *v1alpha1.ExecutionEvent // sanitized, the log's own copy
+	payload  []byte                   // the record without its header
+	typ, sev uint8
+	free     bool // no limit holds for it
+
+	// Set by decide.
+
+	seq   int64 // assigned, or found by the de-duplication key
+	fresh bool  // not found by its key
+
+	// Set by number, of a fresh event.
+
+	entry *entry
+}
+
+// size is what the event takes on disk.
+func (p *pending) size() int64 { return int64(len(p.payload) + headerLen + indexCost) }
+
+// prepare makes an append of copies of the events.
+func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
+	t := &appendTxn{w: w, stream: s, events: make([]pending, len(events)), seen: -1}
 	for i, e := range events {
 		if err := event.Validate(e); err != nil {
 			if len(events) > 1 {
@@ -110,7 +99,7 @@ func (l *Log) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, 
 			return nil, err
 		}
 		e = e.DeepCopy()
-		l.metrics.sanitized(e.Type, event.Sanitize(e))
+		w.metrics.sanitized(e.Type, event.Sanitize(e))
 		e.SessionName = s.Session
 		sev, _ := severityCode(e.Severity)
 		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typeCodes[e.Type], sev: sev, free: outside(e.Type)}
@@ -125,40 +114,21 @@ func (t *appendTxn) lookAhead() error {
 	if !t.keyed {
 		return nil
 	}
-	l := t.log
-	l.mu.Lock()
-	h := l.heads.streams[t.stream.UID]
+	w := t.w
+	w.mu.Lock()
+	h := w.heads.streams[t.stream.UID]
 	if h == nil || h.inflight > 0 { // the store need not show all that is sequenced
-		l.mu.Unlock()
+		w.mu.Unlock()
 		return nil
 	}
 	seen := h.sequenced.last
-	l.mu.Unlock()
+	w.mu.Unlock()
 	found, err := t.readKeys(h.no)
 	if err != nil {
 		return err
 	}
 	t.seen, t.found = seen, found
 	return nil
-}
-
-// readKeys returns the sequences of the keys that the store has.
-func (t *appendTxn) readKeys(no uint64) (map[string]int64, error) {
-	found := map[string]int64{}
-	for i := range t.events {
-		k := t.events[i].event.DedupKey
-		if k == "" {
-			continue
-		}
-		seq, ok, err := t.log.number(dedupKey(no, k))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			found[k] = int64(seq)
-		}
-	}
-	return found, nil
 }
 
 // Need lets controllers end what runs on a full disk.
@@ -171,67 +141,66 @@ func (t *appendTxn) Need() engine.Need {
 	return engine.Upkeep
 }
 
-// Sequence decides and assigns. It runs on the commit leader.
+// Sequence decides what becomes of the append, and writes it.
 func (t *appendTxn) Sequence(b *engine.Batch) error {
-	l := t.log
-	h, err := l.sequencedHead(t.stream)
-	if err != nil {
+	if err := t.locate(); err != nil {
 		return err
 	}
-	fresh := h == nil
-	if fresh {
-		h = &head{
-			identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task},
-			sequenced: state{oldest: 1},
-		}
-	}
-	n, err := t.decide(h, fresh)
+	n, err := t.decide()
 	if err != nil || n == 0 {
-		t.head = h
 		return err
 	}
-	if t.stream.Session != "" {
-		if t.cursor, err = l.sequencedCursor(t.stream.Namespace, t.stream.Session); err != nil {
-			return err
-		}
-	}
-	var old *head
-	if fresh {
-		if old, err = l.sequencedName(t.stream.Namespace, t.stream.Task); err != nil {
-			return err
-		}
-	}
-
-	if _, err := l.totals.Held(t.stream.Namespace); err != nil {
+	if err := t.neighbours(); err != nil {
 		return err
 	}
-
-	// Nothing is refused from here on.
-	if old != nil {
-		if t.replace, err = l.sequenceDelete(b, old, old.sequenced.last, true); err != nil {
+	if t.rival != nil {
+		// It refuses before it writes, and is the first to write.
+		if t.replaced, err = t.w.sequenceRemoval(b, t.rival, t.rival.sequenced.last, true); err != nil {
 			return err
 		}
 	}
-	return t.write(b, h, fresh)
+	r := &recorder{batch: b}
+	t.number(r)
+	if err := t.write(r); err != nil {
+		return err
+	}
+	t.pin()
+	return nil
 }
 
-// decide finds which events are new, and refuses them if the stream is closed.
-func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
-	if h.sequenced.deleted != 0 {
+// locate finds the stream's head as sequenced, or makes one.
+func (t *appendTxn) locate() (err error) {
+	if t.head, err = t.w.sequencedHead(t.stream); err != nil || t.head != nil {
+		return err
+	}
+	t.fresh = true
+	t.head = &head{
+		identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task},
+		sequenced: state{oldest: 1},
+	}
+	return nil
+}
+
+// decide finds which events are new and how many, and refuses them if the stream
+// is closed, if a limit is reached, or if a projection does.
+func (t *appendTxn) decide() (int64, error) {
+	st := &t.head.sequenced
+	if st.deleted != 0 {
 		return 0, ErrDeleted
 	}
-	known, err := t.knownKeys(h, fresh)
+	known, err := t.knownKeys()
 	if err != nil {
 		return 0, err
 	}
-	closed := h.sequenced.terminal != 0 // but for late events
-	seq := h.sequenced.last
+	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), events: t.events}
+	closed := st.terminal != 0 // but for late events
+	seq, limited := st.last, int64(0)
 	for i := range t.events {
 		p := &t.events[i]
 		if k := p.event.DedupKey; k != "" {
 			var ok bool
 			if p.seq, ok = known[k]; ok {
-				if p.seq < h.sequenced.oldest {
+				if p.seq < st.oldest {
 					return 0, ErrTrimmed
 				}
 				continue
@@ -244,35 +213,186 @@ func (t *appendTxn) decide(h *head, fresh bool) (int, error) {
 		seq++
 		p.seq, p.fresh = seq, true
 		closed = closed || event.Terminal(p.event.Type)
+		t.change.Bytes += p.size()
+		if !p.free {
+			limited++
+			t.change.Limited += p.size()
+		}
 	}
-	return int(seq - h.sequenced.last), t.checkTotal(h)
+	n := seq - st.last
+	if n == 0 {
+		return 0, nil
+	}
+	if err := t.w.opts.Limits.checkTask(st, limited, t.change.Limited); err != nil {
+		return 0, err
+	}
+	return n, t.w.projections.admit(&t.change)
 }
 
 // knownKeys returns the sequences of those of the append's keys that the stream
 // has. A key of a commit on its way is in the head, of a published one in the
 // store; hence in this order.
-func (t *appendTxn) knownKeys(h *head, fresh bool) (map[string]int64, error) {
+func (t *appendTxn) knownKeys() (map[string]int64, error) {
 	known := map[string]int64{}
-	if !t.keyed || fresh {
+	if !t.keyed || t.fresh {
 		return known, nil
 	}
-	t.log.mu.Lock()
+	t.w.mu.Lock()
 	for i := range t.events {
 		k := t.events[i].event.DedupKey
-		if seq, ok := h.keys[k]; ok {
+		if seq, ok := t.head.keys[k]; ok {
 			known[k] = seq
 		}
 	}
-	t.log.mu.Unlock()
+	t.w.mu.Unlock()
 	found := t.found
-	if t.seen != h.sequenced.last {
+	if t.seen != t.head.sequenced.last {
 		var err error
-		if found, err = t.readKeys(h.no); err != nil {
+		if found, err = t.readKeys(t.head.no); err != nil {
 			return nil, err
 		}
 	}
 	maps.Copy(known, found)
 	return known, nil
+}
+
+// readKeys returns the sequences of the keys that the store has.
+func (t *appendTxn) readKeys(no uint64) (map[string]int64, error) {
+	found := map[string]int64{}
+	for i := range t.events {
+		k := t.events[i].event.DedupKey
+		if k == "" {
+			continue
+		}
+		seq, ok, err := t.w.number(dedupKey(no, k))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found[k] = int64(seq)
+		}
+	}
+	return found, nil
+}
+
+// neighbours finds what the append changes beside its stream.
+func (t *appendTxn) neighbours() (err error) {
+	if t.stream.Session != "" {
+		if t.cursor, err = t.w.sequencedCursor(t.stream.Namespace, t.stream.Session); err != nil {
+			return err
+		}
+	}
+	if t.fresh {
+		t.rival, err = t.w.sequencedName(t.stream.Namespace, t.stream.Task)
+	}
+	return err
+}
+
+// number assigns revisions and cursors to the new events, and writes them.
+func (t *appendTxn) number(r *recorder) {
+	h, created := t.head, t.change.At.UnixMicro()
+	t.after = h.sequenced
+	if t.cursor != nil {
+		t.to = t.cursor.sequenced
+	}
+	for i := range t.events {
+		p := &t.events[i]
+		if !p.fresh {
+			continue
+		}
+		hd := header{rev: r.batch.Next(), typ: p.typ, sev: p.sev, created: created}
+		if h.no == 0 { // it was made by locate, so nobody else knows it yet
+			h.no = hd.rev
+		}
+		if t.cursor != nil {
+			t.to++
+			hd.cursor = t.to
+		}
+		r.event(&h.identity, t.stream.Session, p, hd)
+		p.entry = &entry{
+			posting: posting{rev: hd.rev, no: h.no, seq: p.seq, cursor: hd.cursor, typ: p.typ, sev: p.sev},
+			id:      &h.identity, session: t.stream.Session, header: hd, event: p.event,
+		}
+		t.after.last, t.after.changed = p.seq, hd.rev
+		if event.Terminal(p.event.Type) {
+			t.after.terminal, t.after.end = p.typ, p.seq
+		}
+	}
+	t.after.bytes += t.change.Bytes
+	t.after.held += t.change.Bytes
+	t.after.join(t.stream.Session)
+}
+
+// write writes what the new events change: the stream, the session, and the rows
+// of projections.
+func (t *appendTxn) write(r *recorder) error {
+	h := t.head
+	if t.fresh {
+		r.setNumber(uidKey(h.uid), h.no)
+		r.setNumber(nameKey(h.ns, h.task), h.no)
+	}
+	r.set(headKey(h.no), encodeHead(&h.identity, &t.after))
+	if t.cursor != nil {
+		r.setNumber(cursorKey(t.cursor.ns, t.cursor.session), uint64(t.to))
+	}
+	return errors.Join(r.err, t.w.projections.project(r.batch, &t.change))
+}
+
+// pin makes the sequenced state visible to the commits that follow.
+func (t *appendTxn) pin() {
+	w, h := t.w, t.head
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h.sequenced = t.after
+	h.inflight++
+	if t.fresh {
+		w.heads.add(h)
+		w.heads.rename(taskName{h.ns, h.task}, h)
+	}
+	for i := range t.events {
+		if p := &t.events[i]; p.fresh && p.event.DedupKey != "" {
+			if h.keys == nil {
+				h.keys = map[string]int64{}
+			}
+			h.keys[p.event.DedupKey] = p.seq
+		}
+	}
+	if t.cursor != nil {
+		t.cursor.sequenced = t.to
+		t.cursor.inflight++
+	}
+}
+
+// Publish shows the append to readers.
+func (t *appendTxn) Publish() {
+	if t.after.last == 0 {
+		return // every event was there already
+	}
+	w, h := t.w, t.head
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.replaced != nil {
+		w.publishRemoval(t.replaced)
+	}
+	h.published, h.exists = t.after, true
+	h.inflight--
+	if t.fresh {
+		name := taskName{h.ns, h.task}
+		w.heads.live[name] = h
+		w.heads.renamed(name)
+		w.idents.Add(h.no, &h.identity)
+	}
+	for i := range t.events {
+		if p := &t.events[i]; p.fresh {
+			delete(h.keys, p.event.DedupKey)
+			w.hub.deliver(p.entry)
+		}
+	}
+	if t.cursor != nil {
+		t.cursor.published = t.to
+		t.cursor.inflight--
+	}
+	w.engine.Advance(t.after.changed)
 }
 
 // results returns what is stored of every event given.
@@ -285,12 +405,12 @@ func (t *appendTxn) results() ([]*v1alpha1.ExecutionEvent, error) {
 			out[i] = &c
 			continue
 		}
-		raw, ok, err := t.log.engine.Get(dataKey(t.head.no, p.seq))
+		raw, ok, err := t.w.engine.Get(dataKey(t.head.no, p.seq))
 		if err != nil {
 			return nil, err
 		}
 		if !ok { // it left and was purged in between
-			if v, found, err := t.log.byUID(t.stream.UID); err == nil && found && v.deleted == 0 {
+			if v, found, err := t.w.byUID(t.stream.UID); err == nil && found && v.deleted == 0 {
 				return nil, ErrTrimmed
 			}
 			return nil, ErrDeleted

@@ -17,30 +17,30 @@ type change struct {
 	deleted bool
 }
 
-// follower yields every change behind a revision that its filter lets through,
+// follower yields every change after a revision that its filter lets through,
 // in order and once. It lives in its mailbox; when that overflowed, or at first,
 // it reads from the store until it has caught up. It is not safe for concurrent use.
 type follower struct {
-	log    *Log
+	*shared
 	filter *filter
 	sub    *subscriber
 
 	pos    uint64 // every change at or below was yielded
-	target uint64 // the mailbox holds every change behind
+	target uint64 // the mailbox holds every change after it
 	live   bool   // pos has reached target
 
 	backlog []*entry  // taken from the mailbox
 	gone    *deletion // being yielded
 }
 
-// follow opens a follower behind revision from, or behind the newest when from
+// follow opens a follower after revision from, or after the newest when from
 // is 0. It must be ended with stop.
-func (l *Log) follow(f *filter, from uint64) *follower {
-	r := &follower{log: l, filter: f, sub: &subscriber{
-		filter: f, limit: l.opts.WatchQueue, maxLag: l.opts.MaxWatchLag,
+func follow(s *shared, f *filter, from uint64) *follower {
+	r := &follower{shared: s, filter: f, sub: &subscriber{
+		filter: f, limit: s.opts.WatchQueue, maxLag: s.opts.MaxWatchLag,
 		wake: make(chan struct{}, 1), cut: make(chan struct{}),
 	}}
-	r.target = l.attach(r.sub)
+	r.target = s.attach(r.sub)
 	r.pos = from
 	if from == 0 {
 		r.pos = r.target
@@ -49,7 +49,7 @@ func (l *Log) follow(f *filter, from uint64) *follower {
 	return r
 }
 
-func (r *follower) stop() { r.log.detach(r.sub) }
+func (r *follower) stop() { r.detach(r.sub) }
 
 // next returns up to n changes without waiting; none means that it has caught up.
 func (r *follower) next(ctx context.Context, n int) ([]change, error) {
@@ -68,14 +68,14 @@ func (r *follower) next(ctx context.Context, n int) ([]change, error) {
 			var since uint64
 			if r.backlog, overflow, since = r.sub.take(n); overflow {
 				r.pos = max(r.pos, since)
-				r.target, r.live = r.log.attach(r.sub), false
+				r.target, r.live = r.attach(r.sub), false
 			} else if len(r.backlog) == 0 {
 				return nil, nil
 			}
 		}
 		if err != nil {
 			// What was purged meanwhile fails in many ways; this is the reason of all.
-			if floor := r.log.checkFloor(r.pos); floor != nil {
+			if floor := r.checkFloor(r.pos); floor != nil {
 				err = floor
 			}
 			return nil, err
@@ -118,11 +118,11 @@ func (r *follower) expand(n int) (out []change, err error) {
 	if r.pos >= d.rev {
 		first += int64(r.pos-d.rev) + 1
 	}
-	var s scan
+	s := newScan(r.shared)
 	defer func() { err = errors.Join(err, s.close()) }()
-	s.stream(r.log, d.no, r.filter, first, d.last)
-	s.openData(r.log)
-	if err := r.log.checkFloor(d.end() - 1); err != nil {
+	s.stream(d.no, r.filter, first, d.last)
+	s.openData()
+	if err := r.checkFloor(d.end() - 1); err != nil {
 		return nil, err // purged
 	}
 	for {
@@ -162,15 +162,14 @@ func (r *follower) replay(n int) (out []change, err error) {
 		r.live = true
 		return nil, nil
 	}
-	l := r.log
-	var s scan
+	s := newScan(r.shared)
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := r.openReplay(&s); err != nil {
+	if err := r.openReplay(s); err != nil {
 		return nil, err
 	}
-	s.openData(l)
+	s.openData()
 	deletions := r.deletions()
-	if err := l.checkFloor(r.pos); err != nil {
+	if err := r.checkFloor(r.pos); err != nil {
 		return nil, err
 	}
 	for scanned := 0; ; scanned++ {
@@ -186,10 +185,10 @@ func (r *follower) replay(n int) (out []change, err error) {
 			r.pos, r.live = r.target, true
 			return out, nil
 		}
-		if len(out) == n || scanned >= l.opts.ScanBudget {
+		if len(out) == n || scanned >= r.opts.ScanBudget {
 			return out, nil
 		}
-		e, err := l.pick(&s, r.filter, &src.cur, 0)
+		e, err := s.pick(r.filter, &src.cur, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -201,75 +200,55 @@ func (r *follower) replay(n int) (out []change, err error) {
 	}
 }
 
-// openReplay opens the events behind pos, each source in revision order.
+// openReplay opens the events after pos, each source in revision order.
 func (r *follower) openReplay(s *scan) error {
-	l, f := r.log, r.filter
+	f := r.filter
 	switch {
 	case f.none:
 	case f.ns == "":
-		s.revisions(l, r.pos+1)
+		s.revisions(r.pos + 1)
 	case f.task != "":
-		streams, err := l.streamsSince(f.ns, f.task, r.pos, r.target)
+		streams, err := r.streamsSince(f.ns, f.task, r.pos, r.target)
 		if err != nil {
 			return err
 		}
 		for _, v := range streams {
-			first, err := l.seqAfter(v.no, v.last, r.pos+1)
+			first, err := r.seqAfter(v.no, v.last, r.pos+1)
 			if err != nil {
 				return err
 			}
-			s.stream(l, v.no, f, first, v.last)
+			s.stream(v.no, f, first, v.last)
 		}
 	case f.session != "":
-		first, err := l.cursorAfter(f.ns, f.session, r.pos+1)
+		first, err := r.cursorAfter(f.ns, f.session, r.pos+1)
 		if err != nil {
 			return err
 		}
-		s.session(l, f.ns, f.session, first)
+		s.session(f.ns, f.session, first)
 	default:
-		s.namespace(l, f, r.pos+1)
+		s.namespace(f, r.pos+1)
 	}
 	return s.err
 }
 
-// deletions returns those behind pos and not behind target, by revision.
+// deletions returns those after pos and not after target, by revision.
 func (r *follower) deletions() []*deletion {
-	l, f := r.log, r.filter
-	var list []*deletion
-	take := func(d *deletion) {
-		if d.end() > r.pos && d.rev <= r.target && f.takesDeletion(d) {
-			list = append(list, d)
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case f.none:
-	case f.ns != "" && f.task != "":
-		for _, d := range l.byName[taskName{f.ns, f.task}] {
-			take(d)
-		}
-	default:
-		for _, list := range l.deleted {
-			for _, d := range list {
-				take(d)
-			}
-		}
-	}
-	return sorted(list)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left.between(r.filter, r.pos, r.target)
 }
 
 // progress returns the newest revision if everything up to it was yielded, else 0.
 func (r *follower) progress() uint64 {
-	l, s := r.log, r.sub
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	s := r.sub
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !r.live || r.gone != nil || s.overflow || len(s.queue)+len(r.backlog) > 0 {
 		return 0
 	}
-	rev := l.engine.Revision()
+	rev := r.engine.Revision()
 	if r.pos > rev {
 		return 0 // it began in the future
 	}

@@ -6,8 +6,6 @@ package eventlog
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +18,7 @@ const (
 	spaceSession   = "ec" // ec ns 0 session 0 cursor      an event of a session
 	spaceData      = "ed" // ed no seq                     the event
 	spaceFacet     = "ef" // ef no facet seq               events of a stream by type and severity
-	spaceDeleted   = "eg" // eg rev                        a deleted stream that is not yet purged
+	spaceDeleted   = "eg" // eg rev                        events that left and are not yet purged
 	spaceHead      = "eh" // eh no                         a stream
 	spaceNamespace = "ei" // ei facet ns 0 rev             events of a namespace, all and by type and severity
 	spaceDedup     = "ek" // ek no key                     sequence by de-duplication key
@@ -92,7 +90,7 @@ func dedupKey(no uint64, dedup string) []byte { return append(dedupPrefix(no), d
 
 func deletedKey(rev uint64) []byte { return binary.BigEndian.AppendUint64(key(spaceDeleted, 8), rev) }
 
-// after returns the first key behind all keys that start with prefix.
+// after returns the first key after all keys that start with prefix.
 func after(prefix []byte) []byte {
 	k := bytes.Clone(prefix)
 	for i := len(k) - 1; i >= 0; i-- {
@@ -102,25 +100,6 @@ func after(prefix []byte) []byte {
 	}
 	return nil
 }
-
-// CorruptError tells of a key or value that this package did not write.
-type CorruptError struct {
-	Key []byte
-	Err error
-}
-
-// Error names the key.
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("eventlog: corrupt record %q: %v", e.Key, e.Err)
-}
-
-// Unwrap returns what is wrong with the record.
-func (e *CorruptError) Unwrap() error { return e.Err }
-
-var (
-	errShort = errors.New("too short")
-	errKey   = errors.New("bad key")
-)
 
 // posting is an index entry: one event and what filters need of it.
 type posting struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
@@ -37,69 +38,78 @@ func outside(t v1alpha1.EventType) bool {
 	return event.ControllerOwned(t) || event.Late(t)
 }
 
-// size is what the events of an append that are limited take, and how many they are.
-func (t *appendTxn) size(all bool) (events, bytes int64) {
+// checkRate refuses what comes too fast.
+func (w *Writer) checkRate(t *appendTxn) error {
+	var n int64
 	for i := range t.events {
-		if p := &t.events[i]; (all || p.fresh) && !p.free {
-			events++
-			bytes += int64(len(p.payload) + headerLen + indexCost)
+		if p := &t.events[i]; !p.free {
+			n += p.size()
 		}
 	}
-	return events, bytes
-}
-
-// checkRate refuses what comes too fast.
-func (l *Log) checkRate(t *appendTxn) error {
-	_, n := t.size(true)
 	if n == 0 {
 		return nil
 	}
-	now := l.opts.Clock.Now()
-	if after := l.rates.Take("t"+string(t.stream.UID), int(n), l.opts.Limits.TaskRate, now); after > 0 {
+	now := w.opts.Clock.Now()
+	if after := w.rates.Take("t"+string(t.stream.UID), int(n), w.opts.Limits.TaskRate, now); after > 0 {
 		return &quota.RateError{What: "events", Of: "task", After: after}
 	}
-	if after := l.rates.Take("n"+t.stream.Namespace, int(n), l.opts.Limits.NamespaceRate, now); after > 0 {
+	if after := w.rates.Take("n"+t.stream.Namespace, int(n), w.opts.Limits.NamespaceRate, now); after > 0 {
 		return &quota.RateError{What: "events", Of: "namespace", After: after}
 	}
 	return nil
 }
 
-// checkTotal refuses what would make the stream, or all of its namespace, longer than they may be. It runs on the commit
-// leader.
-func (t *appendTxn) checkTotal(h *head) error {
-	events, bytes := t.size(false)
-	if events == 0 {
-		return nil
-	}
-	st, o := &h.sequenced, &t.log.opts.Limits
+// checkTask refuses what would make a stream longer than it may be; events and bytes are those that limits hold for.
+func (l *Limits) checkTask(st *state, events, bytes int64) error {
 	switch {
-	case o.TaskEvents > 0 && st.last+events > o.TaskEvents:
-		return &quota.LimitError{Limit: "number of events", Of: quota.OfTask, Used: st.last, Asked: events, Most: o.TaskEvents}
-	case o.TaskBytes > 0 && st.bytes+bytes > o.TaskBytes:
-		return &quota.LimitError{Limit: "bytes of events", Of: quota.OfTask, Used: st.bytes, Asked: bytes, Most: o.TaskBytes}
-	}
-	held, err := t.log.totals.Held(t.stream.Namespace)
-	if err != nil {
-		return err
-	}
-	if o.NamespaceBytes > 0 && held+bytes > o.NamespaceBytes {
-		return &quota.LimitError{Limit: "bytes of events", Of: quota.OfNamespace(t.stream.Namespace), Used: held, Asked: bytes, Most: o.NamespaceBytes}
+	case events == 0:
+		return nil
+	case l.TaskEvents > 0 && st.last+events > l.TaskEvents:
+		return &quota.LimitError{Limit: "number of events", Of: quota.OfTask, Used: st.last, Asked: events, Most: l.TaskEvents}
+	case l.TaskBytes > 0 && st.bytes+bytes > l.TaskBytes:
+		return &quota.LimitError{Limit: "bytes of events", Of: quota.OfTask, Used: st.bytes, Asked: bytes, Most: l.TaskBytes}
 	}
 	return nil
 }
 
+// namespaceBytes is the projection that keeps, and limits, what the streams of each namespace hold together.
+type namespaceBytes struct {
+	totals *quota.Totals
+	most   int64 // 0: no limit
+}
+
+var _ Projection = (*namespaceBytes)(nil)
+
+// Admit refuses what would make a namespace hold more than it may.
+func (n *namespaceBytes) Admit(c *Change) error {
+	held, err := n.totals.Held(c.Stream.Namespace)
+	if err != nil {
+		return err
+	}
+	if n.most > 0 && c.Limited > 0 && held+c.Limited > n.most {
+		return &quota.LimitError{
+			Limit: "bytes of events", Of: quota.OfNamespace(c.Stream.Namespace), Used: held, Asked: c.Limited, Most: n.most,
+		}
+	}
+	return nil
+}
+
+// Project keeps the total.
+func (n *namespaceBytes) Project(b *engine.Batch, c *Change) error {
+	return n.totals.Add(b, c.Stream.Namespace, c.Bytes)
+}
+
 // NoteLimit says in the stream, once for each limit, what is refused for it, with a reason in CamelCase. No limit holds for
 // that event. What fails here is tried again with the next refusal.
-func (l *Log) NoteLimit(ctx context.Context, s Stream, refused, reason string, limit *quota.LimitError) {
+func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string, limit *quota.LimitError) {
 	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, limitKey(limit),
 		fmt.Sprintf("the server refuses further %s of the task: %v", refused, limit),
 		map[string]any{"reason": reason, "limit": limit.Limit, "of": limit.Of, "limited": limit.Most})
-	t, err := l.prepare(s, []*v1alpha1.ExecutionEvent{e})
+	t, err := w.prepare(s, []*v1alpha1.ExecutionEvent{e})
 	if err != nil {
 		return
 	}
-	t.events[0].free = true
-	_ = l.commit(ctx, t)
+	_ = w.commit(ctx, t)
 }
 
 // limitKey is the de-duplication key of the event that says that a limit was reached.

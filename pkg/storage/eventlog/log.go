@@ -5,6 +5,7 @@
 //
 // A task has one stream, known by the task's UID. Append validates, redacts and
 // truncates (pkg/event), assigns, commits and publishes; a batch is one commit.
+// appendTxn tells an append from top to bottom.
 // The commit assigns to each event its seq (dense from 1 in the stream), its
 // revision (of the engine's store-wide counter) and, when the stream has a
 // session, its cursor (dense in the session). Everything that a reader may
@@ -14,8 +15,8 @@
 //
 //	INV-E1  seq is dense from 1 in a stream, and grows with the revision.
 //	INV-E2  The cursor of a session grows with the revision and never changes.
-//	INV-E3  Nothing is delivered that is not durable. Pebble shows a batch before
-//	        its sync, so every read is bounded by the published revision.
+//	INV-E3  Nothing is delivered that is not durable. The engine shows a batch
+//	        before its sync, so every read is bounded by the published revision.
 //	INV-E4  After a terminal event nothing but late events is appended to the stream.
 //	INV-E5  A namespace has one live stream per task name. A new UID under the
 //	        name deletes the stream of the old one in the same commit.
@@ -29,6 +30,11 @@
 // Trimming is the same for the oldest events of a stream, which goes on without
 // them; readers by seq or cursor are told of the gap.
 //
+// A Log has two sides. The Writer changes the log: it alone commits. The Reader
+// answers lists, pages and watches. They meet in shared, where the writing side
+// keeps what is sequenced, for the next commit, apart from what is published, for
+// readers. A Projection adds rows of its own to the commits of the Writer.
+//
 // Memory depends on open watches and on streams in use, not on stored events:
 // heads are cached in a bounded LRU, and no event is kept but those on their way
 // to a reader.
@@ -37,15 +43,12 @@ package eventlog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
@@ -68,7 +71,7 @@ type Options struct {
 	// WatchQueue is how many events wait in memory for one slow reader; beyond,
 	// it reads from disk. Default: 1024.
 	WatchQueue int
-	// MaxWatchLag is how many events a watch may lag behind before it is ended
+	// MaxWatchLag is how many events a watch may have yet to read before it is ended
 	// with an error. Default: 250000.
 	MaxWatchLag int64
 	// ScanBudget is how many index entries one page reads in search of matches
@@ -76,6 +79,8 @@ type Options struct {
 	ScanBudget int
 	// Limits bound what tasks may append. Default: none.
 	Limits Limits
+	// Projections add rows of their own to the commits of the log, in this order. Default: none.
+	Projections []Projection
 	// Registerer, where set, gets the log's metrics until Close.
 	Registerer prometheus.Registerer
 }
@@ -93,146 +98,67 @@ func (o *Options) ensureDefaults() {
 	o.ScanBudget = cmp.Or(o.ScanBudget, 100_000)
 }
 
-// Errors of the log, to be compared with errors.Is.
-var (
-	// ErrClosed refuses an append after a terminal event, of any but late events.
-	ErrClosed = errors.New("eventlog: stream is closed")
-	// ErrDeleted tells that the stream was deleted.
-	ErrDeleted = errors.New("eventlog: stream is deleted")
-	// ErrTrimmed tells that an event was stored and is no longer kept.
-	ErrTrimmed = errors.New("eventlog: event is no longer kept")
-	// ErrNotFound tells that there is no such event.
-	ErrNotFound = errors.New("eventlog: event not found")
-	// ErrExpired tells that a revision is older than what is kept; see ExpiredError.
-	ErrExpired = errors.New("eventlog: revision is too old")
-	// ErrFuture tells that a revision is larger than the store's; see FutureError.
-	ErrFuture = errors.New("eventlog: revision is too large")
-	// ErrContinue tells that a continue token is not of this log or query.
-	ErrContinue = errors.New("eventlog: bad continue token")
-	// ErrLagging ended a watch that did not keep up.
-	ErrLagging = errors.New("eventlog: watch fell too far behind")
-	// ErrShutdown ends reads and watches when the log is closed.
-	ErrShutdown = errors.New("eventlog: log is shut down")
-	// ErrBadStream refuses a stream without UID, namespace or task, or with a name
-	// that cannot be a part of a key.
-	ErrBadStream = errors.New("eventlog: bad stream")
-)
-
-// ExpiredError is an ErrExpired with the way on.
-type ExpiredError struct {
-	Revision, Floor uint64
-	// Continue, where set, goes on with a list at the newest revision.
-	Continue string
-}
-
-// Error names both revisions.
-func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("eventlog: revision is too old: %d (%d)", e.Revision, e.Floor)
-}
-
-// Is makes every ExpiredError an ErrExpired.
-func (e *ExpiredError) Is(target error) bool { return target == ErrExpired }
-
-// FutureError is an ErrFuture with both revisions.
-type FutureError struct{ Revision, Current uint64 }
-
-// Error names both revisions.
-func (e *FutureError) Error() string {
-	return fmt.Sprintf("eventlog: revision is too large: %d, current: %d", e.Revision, e.Current)
-}
-
-// Is makes every FutureError an ErrFuture.
-func (e *FutureError) Is(target error) bool { return target == ErrFuture }
-
-// Log is the event log over an engine. All methods may be called concurrently.
+// Log is the event log over an engine: its writing side, its reading side, and the purge of what left. All methods may be
+// called concurrently.
 type Log struct {
-	opts    Options
-	engine  *engine.Engine
-	metrics *metrics
-	idents  *lru.Cache // identity by stream number
-	rates   *quota.Rates
-	totals  *quota.Totals // of namespaces; only the commit leader touches them
+	*Writer
+	*Reader
+	purger *purger
 
-	// mu guards all below. It is held neither while reading or writing the store
-	// nor while waiting; a subscriber's own lock is taken under it.
-	mu        sync.Mutex
-	heads     heads
-	floor     uint64
-	forgotten uint64                   // deletions that were purged since Open
-	deleted   map[uint64][]*deletion   // by stream number, oldest first, until purged
-	byName    map[taskName][]*deletion // the same, by name
-	topics    map[topic]map[*subscriber]struct{}
-	watches   map[*watcher]struct{}
-	shutdown  bool
-
-	// leaving is the length of deleted. While it is 0 readers need not ask, and
-	// take no lock for each entry that a writer could wait for.
-	leaving atomic.Int64
-
-	purge    sync.Mutex // one purge at a time; taken before mu
-	stopping chan struct{}
-	pressed  chan struct{}  // gets a value when a purge should not wait
-	ending   sync.WaitGroup // the purger and the goroutines of watches
+	shutdown   sync.Once
+	registerer prometheus.Registerer
+	metrics    *metrics
 }
-
-// taskName names a stream as lookups do.
-type taskName struct{ ns, task string }
 
 // Open opens the log in e. It reads what left and was not yet purged, and
 // nothing else. The logger in ctx is the log's for its life; cancelling ctx does
 // not close it.
 func Open(ctx context.Context, e *engine.Engine, o Options) (*Log, error) {
 	o.ensureDefaults()
-	l := &Log{
-		opts: o, engine: e, idents: lru.New(o.CachedStreams),
-		deleted: map[uint64][]*deletion{}, byName: map[taskName][]*deletion{},
-		topics: map[topic]map[*subscriber]struct{}{}, watches: map[*watcher]struct{}{},
-		stopping: make(chan struct{}), pressed: make(chan struct{}, 1),
-	}
-	l.rates, l.totals = quota.NewRates(o.CachedStreams), quota.NewTotals(e, bytesKey)
-	l.heads.init(o.CachedStreams)
-	if err := l.load(); err != nil {
+	s := newShared(e, o)
+	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
-	l.metrics = newMetrics()
+	m := newMetrics()
 	if o.Registerer != nil {
-		if err := o.Registerer.Register(l.metrics); err != nil {
+		if err := o.Registerer.Register(m); err != nil {
 			return nil, fmt.Errorf("open event log: %w", err)
 		}
 	}
+	p := newPurger(s)
+	held := &namespaceBytes{totals: quota.NewTotals(e, bytesKey), most: o.Limits.NamespaceBytes}
+	l := &Log{
+		Writer: &Writer{
+			shared: s, metrics: m, rates: quota.NewRates(o.CachedStreams), purger: p,
+			projections: append([]Projection{held}, o.Projections...),
+		},
+		Reader:     &Reader{shared: s, watches: newWatches()},
+		purger:     p,
+		registerer: o.Registerer,
+		metrics:    m,
+	}
 	if o.PurgeInterval > 0 {
-		l.ending.Add(1)
-		go l.purgeEvery(context.WithoutCancel(ctx), o.PurgeInterval) // ends with Close
+		p.start(context.WithoutCancel(ctx), o.PurgeInterval) // ends with Close
 	}
 	return l, nil
 }
 
 // Close ends all watches and the purge, and waits for them. The engine stays open.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	if l.shutdown {
-		l.mu.Unlock()
-		return ErrShutdown
-	}
-	l.shutdown = true
-	for w := range l.watches {
-		w.Stop()
-	}
-	l.mu.Unlock()
-	close(l.stopping)
-	l.ending.Wait()
-	if l.opts.Registerer != nil {
-		l.opts.Registerer.Unregister(l.metrics)
-	}
-	return nil
+	err := ErrShutdown
+	l.shutdown.Do(func() {
+		l.watches.close()
+		l.purger.close()
+		if l.registerer != nil {
+			l.registerer.Unregister(l.metrics)
+		}
+		err = nil
+	})
+	return err
 }
 
-// Revision returns the newest revision that readers see.
-func (l *Log) Revision() uint64 { return l.engine.Revision() }
-
-// Floor returns the oldest revision that can still be read or resumed from.
-func (l *Log) Floor() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.floor
-}
+// Purge removes from disk the events that left longer than the window of history
+// ago, with their streams or before, and raises the floor past their deletion. It
+// returns how many deletions it finished. A purge that was cut off goes on where
+// it was at the next.
+func (l *Log) Purge(ctx context.Context) (int, error) { return l.purger.run(ctx) }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -454,5 +455,65 @@ func TestTailReturnsWhatWasStoredBeforeTheDeletion(t *testing.T) {
 		if _, err := tail.Next(t.Context()); !errors.Is(err, eventlog.ErrDeleted) {
 			t.Errorf("behind the deletion: %v", err)
 		}
+	}
+}
+
+// strict is a projection that refuses events of one type, and fails the test if it must count what was refused.
+type strict struct {
+	t       *testing.T
+	refused v1alpha1.EventType
+	err     error
+	counted atomic.Int64
+}
+
+func (s *strict) Admit(c *eventlog.Change) error {
+	for a := range c.Appended() {
+		if a.Event.Type == s.refused {
+			return s.err
+		}
+	}
+	return nil
+}
+
+func (s *strict) Project(b *engine.Batch, c *eventlog.Change) error {
+	for a := range c.Appended() {
+		if a.Event.Type == s.refused {
+			s.t.Errorf("%s/%d was refused, and is counted", c.Stream, a.Seq)
+		}
+		if c.Bytes <= 0 || c.At.IsZero() {
+			s.t.Errorf("%s/%d: %+v", c.Stream, a.Seq, c)
+		}
+		s.counted.Add(1)
+	}
+	return b.Set([]byte("zcounted"), nil)
+}
+
+// What a projection refuses is not stored by anybody, also not by a projection before it, and takes no seq and no revision.
+func TestProjectionRefuses(t *testing.T) {
+	refusal := errors.New("not today")
+	s := &strict{t: t, refused: v1alpha1.EventModelMessage, err: refusal}
+	l := open(t, nil, eventlog.Options{Projections: []eventlog.Projection{s}, Limits: eventlog.Limits{NamespaceBytes: 4000}})
+	a := eventlog.Stream{Namespace: "n", Task: "t", UID: "u"}
+	appends := func(types ...string) error {
+		var events []*v1alpha1.ExecutionEvent
+		for _, typ := range types {
+			events = append(events, of(typ))
+		}
+		_, err := l.Append(t.Context(), a, events)
+		return err
+	}
+	for range 20 { // more than the namespace may hold, had it counted them
+		if err := appends("ToolCallStarted", "ModelMessage"); !errors.Is(err, refusal) {
+			t.Fatalf("refused append: %v", err)
+		}
+	}
+	if got := l.Revision(); got != 1 {
+		t.Errorf("refused appends moved the store to revision %d", got)
+	}
+	if err := appends("ToolCallStarted", "ToolCallCompleted"); err != nil {
+		t.Fatal(err)
+	}
+	if h := must[eventlog.Head](t)(l.Head(t.Context(), a)); h.LatestSeq != 2 || s.counted.Load() != 2 {
+		t.Errorf("the stream is at %d, %d are counted, want 2", h.LatestSeq, s.counted.Load())
 	}
 }

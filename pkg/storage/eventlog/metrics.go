@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics are those of spec 1 §6.6 that appending moves. Labels are types, never
-// names of tasks, sessions or tools.
+// metrics are those that appending moves. Labels are types, never names of tasks,
+// sessions or tools.
 type metrics struct {
 	metric.Group
 	appends     *prometheus.CounterVec

@@ -17,10 +17,10 @@ type StreamPage struct {
 	Events []*v1alpha1.ExecutionEvent
 	// Latest is the newest seq or cursor of the whole stream, 0 when it is empty.
 	Latest int64
-	// Next is what to pass as after for the page behind this one: with a filter
+	// Next is what to pass as after for the page after this one: with a filter
 	// it can be larger than the seq of the last event.
 	Next int64
-	// Gaps are the events behind after, up to Next, that are no longer kept, in
+	// Gaps are the events after after, up to Next, that are no longer kept, in
 	// order. In a task's stream there can be one, at its beginning; in a session
 	// there are as many as tasks left or were trimmed in between.
 	Gaps []Gap
@@ -32,38 +32,31 @@ type StreamPage struct {
 // cursors of a session, both inclusive.
 type Gap struct{ From, To int64 }
 
-// defaultPage is the size of a page when none is asked for (D1 §2.8).
+// defaultPage is the size of a page when none is asked for.
 const defaultPage = 100
 
 // TaskPage returns up to limit events of a stream, of the types given or of all,
 // whose seq is larger than after. A stream without events is not an error; a
 // deleted one is ErrDeleted. Limit 0 means 100.
-func (l *Log) TaskPage(_ context.Context, s Stream, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
+func (r *Reader) TaskPage(_ context.Context, s Stream, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
 	f, err := newFilter(&Query{Namespace: s.Namespace, Types: types})
 	if err != nil {
 		return nil, fmt.Errorf("read events of %s: %w", s, err)
 	}
-	p, err := l.taskPage(s, f, after, limit)
+	p, err := r.taskPage(s, f, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events of %s: %w", s, err)
 	}
 	return p, nil
 }
 
-// taskPage reads again when a purge came in between, which would leave events out.
-func (l *Log) taskPage(s Stream, f *filter, after int64, limit int) (*StreamPage, error) {
-	for {
-		before := l.purged()
-		p, err := l.readTaskPage(s, f, after, limit)
-		if l.purged() == before {
-			return p, err
-		}
-	}
+func (r *Reader) taskPage(s Stream, f *filter, after int64, limit int) (*StreamPage, error) {
+	return unpurged(r.shared, func() (*StreamPage, error) { return r.readTaskPage(s, f, after, limit) })
 }
 
-func (l *Log) readTaskPage(s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
+func (r *Reader) readTaskPage(s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
 	after = max(after, 0)
-	v, ok, err := l.byUID(s.UID)
+	v, ok, err := r.byUID(s.UID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -80,10 +73,10 @@ func (l *Log) readTaskPage(s Stream, f *filter, after int64, limit int) (p *Stre
 	if first > after+1 {
 		p.Gaps = []Gap{{after + 1, v.oldest - 1}}
 	}
-	var sc scan
+	sc := newScan(r.shared)
 	defer func() { err = errors.Join(err, sc.close()) }()
-	sc.stream(l, v.no, f, first, v.last)
-	sc.openData(l)
+	sc.stream(v.no, f, first, v.last)
+	sc.openData()
 	if limit <= 0 {
 		limit = defaultPage
 	}
@@ -92,7 +85,7 @@ func (l *Log) readTaskPage(s Stream, f *filter, after int64, limit int) (p *Stre
 		if src == nil {
 			return p, sc.err
 		}
-		if len(p.Events) == limit || scanned >= l.opts.ScanBudget {
+		if len(p.Events) == limit || scanned >= r.opts.ScanBudget {
 			p.Next = src.cur.seq - 1
 			return p, nil
 		}
@@ -116,43 +109,36 @@ func (l *Log) readTaskPage(s Stream, f *filter, after int64, limit int) (p *Stre
 // and their place in their task's stream as taskSeq. Events of deleted tasks leave
 // and trimmed ones do; their cursors are not given again and are the page's Gaps.
 // Limit 0 means 100.
-func (l *Log) SessionPage(_ context.Context, namespace, session string, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
+func (r *Reader) SessionPage(_ context.Context, namespace, session string, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
 	f, err := newFilter(&Query{Namespace: namespace, Session: session, Types: types})
 	if err != nil {
 		return nil, fmt.Errorf("read events of session %s/%s: %w", namespace, session, err)
 	}
-	p, err := l.sessionPage(f, max(after, 0), limit)
+	p, err := r.sessionPage(f, max(after, 0), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events of session %s/%s: %w", namespace, session, err)
 	}
 	return p, nil
 }
 
-func (l *Log) sessionPage(f *filter, after int64, limit int) (*StreamPage, error) {
-	for {
-		before := l.purged()
-		p, err := l.readSessionPage(f, after, limit)
-		if l.purged() != before {
-			continue // what a purge forgot meanwhile would look alive
-		}
-		return p, err
-	}
+func (r *Reader) sessionPage(f *filter, after int64, limit int) (*StreamPage, error) {
+	return unpurged(r.shared, func() (*StreamPage, error) { return r.readSessionPage(f, after, limit) })
 }
 
-func (l *Log) readSessionPage(f *filter, after int64, limit int) (p *StreamPage, err error) {
+func (r *Reader) readSessionPage(f *filter, after int64, limit int) (p *StreamPage, err error) {
 	p = &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Next: after}
 	if f.none {
 		return p, nil
 	}
-	if p.Latest, err = l.latestCursor(f.ns, f.session); err != nil || after >= p.Latest {
+	if p.Latest, err = r.latestCursor(f.ns, f.session); err != nil || after >= p.Latest {
 		return p, err
 	}
 	p.Next = max(after, p.Latest)
-	rev := l.engine.Revision()
-	var sc scan
+	rev := r.engine.Revision()
+	sc := newScan(r.shared)
 	defer func() { err = errors.Join(err, sc.close()) }()
-	sc.session(l, f.ns, f.session, after+1)
-	sc.openData(l)
+	sc.session(f.ns, f.session, after+1)
+	sc.openData()
 	if limit <= 0 {
 		limit = defaultPage
 	}
@@ -170,14 +156,14 @@ func (l *Log) readSessionPage(f *filter, after int64, limit int) (p *StreamPage,
 			return p, sc.err
 		}
 		cursor := src.cur.cursor
-		if len(p.Events) == limit || len(p.Gaps) > limit || scanned >= l.opts.ScanBudget {
+		if len(p.Events) == limit || len(p.Gaps) > limit || scanned >= r.opts.ScanBudget {
 			p.Next = cursor - 1
 			upTo(cursor)
 			return p, nil
 		}
-		if !l.goneAt(&src.cur, rev) {
+		if !r.goneAt(&src.cur, rev) {
 			upTo(cursor)
-			e, err := l.object(&sc, f, &src.cur)
+			e, err := sc.object(f, &src.cur)
 			if err != nil {
 				return nil, err
 			}
@@ -187,28 +173,4 @@ func (l *Log) readSessionPage(f *filter, after int64, limit int) (p *StreamPage,
 		}
 		sc.advance(src)
 	}
-}
-
-// latestCursor returns the published cursor of a session.
-func (l *Log) latestCursor(ns, session string) (int64, error) {
-	cached := func() (int64, bool) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c := l.heads.sessions[taskName{ns, session}]
-		if c == nil {
-			return 0, false
-		}
-		return c.published, true
-	}
-	if n, ok := cached(); ok {
-		return n, nil
-	}
-	last, _, err := l.number(cursorKey(ns, session))
-	if err != nil {
-		return 0, err
-	}
-	if n, ok := cached(); ok {
-		return n, nil // the store may show a commit on its way
-	}
-	return int64(last), nil
 }

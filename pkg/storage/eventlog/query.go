@@ -6,7 +6,6 @@ package eventlog
 import (
 	"fmt"
 	"hash/fnv"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -138,15 +137,4 @@ func (f *filter) hash() uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%q %q %q %d %x %x", f.ns, f.task, f.session, f.seq, uint64(f.types), uint64(f.severities)) //nolint:errcheck // a hash never fails
 	return h.Sum32()
-}
-
-// sorted returns deletions by revision.
-func sorted(list []*deletion) []*deletion {
-	slices.SortFunc(list, func(a, b *deletion) int {
-		if a.rev < b.rev {
-			return -1
-		}
-		return 1
-	})
-	return list
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"time"
 
@@ -42,8 +41,6 @@ func (h header) put(b []byte) {
 	binary.BigEndian.PutUint64(b[11:], uint64(h.created))
 	binary.BigEndian.PutUint64(b[19:], uint64(h.cursor))
 }
-
-var errFormat = errors.New("unknown format")
 
 func parseHeader(b []byte) (header, error) {
 	switch {

@@ -4,9 +4,9 @@
 package eventlog
 
 import (
-	"encoding/binary"
 	"errors"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
@@ -22,18 +22,21 @@ type source struct {
 // set only by walks over all of them. It sees the store as it was when its
 // sources were opened.
 type scan struct {
+	*shared
 	sources []*source
 	data    *engine.Iter // over all events, for those that come without their record
 	id      *identity    // of the last event's stream
 	err     error
 }
 
+func newScan(s *shared) *scan { return &scan{shared: s} }
+
 // add opens [lo, hi) as a source.
-func (s *scan) add(l *Log, lo, hi []byte, parse func(k, v []byte) (posting, error)) {
+func (s *scan) add(lo, hi []byte, parse func(k, v []byte) (posting, error)) {
 	if s.err != nil {
 		return
 	}
-	it, err := l.engine.NewIter(lo, hi)
+	it, err := s.engine.NewIter(lo, hi)
 	if err != nil {
 		s.err = err
 		return
@@ -88,7 +91,7 @@ func before(a, b *posting) bool {
 
 func (s *scan) advance(src *source) { s.settle(src, src.it.Next()) }
 
-// skipNamespace moves every source in a walk over all namespaces behind ns.
+// skipNamespace moves every source in a walk over all namespaces to after ns.
 func (s *scan) skipNamespace(ns string) {
 	for _, src := range s.sources {
 		if src.ok && src.cur.ns == ns {
@@ -117,9 +120,9 @@ func (s *scan) record(p *posting) ([]byte, error) {
 
 // openData gives the scan access to records. It belongs with the sources,
 // before the floor is checked.
-func (s *scan) openData(l *Log) {
+func (s *scan) openData() {
 	if s.err == nil {
-		s.data, s.err = l.engine.NewIter([]byte(spaceData), after([]byte(spaceData)))
+		s.data, s.err = s.engine.NewIter([]byte(spaceData), after([]byte(spaceData)))
 	}
 }
 
@@ -136,7 +139,7 @@ func (s *scan) close() error {
 }
 
 // stream adds the events of stream no from seq to last.
-func (s *scan) stream(l *Log, no uint64, f *filter, from, last int64) {
+func (s *scan) stream(no uint64, f *filter, from, last int64) {
 	if f.seq != 0 {
 		from, last = max(from, f.seq), min(last, f.seq)
 	}
@@ -145,100 +148,111 @@ func (s *scan) stream(l *Log, no uint64, f *filter, from, last int64) {
 	}
 	for _, fc := range f.facets() {
 		if fc == facetAll {
-			s.add(l, dataKey(no, from), dataKey(no, last+1), parseData)
+			s.add(dataKey(no, from), dataKey(no, last+1), parseData)
 			continue
 		}
-		s.add(l, facetKey(no, fc, from), facetKey(no, fc, last+1), parseFacet)
+		s.add(facetKey(no, fc, from), facetKey(no, fc, last+1), parseFacet)
 	}
 }
 
 // session adds the events of a session from a cursor on.
-func (s *scan) session(l *Log, ns, session string, from int64) {
-	s.add(l, sessionKey(ns, session, from), after(sessionPrefix(ns, session)), parseSession)
+func (s *scan) session(ns, session string, from int64) {
+	s.add(sessionKey(ns, session, from), after(sessionPrefix(ns, session)), parseSession)
 }
 
 // namespace adds the events of a namespace from a revision on.
-func (s *scan) namespace(l *Log, f *filter, from uint64) {
+func (s *scan) namespace(f *filter, from uint64) {
 	for _, fc := range f.facets() {
-		s.add(l, namespaceKey(fc, f.ns, from), after(namespacePrefix(fc, f.ns)), parseNamespace(false))
+		s.add(namespaceKey(fc, f.ns, from), after(namespacePrefix(fc, f.ns)), parseNamespace(false))
 	}
 }
 
 // namespaces adds the events of all namespaces, by namespace, from a place on.
-func (s *scan) namespaces(l *Log, f *filter, ns string, from uint64) {
+func (s *scan) namespaces(f *filter, ns string, from uint64) {
 	for _, fc := range f.facets() {
 		lo := []byte{spaceNamespace[0], spaceNamespace[1], fc}
 		hi := after(lo)
 		if ns != "" {
 			lo = namespaceKey(fc, ns, from)
 		}
-		s.add(l, lo, hi, parseNamespace(true))
+		s.add(lo, hi, parseNamespace(true))
 	}
 }
 
 // revisions adds all events from a revision on.
-func (s *scan) revisions(l *Log, from uint64) {
-	s.add(l, revisionKey(from), after([]byte(spaceRevision)), parseRevision)
+func (s *scan) revisions(from uint64) {
+	s.add(revisionKey(from), after([]byte(spaceRevision)), parseRevision)
 }
 
-// seqAfter returns the first seq of stream no, up to last+1, whose revision is
-// at least rev. Revisions grow with seq, so it halves the range.
-func (l *Log) seqAfter(no uint64, last int64, rev uint64) (int64, error) {
-	if rev <= no {
-		return 1, nil
+// pick returns the event of an entry if it is selected in the state at rev; at 0
+// nothing was deleted yet.
+func (s *scan) pick(f *filter, p *posting, rev uint64) (*v1alpha1.ExecutionEvent, error) {
+	if !f.takesCodes(p) || s.goneAt(p, rev) {
+		return nil, nil
 	}
-	it, err := l.engine.NewIter(dataPrefix(no), after(dataPrefix(no)))
+	return s.object(f, p)
+}
+
+// object returns the event of an entry if it is selected.
+func (s *scan) object(f *filter, p *posting) (*v1alpha1.ExecutionEvent, error) {
+	if !f.takesCodes(p) {
+		return nil, nil
+	}
+	if s.id == nil || s.id.no != p.no {
+		id, err := s.identity(p.no)
+		if err != nil {
+			return nil, err
+		}
+		s.id = id
+	}
+	id := s.id
+	if !f.takesStream(id) {
+		return nil, nil
+	}
+	raw, err := s.record(p)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	lo, hi := int64(1), last+1
-	for lo < hi && err == nil {
-		mid := lo + (hi-lo)/2
-		var p posting
-		if !it.SeekGE(dataKey(no, mid)) {
-			hi = mid
-			continue
-		}
-		if p, err = parseData(it.Key(), it.Value()); err == nil {
-			if p.rev >= rev {
-				hi = mid
-			} else {
-				lo = p.seq + 1
-			}
-		}
+	e, _, err := id.decode(p.seq, raw)
+	if err != nil || !f.takesEvent(e) {
+		return nil, err
 	}
-	return lo, errors.Join(err, it.Close())
+	return e, nil
 }
 
-// cursorAfter returns the first cursor of a session whose revision is at least
-// rev. There are holes where streams were purged.
-func (l *Log) cursorAfter(ns, session string, rev uint64) (int64, error) {
-	prefix := sessionPrefix(ns, session)
-	it, err := l.engine.NewIter(prefix, after(prefix))
-	if err != nil || rev == 0 {
-		if it != nil {
-			err = errors.Join(err, it.Close())
+// openList opens the sources of a list. It returns the stream when the list is
+// exactly the rest of one.
+func (s *scan) openList(f *filter, rev uint64, from place) (*view, error) {
+	switch {
+	case f.none:
+		return nil, nil
+	case f.ns == "":
+		s.namespaces(f, from.Namespace, from.Revision)
+		return nil, s.err
+	case f.task != "":
+		streams, err := s.streamsSince(f.ns, f.task, rev, rev)
+		if err != nil {
+			return nil, err
 		}
-		return 1, err
-	}
-	lo, hi := int64(1), int64(1)
-	if it.Last() {
-		hi = int64(binary.BigEndian.Uint64(it.Key()[len(prefix):])) + 1
-	}
-	for lo < hi && err == nil {
-		mid := lo + (hi-lo)/2
-		if !it.SeekGE(sessionKey(ns, session, mid)) {
-			hi = mid
-			continue
-		}
-		var p posting
-		if p, err = parseSession(it.Key(), it.Value()); err == nil {
-			if p.rev >= rev {
-				hi = mid
-			} else {
-				lo = p.cursor + 1
+		for _, v := range streams {
+			first, err := s.seqAfter(v.no, v.last, from.Revision)
+			if err != nil {
+				return nil, err
 			}
+			s.stream(v.no, f, max(first, s.oldestAt(v.no, rev)), v.last)
 		}
+		if len(streams) == 1 && f.session == "" && f.match == nil && f.seq == 0 && f.facets()[0] == facetAll {
+			return &streams[0], s.err
+		}
+		return nil, s.err
+	case f.session != "":
+		first, err := s.cursorAfter(f.ns, f.session, from.Revision)
+		if err != nil {
+			return nil, err
+		}
+		s.session(f.ns, f.session, first)
+		return nil, s.err
 	}
-	return lo, errors.Join(err, it.Close())
+	s.namespace(f, from.Revision)
+	return nil, s.err
 }

@@ -5,9 +5,6 @@ package eventlog
 
 import (
 	"container/list"
-	"context"
-	"encoding/binary"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,18 +45,21 @@ type state struct {
 	held     int64  // what the stream has in the total of its namespace
 }
 
-// head is a stream in memory. Its two states differ while commits are on their way.
+// head is a stream in memory. Its two states differ while commits are on their way. shared.mu guards what changes.
 type head struct {
 	identity
-	sequenced, published state
-	exists               bool // published at all
-	inflight             int  // commits between Sequence and Publish; such a head is not evicted
+	// sequenced is what the next commit starts from. Sequence alone changes it.
+	sequenced state
+	// published is what readers see. Publish alone changes it.
+	published state
+	exists    bool // published at all
+	inflight  int  // commits between Sequence and Publish; such a head is not evicted
 	// keys are the de-duplication keys of those commits, which the store need not show yet.
 	keys map[string]int64
 	lru  *list.Element
 }
 
-// cursor is a session's head in memory.
+// cursor is a session's head in memory, with the two states of a head.
 type cursor struct {
 	ns, session          string
 	sequenced, published int64
@@ -85,6 +85,9 @@ type nameChange struct {
 	head     *head // nil: no live stream
 	inflight int
 }
+
+// taskName names a stream, or a session, as lookups do.
+type taskName struct{ ns, task string }
 
 func (h *heads) init(limit int) {
 	h.limit = limit
@@ -161,189 +164,13 @@ func (h *heads) renamed(name taskName) {
 	}
 }
 
-const headFormat = 1
-
-// encodeHead is the record of a stream.
-func encodeHead(id *identity, s *state) []byte {
-	b := []byte{headFormat, s.terminal, boolByte(s.mixed)}
-	b = binary.AppendUvarint(b, uint64(s.last))
-	b = binary.AppendUvarint(b, s.changed)
-	b = binary.AppendUvarint(b, s.deleted)
-	for _, text := range [...]string{string(id.uid), id.ns, id.task, s.session} {
-		b = binary.AppendUvarint(b, uint64(len(text)))
-		b = append(b, text...)
-	}
-	b = binary.AppendUvarint(b, uint64(s.end))
-	b = binary.AppendUvarint(b, uint64(s.oldest))
-	b = binary.AppendUvarint(b, uint64(s.bytes))
-	return binary.AppendUvarint(b, uint64(s.held))
-}
-
-func boolByte(v bool) byte {
-	if v {
-		return 1
-	}
-	return 0
-}
-
-// decodeHead reads the record of stream no.
-func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
-	fail := func(err error) (identity, state, error) {
-		return identity{}, state{}, &CorruptError{headKey(no), err}
-	}
-	if len(b) < 3 || b[0] != headFormat || int(b[1]) >= len(typeNames) {
-		return fail(errFormat)
-	}
-	s.terminal, s.mixed = b[1], b[2] != 0
-	b = b[3:]
-	var numbers [3]uint64
-	for i := range numbers {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return fail(errShort)
-		}
-		numbers[i], b = v, b[n:]
-	}
-	var words [4]string
-	for i := range words {
-		v, n := binary.Uvarint(b)
-		if n <= 0 || v > uint64(len(b)-n) {
-			return fail(errShort)
-		}
-		words[i], b = string(b[n:n+int(v)]), b[n+int(v):]
-	}
-	s.last, s.changed, s.deleted, s.session = int64(numbers[0]), numbers[1], numbers[2], words[3]
-	s.oldest = 1
-	if s.terminal != 0 {
-		s.end = s.last
-	}
-	if len(b) > 0 { // heads have these since events may leave or follow the end
-		for _, v := range [...]*int64{&s.end, &s.oldest} {
-			u, n := binary.Uvarint(b)
-			if n <= 0 {
-				return fail(errShort)
-			}
-			*v, b = int64(u), b[n:]
-		}
-	}
-	for _, v := range [...]*int64{&s.bytes, &s.held} { // since streams have limits, and since namespaces do
-		if len(b) == 0 {
-			break
-		}
-		u, n := binary.Uvarint(b)
-		if n <= 0 {
-			return fail(errShort)
-		}
-		*v, b = int64(u), b[n:]
-	}
-	return identity{no, types.UID(words[0]), words[1], words[2]}, s, nil
-}
-
-// stored reads the head of stream no from the store, which may show what is not
-// published yet.
-func (l *Log) stored(no uint64) (identity, state, bool, error) {
-	b, ok, err := l.engine.Get(headKey(no))
-	if err != nil || !ok {
-		return identity{}, state{}, false, err
-	}
-	id, s, err := decodeHead(no, b)
-	return id, s, err == nil, err
-}
-
-// number reads a stream number from the store.
-func (l *Log) number(key []byte) (uint64, bool, error) {
-	b, ok, err := l.engine.Get(key)
-	if err != nil || !ok {
-		return 0, false, err
-	}
-	if len(b) != 8 {
-		return 0, false, &CorruptError{key, errShort}
-	}
-	return binary.BigEndian.Uint64(b), true, nil
-}
-
-// view is a stream as readers see it.
-type view struct {
-	identity
-	state
-}
-
-// byUID returns the published state of a stream, deleted or not.
-func (l *Log) byUID(uid types.UID) (view, bool, error) {
-	return l.find(uidKey(uid), func() (*head, bool) {
-		h, ok := l.heads.streams[uid]
-		return h, ok
-	})
-}
-
-// byTask returns the published state of the live stream of a task name.
-func (l *Log) byTask(ns, task string) (view, bool, error) {
-	name := taskName{ns, task}
-	v, ok, err := l.find(nameKey(ns, task), func() (*head, bool) {
-		if h := l.heads.live[name]; h != nil {
-			return h, true
-		}
-		_, changing := l.heads.names[name]
-		return nil, changing // by a commit that nobody has seen
-	})
-	return v, ok && v.deleted == 0, err
-}
-
-// find looks into the cache and then into the store. A head in the store that is
-// newer than what is published belongs to a commit on its way, which the cache
-// holds: look again.
-func (l *Log) find(key []byte, cached func() (*head, bool)) (view, bool, error) {
-	for {
-		l.mu.Lock()
-		h, ok := cached()
-		if ok {
-			defer l.mu.Unlock()
-			if h == nil || !h.exists {
-				return view{}, false, nil
-			}
-			return view{h.identity, h.published}, true, nil
-		}
-		l.mu.Unlock()
-		no, ok, err := l.number(key)
-		if err != nil || !ok {
-			return view{}, false, err
-		}
-		id, s, ok, err := l.stored(no)
-		if err != nil {
-			return view{}, false, err
-		}
-		if !ok {
-			return view{}, false, nil // purged in between
-		}
-		if s.changed <= l.engine.Revision() {
-			return view{id, s}, true, nil
-		}
-	}
-}
-
-// identity returns the identity of stream no, which must exist.
-func (l *Log) identity(no uint64) (*identity, error) {
-	if v, ok := l.idents.Get(no); ok {
-		return v.(*identity), nil //nolint:forcetypeassert // only these are put
-	}
-	id, _, ok, err := l.stored(no)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("stream %d: %w", no, ErrNotFound)
-	}
-	l.idents.Add(no, &id)
-	return &id, nil
-}
-
-// Head tells where a stream is.
+// Head says where a stream is.
 type Head struct {
 	LatestSeq int64 // 0 before the first event
 	// Oldest is the first seq that is kept; those below left with Trim. It is 1
 	// while nothing left, and 0 before the first event.
 	Oldest int64
-	// Closed tells that there is a terminal event. Only late events follow it.
+	// Closed says that there is a terminal event. Only late events follow it.
 	Closed bool
 	// Terminal and TerminalSeq are the terminal event, when closed. It is always kept.
 	Terminal    v1alpha1.EventType
@@ -355,12 +182,13 @@ func (v *view) head() Head {
 	return Head{v.last, v.oldest, v.terminal != 0, typeNames[v.terminal], v.end, v.deleted != 0}
 }
 
-// Head returns the published state of a stream. A stream without events is not
-// an error.
-func (l *Log) Head(_ context.Context, s Stream) (Head, error) {
-	v, ok, err := l.byUID(s.UID)
-	if err != nil || !ok {
-		return Head{}, err
+// join notes the session of new events.
+func (s *state) join(session string) {
+	switch {
+	case session == "" || session == s.session:
+	case s.session == "":
+		s.session = session
+	default:
+		s.mixed = true
 	}
-	return v.head(), nil
 }

@@ -47,7 +47,7 @@ const (
 	topicSessions
 )
 
-// subscriber is the mailbox of one reader. Lock order: Log.mu, then mu.
+// subscriber is the mailbox of one reader. Lock order: shared.mu, then mu.
 type subscriber struct {
 	filter *filter
 	limit  int   // of queue
@@ -63,38 +63,37 @@ type subscriber struct {
 	isCut    bool
 }
 
-// attach opens a mailbox, or empties it, and returns the revision from which on
-// it holds every change.
-func (l *Log) attach(s *subscriber) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// empty drops what is queued. What comes from now on is queued again.
+func (s *subscriber) empty() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.queue, s.overflow, s.missed = nil, false, 0
-	s.mu.Unlock()
-	for _, t := range s.filter.topics() {
-		if l.topics[t] == nil {
-			l.topics[t] = map[*subscriber]struct{}{}
-		}
-		l.topics[t][s] = struct{}{}
-	}
-	return l.engine.Revision()
 }
 
-// detach closes a mailbox.
-func (l *Log) detach(s *subscriber) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// hub knows who listens to what. shared.mu guards it.
+type hub map[topic]map[*subscriber]struct{}
+
+func (h hub) add(s *subscriber) {
 	for _, t := range s.filter.topics() {
-		delete(l.topics[t], s)
-		if len(l.topics[t]) == 0 {
-			delete(l.topics, t)
+		if h[t] == nil {
+			h[t] = map[*subscriber]struct{}{}
 		}
+		h[t][s] = struct{}{}
 	}
 }
 
-// deliver hands a change to the subscribers; mu is held. It never waits.
-func (l *Log) deliver(e *entry) {
-	if len(l.topics) == 0 {
+func (h hub) remove(s *subscriber) {
+	for _, t := range s.filter.topics() {
+		delete(h[t], s)
+		if len(h[t]) == 0 {
+			delete(h, t)
+		}
+	}
+}
+
+// deliver hands a change to the subscribers. It never waits.
+func (h hub) deliver(e *entry) {
+	if len(h) == 0 {
 		return
 	}
 	session := topic{topicSession, e.id.ns, e.session}
@@ -102,7 +101,7 @@ func (l *Log) deliver(e *entry) {
 		session = topic{topicSessions, e.id.ns, ""}
 	}
 	for _, t := range [...]topic{{kind: topicAll}, {topicNamespace, e.id.ns, ""}, {topicTask, e.id.ns, e.id.task}, session} {
-		for s := range l.topics[t] {
+		for s := range h[t] {
 			s.push(e)
 		}
 	}

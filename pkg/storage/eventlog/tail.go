@@ -14,7 +14,7 @@ import (
 // Tail follows a task's stream by seq, or a session's timeline by cursor. It is
 // for one reader and not safe for concurrent use.
 type Tail struct {
-	log     *Log
+	reader  *Reader
 	stream  Stream
 	session bool
 	want    *filter // what is returned
@@ -23,15 +23,15 @@ type Tail struct {
 	after   int64
 	head    Head
 	latest  int64
-	gone    bool // the stream was deleted, behind what was returned
+	gone    bool // the stream was deleted after what was returned
 }
 
 // tailLimit is how many events one Next returns at most.
 const tailLimit = 256
 
-// TailTask follows a stream behind seq after, of the types given or of all. The
+// TailTask follows a stream after seq after, of the types given or of all. The
 // stream need not have an event yet. The Tail must be closed.
-func (l *Log) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail, error) {
+func (r *Reader) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("follow %s: %w", s, err)
 	}
@@ -48,12 +48,12 @@ func (l *Log) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail
 			}
 		}
 	}
-	return l.tail(&Tail{log: l, stream: s, want: want, after: max(after, 0)}, &wake), nil
+	return r.tail(&Tail{reader: r, stream: s, want: want, after: max(after, 0)}, &wake), nil
 }
 
-// TailSession follows a session's timeline behind cursor after, of the types given
+// TailSession follows a session's timeline after cursor after, of the types given
 // or of all. The Tail must be closed.
-func (l *Log) TailSession(namespace, session string, after int64, types []v1alpha1.EventType) (*Tail, error) {
+func (r *Reader) TailSession(namespace, session string, after int64, types []v1alpha1.EventType) (*Tail, error) {
 	if namespace == "" || session == "" || !validName(namespace) || !validName(session) {
 		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, ErrBadStream)
 	}
@@ -62,21 +62,21 @@ func (l *Log) TailSession(namespace, session string, after int64, types []v1alph
 		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, err)
 	}
 	s := Stream{Namespace: namespace, Session: session}
-	return l.tail(&Tail{log: l, stream: s, session: true, want: f, after: max(after, 0)}, f), nil
+	return r.tail(&Tail{reader: r, stream: s, session: true, want: f, after: max(after, 0)}, f), nil
 }
 
-func (l *Log) tail(t *Tail, wake *filter) *Tail {
-	t.sub = &subscriber{filter: wake, limit: l.opts.WatchQueue, wake: make(chan struct{}, 1)}
-	l.attach(t.sub)
+func (r *Reader) tail(t *Tail, wake *filter) *Tail {
+	t.sub = &subscriber{filter: wake, limit: r.opts.WatchQueue, wake: make(chan struct{}, 1)}
+	r.attach(t.sub)
 	return t
 }
 
 // Close ends the Tail.
-func (t *Tail) Close() { t.log.detach(t.sub) }
+func (t *Tail) Close() { t.reader.detach(t.sub) }
 
 // Next waits until there is something new and returns it: events, gaps, or a
 // change of the stream's head that the filter hides. In its page Next is where a
-// later Tail resumes. Gaps come where the Tail began, or fell, behind what is kept.
+// later Tail resumes. Gaps come where the Tail began, or fell back, before what is kept.
 // It returns ErrDeleted when the stream was deleted, ErrShutdown when the log is
 // closed, and ctx's error.
 func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
@@ -95,14 +95,14 @@ func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-t.log.stopping:
+		case <-t.reader.watches.stopping:
 			return nil, ErrShutdown
 		case <-t.sub.wake:
 		}
 	}
 }
 
-// read returns what there is, from the mailbox or, behind, from the store.
+// read returns what there is, from the mailbox or, when that overflowed, from the store.
 func (t *Tail) read() (*StreamPage, error) {
 	if t.gone {
 		return nil, ErrDeleted
@@ -112,15 +112,15 @@ func (t *Tail) read() (*StreamPage, error) {
 		if !overflow {
 			return t.page(entries)
 		}
-		t.log.attach(t.sub)
+		t.reader.attach(t.sub)
 		t.live = false
 	}
 	var p *StreamPage
 	var err error
 	if t.session {
-		p, err = t.log.sessionPage(t.want, t.after, tailLimit)
+		p, err = t.reader.sessionPage(t.want, t.after, tailLimit)
 	} else {
-		p, err = t.log.taskPage(t.stream, t.want, t.after, tailLimit)
+		p, err = t.reader.taskPage(t.stream, t.want, t.after, tailLimit)
 	}
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 // WatchOptions say how a watch begins and what it sends beside changes.
 type WatchOptions struct {
 	// SendInitialEvents sends the state as ADDED events before changes, and with
-	// AllowBookmarks a bookmark behind it. Unset, the state is sent if and only if
+	// AllowBookmarks a bookmark after it. Unset, the state is sent if and only if
 	// the watch starts at revision 0.
 	SendInitialEvents *bool
 	// AllowBookmarks sends a bookmark from time to time, so that a watch that sees
@@ -39,29 +39,29 @@ const (
 	watchChunk = 256
 )
 
-// Watch sends every change behind revision from to the events that q selects, in
+// Watch sends every change after revision from to the events that q selects, in
 // revision order: ADDED when an event was appended, DELETED, with the last object
 // under the revision of its deletion, when it left. Events never change. What
 // cannot be sent becomes one ERROR event, after which the watch ends: Expired (410)
 // below the floor, Timeout (504) for a revision from the future with initial
 // events, TooManyRequests (429), which clients answer by resuming, when the reader
-// fell further behind than MaxWatchLag. A reader never slows a writer.
+// has more than MaxWatchLag events yet to read. A reader never slows a writer.
 //
 // The watch ends with ctx, Stop or Close. Revision, Limit and Continue of q are
 // not used.
-func (l *Log) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (watch.Interface, error) {
+func (r *Reader) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (watch.Interface, error) {
 	f, err := newFilter(&q)
 	if err != nil {
 		return nil, fmt.Errorf("watch events: %w", err)
 	}
-	w := &watcher{log: l, opts: o, result: make(chan watch.Event, watchBuffer)}
+	w := &watcher{reader: r, opts: o, result: make(chan watch.Event, watchBuffer)}
 	w.initial = from == 0
 	if o.SendInitialEvents != nil {
 		w.initial = *o.SendInitialEvents
 	}
 	w.from = from
 	ctx, w.cancel = context.WithCancel(ctx)
-	if !l.enter(w) {
+	if !r.watches.enter(w) {
 		w.cancel()
 		return nil, fmt.Errorf("watch events: %w", ErrShutdown)
 	}
@@ -69,40 +69,66 @@ func (l *Log) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (
 	if w.initial {
 		start = 0
 	}
-	w.follower = l.follow(f, start)
+	w.follower = follow(r.shared, f, start)
 	var tick clock.Ticker
 	if o.AllowBookmarks {
-		tick = l.opts.Clock.NewTicker(l.opts.BookmarkInterval)
+		tick = r.opts.Clock.NewTicker(r.opts.BookmarkInterval)
 	}
 	go func() { // ends with ctx, Stop or Close
-		defer l.leave(w)
+		defer r.watches.leave(w)
 		w.run(ctx, tick)
 	}()
 	return w, nil
 }
 
-// enter registers a watch for Close, unless the log is closed.
-func (l *Log) enter(w *watcher) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shutdown {
+// watches are those that are open, so that Close can end them.
+type watches struct {
+	stopping chan struct{} // closed by close
+
+	mu     sync.Mutex
+	open   map[*watcher]struct{}
+	closed bool
+	ending sync.WaitGroup
+}
+
+func newWatches() *watches {
+	return &watches{stopping: make(chan struct{}), open: map[*watcher]struct{}{}}
+}
+
+// enter registers a watch, unless the log is closed.
+func (o *watches) enter(w *watcher) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
 		return false
 	}
-	l.watches[w] = struct{}{}
-	l.ending.Add(1)
+	o.open[w] = struct{}{}
+	o.ending.Add(1)
 	return true
 }
 
-func (l *Log) leave(w *watcher) {
-	l.mu.Lock()
-	delete(l.watches, w)
-	l.mu.Unlock()
-	l.ending.Done()
+func (o *watches) leave(w *watcher) {
+	o.mu.Lock()
+	delete(o.open, w)
+	o.mu.Unlock()
+	o.ending.Done()
+}
+
+// close ends all watches and waits for them.
+func (o *watches) close() {
+	o.mu.Lock()
+	o.closed = true
+	for w := range o.open {
+		w.Stop()
+	}
+	o.mu.Unlock()
+	close(o.stopping)
+	o.ending.Wait()
 }
 
 // watcher is one watch: a goroutine between a follower and a channel.
 type watcher struct {
-	log      *Log
+	reader   *Reader
 	opts     WatchOptions
 	initial  bool
 	from     uint64
@@ -149,19 +175,19 @@ func (w *watcher) start(ctx context.Context) error {
 	}
 	from := place{}
 	for {
-		r, err := w.log.page(ctx, w.follower.filter, rev, from, watchChunk)
+		p, err := w.reader.page(ctx, w.follower.filter, rev, from, watchChunk)
 		if err != nil {
 			return err
 		}
-		for _, e := range r.items {
+		for _, e := range p.items {
 			if err := w.send(ctx, watch.Added, e); err != nil {
 				return err
 			}
 		}
-		if r.next == nil {
+		if p.next == nil {
 			break
 		}
-		from = *r.next
+		from = *p.next
 	}
 	if w.opts.AllowBookmarks && w.opts.SendInitialEvents != nil {
 		b := bookmark(rev)

@@ -60,6 +60,7 @@ type Driver struct {
 	opts   eventlog.Options
 	engine *engine.Engine
 	log    *eventlog.Log
+	tally  *tally
 	fatal  atomic.Pointer[error] // what the engine said when its disk failed
 
 	faulty bool              // the disk was told to fail
@@ -100,7 +101,8 @@ func (d *Driver) open() error {
 	if err != nil {
 		return err
 	}
-	d.opts.Clock = d.clock
+	d.tally = &tally{engine: d.engine, counts: map[string]uint64{}}
+	d.opts.Clock, d.opts.Projections = d.clock, []eventlog.Projection{d.tally}
 	d.log, err = eventlog.Open(d.t.Context(), d.engine, d.opts)
 	return err
 }

@@ -23,8 +23,8 @@ var (
 	errBrokeOnce         = errors.New("broke Once: a de-duplication key is stored once in its stream")
 	errBrokeTerminal     = errors.New("broke Terminal: nothing but late events follows a terminal event")
 	errBrokeSessionOrder = errors.New("broke SessionOrder: a session's cursor grows with the revision and is never given again")
-	errBrokeGap          = errors.New("broke Gap: a reader by seq or cursor gets every event behind its place, or a gap that tells exactly what is no longer kept")
-	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change behind its revision once and in order")
+	errBrokeGap          = errors.New("broke Gap: a reader by seq or cursor gets every event after its place, or a gap that names exactly what is no longer kept")
+	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change after its revision once and in order")
 )
 
 // stored is an event that the log said it has.
@@ -178,6 +178,9 @@ func (d *Driver) check() error {
 		}
 	}
 	if err := d.checkSessions(); err != nil {
+		return err
+	}
+	if err := d.tally.check(&d.model); err != nil {
 		return err
 	}
 	for name, r := range d.readers {

@@ -1,0 +1,80 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the log, to be compared with errors.Is.
+var (
+	// ErrClosed refuses an append after a terminal event. Late events are still accepted.
+	ErrClosed = errors.New("eventlog: stream is closed")
+	// ErrDeleted says that the stream was deleted.
+	ErrDeleted = errors.New("eventlog: stream is deleted")
+	// ErrTrimmed says that an event was stored and is no longer kept.
+	ErrTrimmed = errors.New("eventlog: event is no longer kept")
+	// ErrNotFound says that there is no such event.
+	ErrNotFound = errors.New("eventlog: event not found")
+	// ErrExpired says that a revision is older than what is kept; see ExpiredError.
+	ErrExpired = errors.New("eventlog: revision is too old")
+	// ErrFuture says that a revision is larger than the store's; see FutureError.
+	ErrFuture = errors.New("eventlog: revision is too large")
+	// ErrContinue says that a continue token is not of this log or query.
+	ErrContinue = errors.New("eventlog: bad continue token")
+	// ErrLagging ends a watch that did not keep up.
+	ErrLagging = errors.New("eventlog: watch fell too far behind")
+	// ErrShutdown ends reads and watches when the log is closed.
+	ErrShutdown = errors.New("eventlog: log is shut down")
+	// ErrBadStream refuses a stream without UID, namespace or task, or with a name
+	// that cannot be a part of a key.
+	ErrBadStream = errors.New("eventlog: bad stream")
+)
+
+// ExpiredError is an ErrExpired with the way on.
+type ExpiredError struct {
+	Revision, Floor uint64
+	// Continue, where set, goes on with a list at the newest revision.
+	Continue string
+}
+
+// Error names both revisions.
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("eventlog: revision is too old: %d (%d)", e.Revision, e.Floor)
+}
+
+// Is makes every ExpiredError an ErrExpired.
+func (e *ExpiredError) Is(target error) bool { return target == ErrExpired }
+
+// FutureError is an ErrFuture with both revisions.
+type FutureError struct{ Revision, Current uint64 }
+
+// Error names both revisions.
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("eventlog: revision is too large: %d, current: %d", e.Revision, e.Current)
+}
+
+// Is makes every FutureError an ErrFuture.
+func (e *FutureError) Is(target error) bool { return target == ErrFuture }
+
+// CorruptError reports a key or value that this package did not write.
+type CorruptError struct {
+	Key []byte
+	Err error
+}
+
+// Error names the key.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("eventlog: corrupt record %q: %v", e.Key, e.Err)
+}
+
+// Unwrap returns what is wrong with the record.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+var (
+	errShort  = errors.New("too short")
+	errKey    = errors.New("bad key")
+	errFormat = errors.New("unknown format")
+)

@@ -1,0 +1,88 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"encoding/binary"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const headFormat = 1
+
+// encodeHead is the record of a stream.
+func encodeHead(id *identity, s *state) []byte {
+	b := []byte{headFormat, s.terminal, boolByte(s.mixed)}
+	b = binary.AppendUvarint(b, uint64(s.last))
+	b = binary.AppendUvarint(b, s.changed)
+	b = binary.AppendUvarint(b, s.deleted)
+	for _, text := range [...]string{string(id.uid), id.ns, id.task, s.session} {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	b = binary.AppendUvarint(b, uint64(s.end))
+	b = binary.AppendUvarint(b, uint64(s.oldest))
+	b = binary.AppendUvarint(b, uint64(s.bytes))
+	return binary.AppendUvarint(b, uint64(s.held))
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// decodeHead reads the record of stream no.
+func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
+	fail := func(err error) (identity, state, error) {
+		return identity{}, state{}, &CorruptError{headKey(no), err}
+	}
+	if len(b) < 3 || b[0] != headFormat || int(b[1]) >= len(typeNames) {
+		return fail(errFormat)
+	}
+	s.terminal, s.mixed = b[1], b[2] != 0
+	b = b[3:]
+	var numbers [3]uint64
+	for i := range numbers {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return fail(errShort)
+		}
+		numbers[i], b = v, b[n:]
+	}
+	var words [4]string
+	for i := range words {
+		v, n := binary.Uvarint(b)
+		if n <= 0 || v > uint64(len(b)-n) {
+			return fail(errShort)
+		}
+		words[i], b = string(b[n:n+int(v)]), b[n+int(v):]
+	}
+	s.last, s.changed, s.deleted, s.session = int64(numbers[0]), numbers[1], numbers[2], words[3]
+	s.oldest = 1
+	if s.terminal != 0 {
+		s.end = s.last
+	}
+	if len(b) > 0 { // absent in heads that an early version wrote
+		for _, v := range [...]*int64{&s.end, &s.oldest} {
+			u, n := binary.Uvarint(b)
+			if n <= 0 {
+				return fail(errShort)
+			}
+			*v, b = int64(u), b[n:]
+		}
+	}
+	for _, v := range [...]*int64{&s.bytes, &s.held} { // absent in heads that an early version wrote
+		if len(b) == 0 {
+			break
+		}
+		u, n := binary.Uvarint(b)
+		if n <= 0 {
+			return fail(errShort)
+		}
+		*v, b = int64(u), b[n:]
+	}
+	return identity{no, types.UID(words[0]), words[1], words[2]}, s, nil
+}

@@ -1,0 +1,235 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// shared is what the writing and the reading side know together: what is in
+// memory, and the way to what is on disk.
+type shared struct {
+	records
+	opts Options
+
+	// mu guards all below. It is held neither while reading or writing the store
+	// nor while waiting; a subscriber's own lock is taken under it.
+	mu sync.Mutex
+	// heads are filled by the commit leader. What is sequenced of a head changes in
+	// Sequence, what is published of it in Publish.
+	heads heads
+	// floor is the oldest revision that can be read. The purge raises it.
+	floor uint64
+	// left are the deletions that are not purged. Publish adds to them, the purge takes away.
+	left departures
+	// hub hands what Publish shows to readers.
+	hub hub
+}
+
+func newShared(e *engine.Engine, o Options) *shared {
+	s := &shared{records: records{engine: e, idents: lru.New(o.CachedStreams)}, opts: o}
+	s.heads.init(o.CachedStreams)
+	s.left.init()
+	s.hub = hub{}
+	return s
+}
+
+// load reads the floor, which a restored store raises, and the deletions that are not purged.
+func (s *shared) load() error {
+	floor, _, err := s.number([]byte(spaceFloor))
+	if err != nil {
+		return err
+	}
+	s.floor = max(floor, s.engine.Base())
+	it, err := s.engine.NewIter([]byte(spaceDeleted), after([]byte(spaceDeleted)))
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		d, err := decodeDeletion(it.Key(), it.Value())
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		s.left.remember(d)
+	}
+	return it.Close()
+}
+
+// view is a stream as readers see it.
+type view struct {
+	identity
+	state
+}
+
+// byUID returns the published state of a stream, deleted or not.
+func (s *shared) byUID(uid types.UID) (view, bool, error) {
+	return s.find(uidKey(uid), func() (*head, bool) {
+		h, ok := s.heads.streams[uid]
+		return h, ok
+	})
+}
+
+// byTask returns the published state of the live stream of a task name.
+func (s *shared) byTask(ns, task string) (view, bool, error) {
+	name := taskName{ns, task}
+	v, ok, err := s.find(nameKey(ns, task), func() (*head, bool) {
+		if h := s.heads.live[name]; h != nil {
+			return h, true
+		}
+		_, changing := s.heads.names[name]
+		return nil, changing // by a commit that nobody has seen
+	})
+	return v, ok && v.deleted == 0, err
+}
+
+// find looks into the cache and then into the store. A head in the store that is
+// newer than what is published belongs to a commit on its way, which the cache
+// holds: look again.
+func (s *shared) find(key []byte, cached func() (*head, bool)) (view, bool, error) {
+	for {
+		s.mu.Lock()
+		h, ok := cached()
+		if ok {
+			defer s.mu.Unlock()
+			if h == nil || !h.exists {
+				return view{}, false, nil
+			}
+			return view{h.identity, h.published}, true, nil
+		}
+		s.mu.Unlock()
+		no, ok, err := s.number(key)
+		if err != nil || !ok {
+			return view{}, false, err
+		}
+		id, st, ok, err := s.stored(no)
+		if err != nil {
+			return view{}, false, err
+		}
+		if !ok {
+			return view{}, false, nil // purged in between
+		}
+		if st.changed <= s.engine.Revision() {
+			return view{id, st}, true, nil
+		}
+	}
+}
+
+// latestCursor returns the published cursor of a session.
+func (s *shared) latestCursor(ns, session string) (int64, error) {
+	cached := func() (int64, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c := s.heads.sessions[taskName{ns, session}]
+		if c == nil {
+			return 0, false
+		}
+		return c.published, true
+	}
+	if n, ok := cached(); ok {
+		return n, nil
+	}
+	last, _, err := s.number(cursorKey(ns, session))
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := cached(); ok {
+		return n, nil // the store may show a commit on its way
+	}
+	return int64(last), nil
+}
+
+// streamsSince returns the streams of a task name that were begun at or before
+// revision to and were not, or not all, gone at revision from: the live one and
+// deleted ones.
+func (s *shared) streamsSince(ns, task string, from, to uint64) ([]view, error) {
+	live, ok, err := s.byTask(ns, task)
+	if err != nil {
+		return nil, err
+	}
+	var streams []view
+	s.mu.Lock()
+	for _, d := range s.left.byName[taskName{ns, task}] {
+		if d.whole && d.no <= to && d.end() > from {
+			streams = append(streams, view{d.identity, state{last: d.last}})
+		}
+		if ok && d.whole && d.no == live.no {
+			ok = false // deleted since it was looked up
+		}
+	}
+	s.mu.Unlock()
+	if ok {
+		streams = append(streams, live)
+	}
+	return streams, nil
+}
+
+// goneAt reports whether an event was deleted at or before rev.
+func (s *shared) goneAt(p *posting, rev uint64) bool {
+	if s.left.none() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left.goneAt(p, rev)
+}
+
+// oldestAt returns a seq of stream no below which nothing is left at rev.
+func (s *shared) oldestAt(no, rev uint64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left.oldestAt(no, rev)
+}
+
+// checkFloor returns an ExpiredError for what can no longer be read. Readers open
+// their sources first: a purge raises the floor before it removes anything.
+func (s *shared) checkFloor(rev uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rev < s.floor {
+		return &ExpiredError{Revision: rev, Floor: s.floor}
+	}
+	return nil
+}
+
+// purged counts the deletions that purges finished since the log was opened.
+func (s *shared) purged() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left.forgotten
+}
+
+// unpurged returns what read returns when no purge finished meanwhile: to a
+// reader, what a purge forgot would look alive, or be missing.
+func unpurged[T any](s *shared, read func() (T, error)) (T, error) {
+	for {
+		before := s.purged()
+		v, err := read()
+		if s.purged() == before {
+			return v, err
+		}
+	}
+}
+
+// attach opens a mailbox, or empties it, and returns the revision from which on
+// it holds every change.
+func (s *shared) attach(sub *subscriber) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub.empty()
+	s.hub.add(sub)
+	return s.engine.Revision()
+}
+
+// detach closes a mailbox.
+func (s *shared) detach(sub *subscriber) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hub.remove(sub)
+}

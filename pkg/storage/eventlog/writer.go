@@ -1,0 +1,83 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/quota"
+)
+
+// Writer is the writing side of a log: all that commits. See Append, Trim and
+// DeleteStream.
+type Writer struct {
+	*shared
+	metrics *metrics
+	rates   *quota.Rates
+	purger  *purger
+	// projections are called by the commit leader alone.
+	projections projections
+}
+
+// Append stores events at the end of a stream, all or none, and returns them as
+// stored, in the order given. It returns after they are durable and visible.
+//
+// An event whose dedupKey is in the stream already is not stored again: the
+// first one is returned in its place, also when the stream is closed; ErrTrimmed
+// says that it is no longer kept. Other errors are *event.FieldError,
+// ErrBadStream, ErrClosed, ErrDeleted, *quota.LimitError, *quota.RateError and
+// engine.ErrFull, or that of a Projection; an engine.ErrFailed means that the
+// outcome is unknown. The events given are not changed. What the returned events
+// point to is shared with watches: read only.
+func (w *Writer) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	start := w.opts.Clock.Now()
+	t, err := w.append(ctx, s, events)
+	w.metrics.appended(events, t, err, w.opts.Clock.Since(start).Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("append to %s: %w", s, err)
+	}
+	stored, err := t.results()
+	if err != nil {
+		return nil, fmt.Errorf("append to %s: %w", s, err)
+	}
+	w.derive(t)
+	return stored, nil
+}
+
+// append returns when the outcome is known.
+func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	t, err := w.prepare(s, events)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return t, nil
+	}
+	if err := w.checkRate(t); err != nil {
+		return nil, err
+	}
+	err = w.commit(ctx, t)
+	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
+		w.NoteLimit(ctx, s, "events", "EventLimitReached", limit)
+	}
+	return t, err
+}
+
+// commit takes a prepared append through the rest of its phases.
+func (w *Writer) commit(ctx context.Context, t *appendTxn) error {
+	// From here on the caller is answered only when the outcome is known.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := t.lookAhead(); err != nil {
+		return err
+	}
+	return w.engine.Commit(t)
+}
