@@ -16,13 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
 // states are the values of approval list --state.
-var states = []string{
-	string(v1alpha1.ApprovalPending), string(v1alpha1.ApprovalApproved), string(v1alpha1.ApprovalDeclined),
-	string(v1alpha1.ApprovalExpired), string(v1alpha1.ApprovalCancelled),
+func states() []string {
+	out := []string{}
+	for _, s := range approval.States() {
+		out = append(out, string(s))
+	}
+	return append(out, "all")
 }
 
 func (a *app) approvalCommand() *cobra.Command {
@@ -34,7 +38,7 @@ func (a *app) approvalCommand() *cobra.Command {
 	list.Flags().StringVar(&state, "state", string(v1alpha1.ApprovalPending), "only in this state; all for every one")
 	f := addOutput(list, asTable, asWide, asJSON, asYAML, asName)
 	list.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := oneOf("--state", state, append(states, "all")...); err != nil {
+		if err := oneOf("--state", state, states()...); err != nil {
 			return err
 		}
 		if state != "all" {

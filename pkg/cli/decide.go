@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 )
 
 // shortestPrefix is how much of an approval's id is enough to name it.
@@ -68,11 +68,11 @@ func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
 	return cmd
 }
 
-// showRequest prints what would run. It refuses an approval whose id is not that of the call it shows.
+// showRequest prints the call that would run. It refuses an approval whose id is not that of this call.
 func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 	s := &asked.Spec
-	if id := approval.ID(asked.Namespace, s.TaskName, s.TaskUID, s.TargetTool, s.TargetArgsDigest, s.TargetSpecDigest); id != asked.Name {
-		return fmt.Errorf("approval %s is not for the call that the server shows with it, whose id is %s; no decision was made", asked.Name, id)
+	if err := approval.Verify(asked); err != nil {
+		return fmt.Errorf("%w; no decision was made", err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", a.paint(bold, fmt.Sprintf("task %s asks to call %s", s.TaskName, approval.Visible(s.TargetTool))))

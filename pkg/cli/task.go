@@ -17,13 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 )
 
 func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
 		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), a.taskFork(),
-		a.taskApprovals(), a.taskDecide("approve", "Let a task take the action that it asks for"), a.taskDecide("decline", "Refuse the action that a task asks for", "deny", "reject"),
+		a.taskApprovals(), a.taskDecide(approval.Approve, "Let a task take the action that it asks for"), a.taskDecide(approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
 		a.taskLogs(), a.taskResult(), a.taskCancel(), a.taskDelete(),
 	)
 	return cmd

@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -111,7 +111,7 @@ func (d *desk) append(w http.ResponseWriter, r *http.Request) {
 func (d *desk) add(e *v1alpha1.ExecutionEvent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := approval.Admit(e, approval.Owner{Namespace: "ns", Task: "t", UID: "uid"}, time.Now()); err != nil {
+	if _, err := approval.Admit(e, approval.Owner{Namespace: "ns", Task: "t", UID: "uid"}, time.Now()); err != nil {
 		d.t.Error(err)
 	}
 	e.Namespace, e.TaskName, e.Seq = "ns", "t", int64(len(d.events)+1)

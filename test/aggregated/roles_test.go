@@ -28,9 +28,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/test/cluster"
 	"github.com/platform-ai/platform/test/integration"
 )

@@ -28,10 +28,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/informers/externalversions"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 )
 
 // as is the platform's client of a user, who has the given cluster roles in the namespace default.

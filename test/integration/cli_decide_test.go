@@ -17,8 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/cli"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 )
 
 // TestTokenWinsOverTheKubeconfig: whatever the kubeconfig knows of its user, a token on the command line is who calls.

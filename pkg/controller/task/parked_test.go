@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	law "github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 )
 
 // asked is a pending approval of the task of task().
@@ -175,37 +175,13 @@ func settled(t *testing.T, events []v1alpha1.ExecutionEvent) []string {
 	return out
 }
 
-func TestSettling(t *testing.T) {
-	state := func(s v1alpha1.ApprovalState, o v1alpha1.ApprovalOutcome) func(*v1alpha1.Approval) {
-		return func(a *v1alpha1.Approval) { a.Status.State, a.Status.ExecutionOutcome = s, o }
-	}
-	events := settling(task(), []v1alpha1.Approval{
-		asked("pending", 1),
-		asked("other", 2, func(a *v1alpha1.Approval) { a.Spec.TaskUID = "before" }),
-		asked("not-started", 3, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalNotStarted)),
-		asked("running", 4, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalRunning)),
-		asked("succeeded", 5, state(v1alpha1.ApprovalApproved, v1alpha1.ApprovalSucceeded)),
-		asked("declined", 6, state(v1alpha1.ApprovalDeclined, "")),
-	}, "the task was cancelled")
-	want := []string{
-		"ApprovalCancelled pending u the task was cancelled",
-		"ApprovalExecutionUpdated running u the call began, and nothing is known of its end: the task was cancelled",
-	}
-	if d := cmp.Diff(want, settled(t, events)); d != "" {
-		t.Error(d)
-	}
-	if events[0].DedupKey != approval.DecisionKey("pending") || events[1].DedupKey != approval.OutcomeKey("running", v1alpha1.ApprovalUnknown) {
-		t.Errorf("keys %q, %q", events[0].DedupKey, events[1].DedupKey)
-	}
-}
-
 // TestRetryCancelsApprovals: in the commit that ends the attempt.
 func TestRetryCancelsApprovals(t *testing.T) {
 	l := &eventLog{}
 	s := run{
 		now: noon, append: l.append, end: l.finish, executor: &runs{state: executor.State{ID: "job", Phase: executor.Lost}},
 		unsettled: func(_ context.Context, tk *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
-			return settling(tk, []v1alpha1.Approval{asked("a", 1)}, why), nil
+			return approval.End([]v1alpha1.Approval{asked("a", 1)}, tk.UID, why), nil
 		},
 	}
 	tk := task(waiting, retries(1))

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/runspec"
@@ -522,7 +523,7 @@ func TestEnd(t *testing.T) {
 			f := finisher{
 				now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
 				unsettled: func(_ context.Context, _ *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
-					return []v1alpha1.ExecutionEvent{approvalCancelled(&v1alpha1.Approval{}, why)}, nil
+					return []v1alpha1.ExecutionEvent{*approval.Cancel(&v1alpha1.Approval{}, why)}, nil
 				},
 				terminal: func(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
 					e := events[len(events)-1]

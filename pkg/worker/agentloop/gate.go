@@ -11,17 +11,17 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
 // ErrApproval ends a run that could not ask for an approval, or could not store
-// that it goes on with one. A gated call is never made without.
+// that it goes on with one. A gated call is never made without an approval.
 var ErrApproval = errors.New("agentloop: approval")
 
-// Gate holds the calls of some tools back until a person has agreed. An approval
+// Gate holds the calls of some tools back until a person has agreed to them. An approval
 // is for one call with exactly the arguments that the person was shown, and is
 // spent before that call is made: the next one, even with equal arguments, needs
 // an approval of its own. A Gate is for one run and is not safe for concurrent use.
@@ -33,20 +33,17 @@ type Gate struct {
 	Ask func(ctx context.Context, r ApprovalRequest) (Decision, error)
 	// Commit stores an event, and what was recorded before it, before it returns.
 	// The start of an approved call goes through it, so that a call that may have
-	// been made is never told as one that was not. Nil is the Recorder.
+	// been made is never reported as one that was not. Nil is the Recorder.
 	Commit func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 
 	tools *tool.Catalogue
 	// callID is the model's call that is being served.
 	callID string
-	// unspent are approvals that request_approval obtained, by call.
-	unspent map[gatedCall][]Decision
+	// unspent are approvals that request_approval obtained.
+	unspent approval.Unspent
 	// failed is why Ask failed inside of request_approval.
 	failed error
 }
-
-// gatedCall is a call as people approve it.
-type gatedCall struct{ tool, argsDigest string }
 
 // ApprovalRequest is one call that needs approval.
 type ApprovalRequest struct {
@@ -65,13 +62,7 @@ type ApprovalRequest struct {
 }
 
 // Decision is how a request ended.
-type Decision struct {
-	ApprovalID string
-	// State is never pending.
-	State v1alpha1.ApprovalState
-	// Reason is the deciding person's own words.
-	Reason string
-}
+type Decision = approval.Answer
 
 func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Names, name) }
 
@@ -95,13 +86,7 @@ func (g *Gate) RequestApproval(ctx context.Context, r request.Request) (request.
 		g.failed = err // which ends the run
 		return request.Answer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
 	}
-	if d.State == v1alpha1.ApprovalApproved {
-		if g.unspent == nil {
-			g.unspent = map[gatedCall][]Decision{}
-		}
-		k := gatedCall{r.Tool, q.ArgsDigest}
-		g.unspent[k] = append(g.unspent[k], d)
-	}
+	g.unspent.Keep(r.Tool, q.ArgsDigest, d)
 	return request.Answer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
 }
 
@@ -122,16 +107,14 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 
 // spend returns the decision about a call and takes it away.
 func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (Decision, error) {
-	k := gatedCall{q.Tool.Name, q.ArgsDigest}
-	if ready := g.unspent[k]; len(ready) > 0 {
-		g.unspent[k] = ready[1:]
-		return ready[0], nil
+	if d, ok := g.unspent.Spend(q.Tool.Name, q.ArgsDigest); ok {
+		return d, nil
 	}
 	return g.Ask(ctx, q)
 }
 
-// callGated makes a call that needs approval, or tells the model why not. No
-// event tells of the start of a call that was not made; the approval's tell why.
+// callGated makes a call that needs approval, or tells the model why not. A call
+// that was not made has no start event; the events of its approval say why.
 // said is what the model said with the call.
 func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool.Result, error) {
 	g := l.c.Gate

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/test/bench/report"
 )
 

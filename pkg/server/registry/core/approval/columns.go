@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -30,16 +30,15 @@ func columns(c clock.PassiveClock) []resource.Column[*v1alpha1.Approval] {
 	}
 }
 
-// expires is the time that is left for a decision.
+// expires is the time that remains for a decision, in words.
 func expires(a *v1alpha1.Approval, c clock.PassiveClock) string {
+	left, ok := approval.Left(a, c.Now())
 	switch {
 	case a.Status.State != v1alpha1.ApprovalPending:
 		return ""
-	case a.Spec.ExpiresAt == nil:
+	case !ok:
 		return "never"
-	}
-	left := a.Spec.ExpiresAt.Sub(c.Now())
-	if left <= 0 {
+	case left <= 0:
 		return "now"
 	}
 	return duration.HumanDuration(left)
@@ -48,7 +47,7 @@ func expires(a *v1alpha1.Approval, c clock.PassiveClock) string {
 // maxBrief is how much of a text a table shows, in characters.
 const maxBrief = 60
 
-// brief cuts what would make a row too long.
+// brief cuts a text that would make a row too long.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxBrief {
 		return s

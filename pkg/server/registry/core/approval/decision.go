@@ -7,10 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,14 +15,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 type parent = resource.Parent[*v1alpha1.Approval]
 
-// prepare puts what is decided about into the decision, for policies to compare.
-// It is the server's whatever the client sent.
+// prepare puts the request into the decision, so that policies can compare the two.
+// It replaces whatever the client sent there.
 func prepare(_ context.Context, p parent, obj runtime.Object) error {
 	d, ok := obj.(*v1alpha1.ApprovalDecision)
 	if !ok {
@@ -36,8 +32,8 @@ func prepare(_ context.Context, p parent, obj runtime.Object) error {
 	return nil
 }
 
-// decide ends an approval. Who may do so is RBAC, and what policies say; here is
-// what holds for everybody: the event log keeps one decision.
+// decide ends an approval. RBAC and policies say who may do so. For everybody the
+// event log keeps one decision.
 func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtime.Object, error) {
 	d, ok := obj.(*v1alpha1.ApprovalDecision)
 	if !ok {
@@ -47,9 +43,9 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	if err != nil {
 		return nil, err
 	}
-	word, err := checkDecision(&d.Spec)
+	verdict, err := approval.Verdict(&d.Spec)
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if d.Spec.TaskName != "" && d.Spec.TaskName != p.Object.Spec.TaskName {
 		return nil, notFound(p.Object.Name)
@@ -60,29 +56,22 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	}
 	a := p.Object
 	if a.Status.State != v1alpha1.ApprovalPending {
-		return settled(a, word)
+		return settled(a, verdict)
 	}
-	e := approval.DecisionEvent(word, a.Name, approval.Decision{
-		Actor: actor, Reason: d.Spec.Reason, TaskUID: a.Spec.TaskUID, Tool: a.Spec.TargetTool,
-	})
-	if at := a.Spec.ExpiresAt; at != nil && !v.clock.Now().Before(at.Time) {
-		e = approval.DecisionEvent(v1alpha1.EventApprovalExpired, a.Name, approval.Decision{
-			Reason: "there was no decision until " + at.UTC().Format(time.RFC3339), TaskUID: a.Spec.TaskUID, Tool: a.Spec.TargetTool,
-		})
-	}
+	e := approval.Decide(a, verdict, actor, d.Spec.Reason, v.clock.Now())
 	if p.DryRun {
 		a = a.DeepCopy()
 		a.Status.State = approval.StateOf(e.Type)
-		return settled(a, word)
+		return settled(a, verdict)
 	}
 	if err := v.tasks.Decide(ctx, t, e); err != nil {
 		return nil, err
 	}
-	if a, err = v.get(ctx, a.Name); err != nil { // as it is now, whoever was first
+	if a, err = v.get(ctx, a.Name); err != nil { // as it is now, whoever decided first
 		return nil, err
 	}
 	v.nudge(ctx, t, a)
-	return settled(a, word)
+	return settled(a, verdict)
 }
 
 // decider is the caller's name.
@@ -94,21 +83,7 @@ func decider(ctx context.Context, name string) (string, error) {
 	return u.GetName(), nil
 }
 
-// checkDecision checks the body and returns the type of the event that it asks for.
-func checkDecision(d *v1alpha1.ApprovalDecisionSpec) (v1alpha1.EventType, error) {
-	if utf8.RuneCountInString(d.Reason) > approval.MaxTextChars {
-		return "", apierrors.NewBadRequest(fmt.Sprintf("spec.reason: must be at most %d characters", approval.MaxTextChars))
-	}
-	switch strings.ToLower(strings.TrimSpace(d.Decision)) {
-	case "approve", "approved":
-		return v1alpha1.EventApprovalApproved, nil
-	case "decline", "declined":
-		return v1alpha1.EventApprovalDeclined, nil
-	}
-	return "", apierrors.NewBadRequest("spec.decision: must be approve, approved, decline or declined")
-}
-
-// openTask is the task that waits for the decision, as long as it can.
+// openTask is the task that waits for the decision. The error says that it waits no more.
 func (v *view) openTask(ctx context.Context, a *v1alpha1.Approval) (*v1alpha1.Task, error) {
 	t, err := v.tasks.Get(ctx, a.Spec.TaskName)
 	if apierrors.IsNotFound(err) || err == nil && t.UID != a.Spec.TaskUID {
@@ -133,46 +108,21 @@ func conflict(name, why string) error {
 	return apierrors.NewConflict(v1alpha1.Resource("approvals"), name, errors.New(why))
 }
 
-// settled answers a decision about an approval that is decided: the same one
-// again is fine, another one is a conflict.
-func settled(a *v1alpha1.Approval, word v1alpha1.EventType) (runtime.Object, error) {
-	if a.Status.State == approval.StateOf(word) {
-		return shallow(a), nil
+// settled answers a decision about an approval that has ended: the same decision
+// again is no error, another one is a conflict.
+func settled(a *v1alpha1.Approval, verdict v1alpha1.EventType) (runtime.Object, error) {
+	if why := approval.Refused(a, verdict); why != "" {
+		return nil, conflict(a.Name, why)
 	}
-	switch a.Status.State {
-	case v1alpha1.ApprovalExpired:
-		if at := a.Spec.ExpiresAt; at != nil {
-			return nil, conflict(a.Name, "it expired at "+at.UTC().Format(time.RFC3339))
-		}
-		return nil, conflict(a.Name, "it expired")
-	case v1alpha1.ApprovalCancelled:
-		return nil, conflict(a.Name, "it was cancelled")
-	}
-	why := "it was already " + string(a.Status.State)
-	if a.Status.DecisionActor != "" {
-		why += " by " + a.Status.DecisionActor
-	}
-	return nil, conflict(a.Name, why)
+	return shallow(a), nil
 }
 
-// nudge makes whoever watches the task look again. What it says is in the log
+// nudge makes whoever watches the task look again. The log has the decision
 // already, so an error is only logged.
 func (v *view) nudge(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Approval) {
 	ctx = context.WithoutCancel(ctx)
-	err := v.tasks.Annotate(ctx, t, func(set map[string]string) {
-		if last, err := strconv.ParseInt(set[v1alpha1.AnnotationApprovalDecisionSeq], 10, 64); err == nil && last >= a.Status.DecisionSeq {
-			return // a later decision was noted first
-		}
-		at := v.clock.Now()
-		if a.Status.DecisionTime != nil {
-			at = a.Status.DecisionTime.Time
-		}
-		set[v1alpha1.AnnotationApprovalDecidedAt] = at.UTC().Format(time.RFC3339Nano)
-		set[v1alpha1.AnnotationApprovalDecisionID] = a.Name
-		set[v1alpha1.AnnotationApprovalDecisionStatus] = string(a.Status.State)
-		set[v1alpha1.AnnotationApprovalDecisionSeq] = strconv.FormatInt(a.Status.DecisionSeq, 10)
-	})
+	err := v.tasks.Annotate(ctx, t, func(annotations map[string]string) { approval.Note(annotations, a, v.clock.Now()) })
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "A task was not told of a decision", "task", klog.KObj(t))
+		klog.FromContext(ctx).Error(err, "A decision could not be noted on its task", "task", klog.KObj(t))
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/readmodel/approval"
+	"github.com/platform-ai/platform/pkg/approval"
 )
 
-// admitApprovals checks events of approvals and makes them what is stored. A
-// tool event of an approved call gets the event behind it that tells the call's
-// outcome: workers tell of their calls, the server of approvals. own says which
-// of the events are the caller's; nil means all.
+// admitApprovals checks events of approvals and makes them what is stored. all are
+// the events to be stored, with the outcomes of approved calls after the events that
+// report them. own says which of all are the caller's; nil means every one.
 func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
 	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
 	added := false
 	for i, e := range events {
-		if err := approval.Admit(e, owner, r.clock.Now()); err != nil {
+		outcome, err := approval.Admit(e, owner, r.clock.Now())
+		if err != nil {
 			err = apierrors.NewBadRequest(err.Error())
 			if len(events) > 1 {
 				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
@@ -32,8 +32,8 @@ func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.Execution
 			return nil, nil, err
 		}
 		all, own = append(all, e), append(own, true)
-		if o := approval.OutcomeOf(e, t.UID); o != nil {
-			all, own = append(all, o), append(own, false)
+		if outcome != nil {
+			all, own = append(all, outcome), append(own, false)
 			added = true
 		}
 	}
@@ -43,7 +43,7 @@ func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.Execution
 	return all, own, nil
 }
 
-// ownOnly leaves out what the server added.
+// ownOnly leaves out the events that the server added.
 func ownOnly(events []*v1alpha1.ExecutionEvent, own []bool) []*v1alpha1.ExecutionEvent {
 	if own == nil {
 		return events
@@ -62,9 +62,9 @@ func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error)
 	return r.get(ctx, name)
 }
 
-// Decide appends an event that ends an approval of the task, on behalf of a
-// caller who was found to be allowed to decide. Where the approval was ended
-// before, nothing is appended and that is no error. Errors are API errors.
+// Decide appends an event that ends an approval of the task, for a caller who is
+// known to be allowed to decide. If the approval has ended before, nothing is
+// appended, and that is no error. Errors are API errors.
 func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))

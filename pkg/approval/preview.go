@@ -13,13 +13,13 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// MaxPreviewBytes bounds the preview of arguments (D1 §2.10).
+// MaxPreviewBytes bounds the preview of arguments, in bytes.
 const MaxPreviewBytes = 8 << 10
 
-// Preview is raw as people may see it before they decide: without secrets, and
-// at most MaxPreviewBytes of valid JSON. Where it is too long its texts are cut
-// first, so that every argument stays visible; where that is not enough it
-// becomes an object with the members truncated, preview and originalBytes.
+// Preview is raw as people may see it before they decide: valid JSON without
+// secrets, of at most MaxPreviewBytes. If it is too long, its texts are cut first,
+// so that every argument stays visible. If that does not suffice, it becomes an
+// object with the members truncated, preview and originalBytes.
 func Preview(raw []byte) []byte {
 	raw = bytes.ToValidUTF8(raw, []byte(string(utf8.RuneError)))
 	clean, _, err := redact.JSON(raw)
@@ -53,7 +53,7 @@ func shortened(raw []byte, limit int) ([]byte, bool) {
 		return nil, false
 	}
 	short := encode(shorten(v, limit))
-	short, _, err := redact.JSON(short) // a cut can make what looks like a secret
+	short, _, err := redact.JSON(short) // a text that was cut can look like a secret
 	return short, err == nil && len(short) <= MaxPreviewBytes
 }
 
@@ -84,19 +84,19 @@ func beginning(raw []byte, size int) []byte {
 			Preview       string `json:"preview"`
 			OriginalBytes int    `json:"originalBytes"`
 		}{true, text, size})
-		// The marker and escapes can make it longer than it was.
+		// The marker and escapes can make it longer than limit.
 		if out, _, err := redact.JSON(out); err == nil && len(out) <= MaxPreviewBytes {
 			return out
 		}
 	}
 }
 
-// encode is JSON without escapes for HTML.
+// encode writes JSON without escapes for HTML.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // what was decoded, or scalars, always encode
+	if err := e.Encode(v); err != nil { // values that were decoded, and scalars, always encode
 		return []byte("null")
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")

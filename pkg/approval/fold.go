@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 )
 
 // State is the approvals that the events applied so far make. The zero value is
-// empty. Events of a stream must be applied in sequence order. What it returns is
-// shared: read only.
+// empty. Events of a stream must be applied in sequence order. Approvals that it
+// returns are shared and must not be changed.
 type State struct {
 	approvals map[key]*entry
 	last      int // place of the newest request
@@ -71,11 +72,11 @@ func (s *State) Get(namespace, id string) *v1alpha1.Approval {
 	return nil
 }
 
-// Apply applies one event and returns its approval before and after; both are
-// nil when the event tells of none. An event changes nothing when it is not of an
-// approval, names the UID of another task, repeats a request, or decides what was
-// not asked for or is decided. The outcome of an approved action only goes on
-// from not_started to running and from either to an end.
+// Apply applies one event and returns its approval before and after it; both are
+// nil for an event that is about no approval. An event changes nothing if it names
+// the UID of another task, repeats a request, or decides an approval that was not
+// asked for or is decided already. The outcome of an approved call only moves on:
+// from not_started to running, and from either to an end.
 func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
 	p, ok := parse(e)
 	if !ok {
@@ -108,8 +109,8 @@ func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Appro
 	return before, at.Approval
 }
 
-// Remove takes back an event that left the log. The approval leaves with the
-// event that asked for it, which is the first of its events.
+// Remove takes back an event that left the log. The approval goes with the event
+// that asked for it, which is the first of its events.
 func (s *State) Remove(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
 	p, ok := parse(e)
 	if !ok {
@@ -128,17 +129,16 @@ func (s *State) Remove(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Appr
 	return before, nil
 }
 
-// IDOf returns the id of the approval that e tells of, empty if it tells of none.
+// IDOf returns the id of the approval that e is about, empty if there is none.
 func IDOf(e *v1alpha1.ExecutionEvent) string {
 	p, _ := parse(e)
 	return p.ApprovalID
 }
 
-// parse reads what an event tells of an approval.
+// parse reads the content of an approval event. It reports false for any other event.
 func parse(e *v1alpha1.ExecutionEvent) (payload, bool) {
 	var p payload
-	if e.Type != v1alpha1.EventApprovalRequested && e.Type != v1alpha1.EventApprovalExecutionUpdated && StateOf(e.Type) == "" ||
-		e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil {
+	if !event.Approval(e.Type) || e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil {
 		return payload{}, false
 	}
 	p.ApprovalID = cmp.Or(p.ApprovalID, p.ID)
@@ -200,7 +200,7 @@ func decided(a *v1alpha1.Approval, e *v1alpha1.ExecutionEvent, p *payload, state
 	return a
 }
 
-// rank orders outcomes by time; what has the highest is final.
+// rank orders outcomes by time. The highest rank is final; 0 is no outcome.
 func rank(o v1alpha1.ApprovalOutcome) int {
 	switch o {
 	case v1alpha1.ApprovalNotStarted:
@@ -213,7 +213,7 @@ func rank(o v1alpha1.ApprovalOutcome) int {
 	return 0
 }
 
-// maxLabelValue is what Kubernetes allows.
+// maxLabelValue is the length of a label's value that Kubernetes allows, in bytes.
 const maxLabelValue = 63
 
 // taskLabel lets approvals be selected by their task, as far as the name fits.

@@ -64,7 +64,7 @@ func TestAdmit(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Content = &apiextensionsv1.JSON{Raw: raw}
-			err = Admit(e, owner, now)
+			_, err = Admit(e, owner, now)
 			if tc.field != "" {
 				var f *event.FieldError
 				if !errors.As(err, &f) || f.Field != tc.field {
@@ -91,7 +91,7 @@ func TestAdmitTimeout(t *testing.T) {
 	sp := spec("one")
 	sp.ExpiresAt = nil
 	e := RequestEvent("ns", sp)
-	if err := Admit(e, Owner{Namespace: "ns", Task: "t", UID: "u"}, now); err != nil {
+	if _, err := Admit(e, Owner{Namespace: "ns", Task: "t", UID: "u"}, now); err != nil {
 		t.Fatal(err)
 	}
 	e.Namespace, e.TaskName = "ns", "t"
@@ -107,11 +107,11 @@ func TestAdmitDecisionsAndOutcomes(t *testing.T) {
 		return &v1alpha1.ExecutionEvent{Type: typ, DedupKey: "mine", Content: &apiextensionsv1.JSON{Raw: []byte(content)}}
 	}
 	e := bare(v1alpha1.EventApprovalExpired, `{"approvalID":"`+id+`"}`)
-	if err := Admit(e, owner, time.Time{}); err != nil || e.DedupKey != DecisionKey(id) || e.ToolCallID != id || string(e.Content.Raw) != `{"approvalID":"`+id+`","decision":"expired","taskUID":"u"}` {
+	if _, err := Admit(e, owner, time.Time{}); err != nil || e.DedupKey != DecisionKey(id) || e.ToolCallID != id || string(e.Content.Raw) != `{"approvalID":"`+id+`","decision":"expired","taskUID":"u"}` {
 		t.Errorf("%+v %s %v", e, e.Content.Raw, err)
 	}
 	e = bare(v1alpha1.EventApprovalExecutionUpdated, `{"approvalID":"`+id+`","executionOutcome":"unknown"}`)
-	if err := Admit(e, owner, time.Time{}); err != nil || e.DedupKey != OutcomeKey(id, v1alpha1.ApprovalUnknown) {
+	if _, err := Admit(e, owner, time.Time{}); err != nil || e.DedupKey != OutcomeKey(id, v1alpha1.ApprovalUnknown) {
 		t.Errorf("%+v %v", e, err)
 	}
 	for _, bad := range []*v1alpha1.ExecutionEvent{
@@ -120,17 +120,17 @@ func TestAdmitDecisionsAndOutcomes(t *testing.T) {
 		bare(v1alpha1.EventApprovalExecutionUpdated, `{"approvalID":"`+id+`"}`),
 		bare(v1alpha1.EventApprovalDeclined, `{"approvalID":"`+id+`","taskUID":"v"}`),
 	} {
-		if err := Admit(bad, owner, time.Time{}); !errors.Is(err, event.ErrInvalid) {
+		if _, err := Admit(bad, owner, time.Time{}); !errors.Is(err, event.ErrInvalid) {
 			t.Errorf("%s: %v", bad.Type, err)
 		}
 	}
 	other := bare(v1alpha1.EventToolCallStarted, `{"approvalID":"x"}`)
-	if err := Admit(other, owner, time.Time{}); err != nil || other.DedupKey != "mine" {
+	if _, err := Admit(other, owner, time.Time{}); err != nil || other.DedupKey != "mine" {
 		t.Errorf("%+v %v", other, err)
 	}
 }
 
-func TestOutcomeOf(t *testing.T) {
+func TestAdmitAddsOutcomes(t *testing.T) {
 	id := idOf("one")
 	for typ, want := range map[v1alpha1.EventType]string{
 		v1alpha1.EventToolCallStarted:   "running ",
@@ -140,7 +140,11 @@ func TestOutcomeOf(t *testing.T) {
 	} {
 		e := &v1alpha1.ExecutionEvent{Type: typ, Summary: "no disk", Content: &apiextensionsv1.JSON{Raw: []byte(`{"approvalID":"` + id + `"}`)}}
 		got := ""
-		if o := OutcomeOf(e, "u"); o != nil {
+		o, err := Admit(e, Owner{UID: "u"}, time.Time{})
+		if err != nil {
+			t.Errorf("%s: %v", typ, err)
+		}
+		if o != nil {
 			p, ok := parse(o)
 			if !ok || p.ApprovalID != id {
 				t.Errorf("%s: %+v", typ, o)
@@ -151,7 +155,7 @@ func TestOutcomeOf(t *testing.T) {
 			t.Errorf("%s: %s", typ, diff)
 		}
 		e.Content.Raw = []byte(`{"approvalID":"x"}`)
-		if o := OutcomeOf(e, "u"); o != nil {
+		if o, err := Admit(e, Owner{UID: "u"}, time.Time{}); err != nil || o != nil {
 			t.Errorf("%s of no approval: %+v", typ, o)
 		}
 	}

@@ -18,13 +18,13 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotCanonical is returned for what has no canonical form: it is not one JSON
-// value, an object has a key twice, or a text is not Unicode.
+// ErrNotCanonical is the error for input without a canonical form: it is not one
+// JSON value, an object has a key twice, or a text is not Unicode.
 var ErrNotCanonical = errors.New("approval: no canonical JSON")
 
 // Digest is the lower-case hex SHA-256 of raw as canonical JSON: no spaces, keys
 // sorted by their UTF-16 units, texts escaped as little as JSON allows, numbers
-// in their shortest form. It is the form of RFC 8785, but that numbers keep all
+// in their shortest form. It is the form of RFC 8785, except that numbers keep all
 // their digits, so that no two different numbers have one digest.
 func Digest(raw []byte) (string, error) {
 	c, err := canonical(raw)

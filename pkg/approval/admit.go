@@ -22,27 +22,33 @@ const (
 	// maxContentBytes bounds the content of an approval event, so that it is never
 	// cut when it is stored. It is well above what the single limits allow.
 	maxContentBytes = 32 << 10
-	// maxSkew is how far the clock of who asks may be behind.
+	// maxSkew is how far the clock of the worker that asks may be behind the server's.
 	maxSkew = time.Minute
 )
 
-// Owner is the task whose stream gets an event.
+// Owner is the task to whose stream an event is appended.
 type Owner struct {
 	Namespace, Task string
 	UID             types.UID
-	// RequestedBy is the user name of who created the task; it may be empty.
+	// RequestedBy is the name of the user who created the task; it may be empty.
 	RequestedBy string
 }
 
-// Admit checks an approval event on its way to the stream of a task and makes
-// it what is stored: the id is that of the call, the de-duplication key that of
-// the id, the task's UID and who created it are the server's. A timeout without
-// expiresAt runs from now; without either the decision may take forever. Events
-// of other types are left alone. The error is a *event.FieldError.
-func Admit(e *v1alpha1.ExecutionEvent, o Owner, now time.Time) error {
+// Admit checks an event on its way to the stream of a task and makes it what is
+// stored. An approval event gets the id of its call, the de-duplication key of the
+// id, the task's UID and the user who created the task. A timeout without expiresAt
+// runs from now; without either there is no limit on the time of the decision.
+// Other events stay as they are. Where a tool event reports about an approved call,
+// outcome is the event to be stored after it, else it is nil: workers report about
+// calls, and the server about approvals. The error is a *event.FieldError.
+func Admit(e *v1alpha1.ExecutionEvent, o Owner, now time.Time) (outcome *v1alpha1.ExecutionEvent, err error) {
 	if !event.Approval(e.Type) {
-		return nil
+		return outcomeOf(e, o.UID), nil
 	}
+	return nil, admit(e, o, now)
+}
+
+func admit(e *v1alpha1.ExecutionEvent, o Owner, now time.Time) error {
 	p, members, err := decode(e)
 	if err != nil {
 		return err
@@ -97,7 +103,7 @@ func decode(e *v1alpha1.ExecutionEvent) (p payload, members map[string]json.RawM
 	var wrong *json.UnmarshalTypeError
 	err = json.Unmarshal(e.Content.Raw, &p)
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		return p, nil, invalid(wrong.Field, "is a "+wrong.Value)
+		return p, nil, invalid(wrong.Field, "must not be a "+wrong.Value)
 	}
 	if err != nil || json.Unmarshal(e.Content.Raw, &members) != nil || members == nil {
 		return p, nil, invalid("", "must be an object")
@@ -131,7 +137,7 @@ func admitExpiry(p *payload, now time.Time, set map[string]any) error {
 	if p.Timeout != "" {
 		d, err := time.ParseDuration(p.Timeout)
 		if err != nil || d <= 0 {
-			return invalid("timeout", `must be a positive duration, as "10m"`)
+			return invalid("timeout", `must be a positive duration, such as "10m"`)
 		}
 		if p.ExpiresAt == "" {
 			set["expiresAt"] = now.Add(d).UTC().Format(time.RFC3339Nano)
@@ -143,9 +149,9 @@ func admitExpiry(p *payload, now time.Time, set map[string]any) error {
 	at, err := time.Parse(time.RFC3339, p.ExpiresAt)
 	switch {
 	case err != nil:
-		return invalid("expiresAt", `must be a time, as "2006-01-02T15:04:05Z"`)
+		return invalid("expiresAt", `must be a time, such as "2006-01-02T15:04:05Z"`)
 	case at.Before(now.Add(-maxSkew)):
-		return invalid("expiresAt", "is past")
+		return invalid("expiresAt", "must not be in the past")
 	}
 	return nil
 }
@@ -162,9 +168,9 @@ func texts(p *payload) error {
 	return nil
 }
 
-// OutcomeOf is the event that the server appends with a tool event of an approved
-// call, which has the member approvalID in its content; nil for any other event.
-func OutcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEvent {
+// outcomeOf is the outcome that a tool event of an approved call reports. Such an
+// event has the member approvalID in its content; for any other it is nil.
+func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEvent {
 	o := Outcome{TaskUID: task, Tool: e.ToolName}
 	switch e.Type {
 	case v1alpha1.EventToolCallStarted:
@@ -185,7 +191,7 @@ func OutcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEv
 	return OutcomeEvent(p.ApprovalID, o)
 }
 
-// invalid names a member of content, or content itself.
+// invalid is the error about a member of content, or about content itself where member is empty.
 func invalid(member, rule string) error {
 	field := "content"
 	if member != "" {

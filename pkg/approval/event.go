@@ -1,28 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval is what approvals are made of: the id that binds one to the
-// exact call it is for, the events that ask and decide, and the fold of those
-// events into the API's approvals. It is pure.
-//
-// An approval is asked for with RequestEvent on the stream of its task and
-// decided with DecisionEvent. The de-duplication keys of the two make both
-// happen once: of all decisions that are appended, by a person, by expiry or by
-// cancellation, the stream keeps the first, and the append of any other returns
-// that first one. So an appender looks at the type of what it got back.
-//
-// What came of the approved action is told by ApprovalExecutionUpdated alone, so
-// that approvals can be read without reading tool calls. A worker may not append
-// it; the server appends it with a tool event (ToolCallStarted, ToolCallCompleted,
-// ToolCallFailed) whose content has the member approvalID. A controller that ends
-// a task in which an approved call still runs says unknown first.
 package approval
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -34,36 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// MaxTextChars bounds each free text of an approval, in characters (D1 §2.10).
-const MaxTextChars = 1024
-
-// ID is the id of an approval: the lower-case hex SHA-256 of what exactly is to
-// be approved. Each part goes in with its length before it, so that no two lists
-// of parts are the same bytes. specDigest is a part only where there is one.
-func ID(namespace, task string, uid types.UID, tool, argsDigest, specDigest string) string {
-	parts := []string{namespace, task, string(uid), tool, argsDigest}
-	if specDigest != "" {
-		parts = append(parts, specDigest)
-	}
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// RequestKey is the de-duplication key of the event that asks.
-func RequestKey(id string) string { return "approval/" + id + "/requested" }
-
-// DecisionKey is the de-duplication key of the event that decides, whichever way.
-func DecisionKey(id string) string { return "approval/" + id + "/decision" }
-
-// OutcomeKey is the de-duplication key of the event that tells an outcome.
-func OutcomeKey(id string, o v1alpha1.ApprovalOutcome) string {
-	return "approval/" + id + "/execution/" + string(o)
-}
-
-// payload is the content of approval events, of all types together.
+// payload is the content of the approval events of all types.
 type payload struct {
 	ApprovalID        string                    `json:"approvalID,omitempty"`
 	ID                string                    `json:"id,omitempty"` // read only: another name of approvalID
@@ -87,7 +40,7 @@ type payload struct {
 	Actor    string                   `json:"actor,omitempty"`
 }
 
-// RequestEvent asks for the approval that spec describes, of a task in the
+// RequestEvent asks for the approval that spec describes, for a task in the
 // namespace. TaskName, TaskUID, TargetTool and TargetArgsDigest must be set; free
 // texts are redacted and cut to MaxTextChars.
 func RequestEvent(namespace string, spec v1alpha1.ApprovalSpec) *v1alpha1.ExecutionEvent {
@@ -115,17 +68,17 @@ func RequestEvent(namespace string, spec v1alpha1.ApprovalSpec) *v1alpha1.Execut
 
 // Decision is how an approval ended.
 type Decision struct {
-	// Actor is the user name of who decided; for expiry and cancellation what did.
+	// Actor is the user name of who decided; it is empty after expiry and cancellation.
 	Actor string
-	// Reason is why, in words; it is redacted and cut to MaxTextChars.
+	// Reason says why; it is redacted and cut to MaxTextChars.
 	Reason string
 	// TaskUID is the task's UID.
 	TaskUID types.UID
-	// Tool is the tool that waits; it may be empty.
+	// Tool is the tool whose call waits; it may be empty.
 	Tool string
 }
 
-// DecisionEvent ends the approval id in the way that t says, which must be one
+// DecisionEvent ends the approval id with an event of type t, which must be one
 // of the four types that decide.
 func DecisionEvent(t v1alpha1.EventType, id string, d Decision) *v1alpha1.ExecutionEvent {
 	state := StateOf(t)
@@ -150,10 +103,10 @@ func DecisionEvent(t v1alpha1.EventType, id string, d Decision) *v1alpha1.Execut
 	}
 }
 
-// Outcome is how an approved action went.
+// Outcome is how an approved call went.
 type Outcome struct {
 	Outcome v1alpha1.ApprovalOutcome
-	// Reason explains it, in words; it is redacted and cut to MaxTextChars.
+	// Reason explains it; it is redacted and cut to MaxTextChars.
 	Reason string
 	// TaskUID is the task's UID.
 	TaskUID types.UID
@@ -161,7 +114,7 @@ type Outcome struct {
 	Tool string
 }
 
-// OutcomeEvent tells how the action of the approval id went.
+// OutcomeEvent reports how the call of the approval id went.
 func OutcomeEvent(id string, o Outcome) *v1alpha1.ExecutionEvent {
 	p := payload{ApprovalID: id, Outcome: o.Outcome, Reason: text(o.Reason), TaskUID: o.TaskUID}
 	summary := "approved call: " + string(o.Outcome)
@@ -179,32 +132,9 @@ func OutcomeEvent(id string, o Outcome) *v1alpha1.ExecutionEvent {
 	}
 }
 
-// StateOf is the state that an event of type t leads to, empty if t does not decide.
-func StateOf(t v1alpha1.EventType) v1alpha1.ApprovalState {
-	switch t {
-	case v1alpha1.EventApprovalApproved:
-		return v1alpha1.ApprovalApproved
-	case v1alpha1.EventApprovalDeclined:
-		return v1alpha1.ApprovalDeclined
-	case v1alpha1.EventApprovalExpired:
-		return v1alpha1.ApprovalExpired
-	case v1alpha1.EventApprovalCancelled:
-		return v1alpha1.ApprovalCancelled
-	}
-	return ""
-}
-
-// EventTypes are the types that approvals are derived from.
-func EventTypes() []v1alpha1.EventType {
-	return []v1alpha1.EventType{
-		v1alpha1.EventApprovalRequested, v1alpha1.EventApprovalApproved, v1alpha1.EventApprovalDeclined,
-		v1alpha1.EventApprovalExpired, v1alpha1.EventApprovalCancelled, v1alpha1.EventApprovalExecutionUpdated,
-	}
-}
-
 func (p payload) encode() *apiextensionsv1.JSON {
 	b, err := json.Marshal(p)
-	if err != nil { // only a preview that is not JSON
+	if err != nil { // a preview that is not JSON; the other members always encode
 		p.TargetArgsPreview = nil
 		if b, err = json.Marshal(p); err != nil {
 			return nil
@@ -213,8 +143,8 @@ func (p payload) encode() *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: b}
 }
 
-// attention is the severity of an event that asks. It is never below what the
-// platform gives to what waits for a person, unless the tool says so.
+// attention is the severity of an event that asks: warning, unless the tool names
+// another one.
 func attention(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	if s == "" {
 		return v1alpha1.SeverityWarning
@@ -222,7 +152,7 @@ func attention(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	return severity(string(s))
 }
 
-// severity also knows the word that tools use for the highest risk.
+// severity also accepts critical, which tools use for the highest risk.
 func severity(s string) v1alpha1.EventSeverity {
 	if s == "critical" {
 		return v1alpha1.SeverityError
@@ -231,7 +161,7 @@ func severity(s string) v1alpha1.EventSeverity {
 }
 
 // text is a free text without secrets, of at most MaxTextChars characters. It
-// is redacted first, because half a secret may not look like one.
+// is redacted before it is cut, because half a secret may not look like one.
 func text(s string) string {
 	s, _ = redact.Text(s)
 	if len(s) <= MaxTextChars || utf8.RuneCountInString(s) <= MaxTextChars {

@@ -14,8 +14,8 @@ import (
 )
 
 // Arguments are the arguments of a call as a person reads them before a decision:
-// JSON without secrets, made Visible, on one line or, with an indent, a member a
-// line. It is empty where who asked gave no preview.
+// JSON without secrets, made Visible. It is one line, or one line a member if indent
+// is not empty. It is empty if the request has no preview.
 func Arguments(s *v1alpha1.ApprovalSpec, indent string) string {
 	if s.TargetArgsPreview == nil || len(s.TargetArgsPreview.Raw) == 0 {
 		return ""
@@ -28,7 +28,7 @@ func Arguments(s *v1alpha1.ApprovalSpec, indent string) string {
 	return strings.Join(lines, "\n")
 }
 
-// readable is JSON without the escapes that only HTML needs: a shell's && is to be read as such.
+// readable is JSON without the escapes that only HTML needs, so that a shell's && reads as such.
 func readable(raw []byte, indent string) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -44,8 +44,8 @@ func readable(raw []byte, indent string) string {
 	return lines.String()
 }
 
-// Exact reports whether the preview has the whole arguments: nothing was removed
-// as a secret and nothing was cut, so it has the digest that the approval is for.
+// Exact reports whether the preview is the whole arguments: no secret was removed
+// and no text was cut, so its digest is the one that the approval is for.
 func Exact(s *v1alpha1.ApprovalSpec) bool {
 	if s.TargetArgsPreview == nil {
 		return false

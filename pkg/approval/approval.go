@@ -1,0 +1,111 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package approval decides everything about approvals. Servers, controllers,
+// workers and the command line call it and add no rule of their own. It has no
+// clock and no store, so the same input gives the same answer everywhere.
+//
+//	approval.go  the id of an approval, its de-duplication keys and states
+//	call.go      asking for an approval of one call (worker)
+//	event.go     the events that ask, decide and report an outcome
+//	admit.go     what the server accepts and stores of such events
+//	fold.go      the approvals that events make
+//	decide.go    the decision of a person, and the answer to it
+//	settle.go    how an approval ends without one: expiry, or the end of its attempt
+//	spend.go     one approval is good for one call
+//	digest.go    the digest of arguments
+//	preview.go   arguments without secrets, in bounded size
+//	show.go      arguments as a person reads them
+//
+// An approval is asked for with Call.Event on the stream of its task. An event of
+// DecisionEvent ends it. De-duplication keys make both happen once: the stream
+// keeps the first of all decisions, whether a person, expiry or cancellation made
+// it, and appending another one returns the first. So whoever appends a decision
+// must look at the type of the event that was returned.
+//
+// Only ApprovalExecutionUpdated reports what came of the approved call, so that
+// approvals can be read without reading tool calls. Workers may not append it. The
+// server appends it with each tool event (ToolCallStarted, ToolCallCompleted,
+// ToolCallFailed) whose content has the member approvalID. A controller that ends
+// an attempt in which an approved call still runs appends the outcome unknown.
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// MaxTextChars bounds each free text of an approval, in characters.
+const MaxTextChars = 1024
+
+// ID is the id of an approval: the lower-case hex SHA-256 of exactly what is to
+// be approved. The length of each part precedes it, so that no two lists of parts
+// have the same bytes. An empty specDigest is no part.
+func ID(namespace, task string, uid types.UID, tool, argsDigest, specDigest string) string {
+	parts := []string{namespace, task, string(uid), tool, argsDigest}
+	if specDigest != "" {
+		parts = append(parts, specDigest)
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// RequestKey is the de-duplication key of the event that asks.
+func RequestKey(id string) string { return "approval/" + id + "/requested" }
+
+// DecisionKey is the de-duplication key of the event that decides, whichever way.
+func DecisionKey(id string) string { return "approval/" + id + "/decision" }
+
+// OutcomeKey is the de-duplication key of the event that reports an outcome.
+func OutcomeKey(id string, o v1alpha1.ApprovalOutcome) string {
+	return "approval/" + id + "/execution/" + string(o)
+}
+
+// Verify checks that the id of an approval is that of the call which the approval
+// shows. The error says what differs.
+func Verify(a *v1alpha1.Approval) error {
+	s := &a.Spec
+	if id := ID(a.Namespace, s.TaskName, s.TaskUID, s.TargetTool, s.TargetArgsDigest, s.TargetSpecDigest); id != a.Name {
+		return fmt.Errorf("approval %s is not for the call that the server shows with it, whose id is %s", a.Name, id)
+	}
+	return nil
+}
+
+// States lists the states of an approval.
+func States() []v1alpha1.ApprovalState {
+	return []v1alpha1.ApprovalState{
+		v1alpha1.ApprovalPending, v1alpha1.ApprovalApproved, v1alpha1.ApprovalDeclined, v1alpha1.ApprovalExpired, v1alpha1.ApprovalCancelled,
+	}
+}
+
+// StateOf is the state that an event of type t leads to, empty if t does not decide.
+func StateOf(t v1alpha1.EventType) v1alpha1.ApprovalState {
+	switch t {
+	case v1alpha1.EventApprovalApproved:
+		return v1alpha1.ApprovalApproved
+	case v1alpha1.EventApprovalDeclined:
+		return v1alpha1.ApprovalDeclined
+	case v1alpha1.EventApprovalExpired:
+		return v1alpha1.ApprovalExpired
+	case v1alpha1.EventApprovalCancelled:
+		return v1alpha1.ApprovalCancelled
+	}
+	return ""
+}
+
+// EventTypes are the types that approvals are derived from.
+func EventTypes() []v1alpha1.EventType {
+	return []v1alpha1.EventType{
+		v1alpha1.EventApprovalRequested, v1alpha1.EventApprovalApproved, v1alpha1.EventApprovalDeclined,
+		v1alpha1.EventApprovalExpired, v1alpha1.EventApprovalCancelled, v1alpha1.EventApprovalExecutionUpdated,
+	}
+}

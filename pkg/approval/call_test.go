@@ -1,0 +1,99 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func ofCall() Call {
+	return Call{
+		Namespace: "ns", Task: "t", TaskUID: "u", Attempt: 1, Request: 2, Tool: "drop", Description: "Drops a table.", Parameters: json.RawMessage(`{"type":"object"}`),
+		ID: "call-1", Arguments: []byte(`{"table":"users"}`), ArgsDigest: "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862",
+		Action: "drop it", RiskSummary: "data is lost", Severity: v1alpha1.SeverityError, Timeout: 10 * time.Minute,
+	}
+}
+
+// The id and the content of a request are in stores, so they never change.
+func TestCallEvent(t *testing.T) {
+	e, id, err := ofCall().Event()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"approvalID":"e2b715c5a1f9a56cc3096e890829aff40c7aa5e9be4bff9e41fbca23dee0b877","taskUID":"u","action":"drop it","riskSummary":"data is lost","severity":"error",` +
+		`"targetTool":"drop","toolCallID":"call-1","targetArgsDigest":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862",` +
+		`"targetSpecDigest":"ebbede8e253c6b5c07f0933e8d221d38ad457ed78b16791ca0b90f868e56010d",` +
+		`"targetArgsPreview":{"table":"users"},"timeout":"10m0s","binding":{"taskAttempt":1,"callIDDigest":"5d7963c4f471e142f5a72214a9666fb164718f9ba1066a7862ac1c5041887940"}}`
+	if d := cmp.Diff(want, string(e.Content.Raw)); d != "" {
+		t.Error(d)
+	}
+	if id != "e2b715c5a1f9a56cc3096e890829aff40c7aa5e9be4bff9e41fbca23dee0b877" || e.DedupKey != RequestKey(id) || e.ToolCallID != "call-1" {
+		t.Errorf("%s %+v", id, e)
+	}
+	if _, err := Admit(e, Owner{Namespace: "ns", Task: "t", UID: "u"}, noon()); err != nil {
+		t.Errorf("the server refuses it: %v", err)
+	}
+}
+
+// Equal calls have different approvals, and so have other attempts and other tools of the name.
+func TestCallsHaveApprovalsOfTheirOwn(t *testing.T) {
+	seen := map[string]string{}
+	for name, change := range map[string]func(*Call){
+		"itself": func(*Call) {}, "attempt": func(c *Call) { c.Attempt++ }, "request": func(c *Call) { c.Request++ },
+		"description": func(c *Call) { c.Description = "Drops nothing." }, "parameters": func(c *Call) { c.Parameters = nil },
+		"arguments": func(c *Call) { c.ArgsDigest = seen["none"] + "a" }, "tool": func(c *Call) { c.Tool = "keep" },
+	} {
+		c := ofCall()
+		change(&c)
+		_, id, err := c.Event()
+		if err != nil || id == "" || seen[id] != "" {
+			t.Errorf("%s: id %q, as %s, %v", name, id, seen[id], err)
+		}
+		seen[id] = name
+	}
+	c := ofCall()
+	c.ID, c.Action, c.Timeout, c.Arguments = "call-2", "", 0, nil
+	if _, id, err := c.Event(); err != nil || seen[id] != "itself" {
+		t.Errorf("words are part of the id: %s, %v", id, err)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	a := asked("", 1)
+	a.Name = ID("ns", "t", "u", "drop", "", "")
+	if err := Verify(&a); err != nil {
+		t.Error(err)
+	}
+	a.Spec.TargetTool = "keep"
+	if err := Verify(&a); err == nil {
+		t.Error("another tool was not noticed")
+	}
+}
+
+func TestSpend(t *testing.T) {
+	var u Unspent
+	if a, ok := u.Spend("drop", "x"); ok {
+		t.Errorf("empty: %+v", a)
+	}
+	for _, id := range []string{"1", "2"} {
+		u.Keep("drop", "x", Answer{ApprovalID: id, State: v1alpha1.ApprovalApproved})
+	}
+	u.Keep("drop", "y", Answer{ApprovalID: "3", State: v1alpha1.ApprovalDeclined})
+	for _, want := range []string{"1", "2", ""} {
+		if a, ok := u.Spend("drop", "x"); a.ApprovalID != want || ok != (want != "") {
+			t.Errorf("spent %+v, want %q", a, want)
+		}
+	}
+	for _, other := range [][2]string{{"drop", "y"}, {"keep", "x"}} {
+		if a, ok := u.Spend(other[0], other[1]); ok {
+			t.Errorf("spent %+v for %v", a, other)
+		}
+	}
+}
