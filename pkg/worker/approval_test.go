@@ -218,7 +218,7 @@ func aCall() agentloop.ApprovalRequest {
 }
 
 type reaction struct {
-	agentloop.Decision
+	approval.Answer
 	err error
 }
 
@@ -251,7 +251,7 @@ func TestAsk(t *testing.T) {
 	}
 	d.decide(id, v1alpha1.EventApprovalDeclined, "no")
 	r := <-answer
-	if diff := cmp.Diff(agentloop.Decision{ApprovalID: id, State: v1alpha1.ApprovalDeclined, Reason: "no"}, r.Decision); r.err != nil || diff != "" {
+	if diff := cmp.Diff(approval.Answer{ApprovalID: id, State: v1alpha1.ApprovalDeclined, Reason: "no"}, r.Answer); r.err != nil || diff != "" {
 		t.Errorf("%v\n%s", r.err, diff)
 	}
 	d.mu.Lock()

@@ -30,7 +30,7 @@ type Gate struct {
 	Names []string
 	// Ask brings a request to the people who decide and returns their decision.
 	// An error ends the run.
-	Ask func(ctx context.Context, r ApprovalRequest) (Decision, error)
+	Ask func(ctx context.Context, r ApprovalRequest) (approval.Answer, error)
 	// Commit stores an event, and what was recorded before it, before it returns.
 	// The start of an approved call goes through it, so that a call that may have
 	// been made is never reported as one that was not. Nil is the Recorder.
@@ -60,9 +60,6 @@ type ApprovalRequest struct {
 	// Severity may be empty.
 	Severity v1alpha1.EventSeverity
 }
-
-// Decision is how a request ended.
-type Decision = approval.Answer
 
 func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Names, name) }
 
@@ -106,7 +103,7 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 }
 
 // spend returns the decision about a call and takes it away.
-func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (Decision, error) {
+func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (approval.Answer, error) {
 	if d, ok := g.unspent.Spend(q.Tool.Name, q.ArgsDigest); ok {
 		return d, nil
 	}
@@ -169,7 +166,7 @@ func (l *loop) gate(c llm.ToolCall, f func() (tool.Result, error)) (tool.Result,
 }
 
 // refused tells the model that a call was not made.
-func refused(name string, d Decision) *tool.Error {
+func refused(name string, d approval.Answer) *tool.Error {
 	switch d.State {
 	case v1alpha1.ApprovalExpired:
 		return tool.Errorf(tool.TypeApprovalExpired, "nobody approved this call of %s in time; it was not made", name).

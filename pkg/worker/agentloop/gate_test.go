@@ -30,14 +30,14 @@ type people struct {
 	asked   []ApprovalRequest
 }
 
-func (p *people) ask(_ context.Context, r ApprovalRequest) (Decision, error) {
+func (p *people) ask(_ context.Context, r ApprovalRequest) (approval.Answer, error) {
 	if p.err != nil {
-		return Decision{}, p.err
+		return approval.Answer{}, p.err
 	}
 	p.asked = append(p.asked, r)
 	n := len(p.asked)
 	p.trail = append(p.trail, fmt.Sprintf("asked %d %s", n, r.CallID))
-	return Decision{ApprovalID: fmt.Sprintf("approval-%d", n), State: p.answers[n-1], Reason: p.reason}, nil
+	return approval.Answer{ApprovalID: fmt.Sprintf("approval-%d", n), State: p.answers[n-1], Reason: p.reason}, nil
 }
 
 type dropArguments struct {
@@ -224,9 +224,9 @@ turns:
 		p := &people{}
 		s := newGated(t, p, oneCall)
 		ctx, stop := context.WithCancel(t.Context())
-		s.config.Gate.Ask = func(ctx context.Context, _ ApprovalRequest) (Decision, error) {
+		s.config.Gate.Ask = func(ctx context.Context, _ ApprovalRequest) (approval.Answer, error) {
 			stop()
-			return Decision{}, ctx.Err()
+			return approval.Answer{}, ctx.Err()
 		}
 		_, err := Run(ctx, s.config, []llm.Message{{Role: llm.RoleUser, Text: "go"}})
 		if llm.ClassOf(err) != llm.ClassCanceled || errors.Is(err, ErrApproval) {

@@ -5,14 +5,10 @@ package ai
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -21,7 +17,6 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
@@ -50,48 +45,27 @@ type Approvals struct {
 }
 
 // Ask stores the request, and only then waits for its decision.
-func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (agentloop.Decision, error) {
+func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (approval.Answer, error) {
 	a.asked++
-	digest, err := specDigest(r.Tool, a.Attempt, a.asked)
+	e, id, err := approval.Call{
+		Namespace: a.Task.Namespace, Task: a.Task.Name, TaskUID: a.Task.UID, Attempt: a.Attempt, Request: a.asked,
+		Tool: r.Tool.Name, Description: r.Tool.Description, Parameters: r.Tool.Parameters,
+		ID: r.CallID, Arguments: []byte(a.Scrub(string(r.Arguments))), ArgsDigest: r.ArgsDigest,
+		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity, Timeout: a.Timeout,
+	}.Event()
 	if err != nil {
-		return agentloop.Decision{}, err
+		return approval.Answer{}, err
 	}
-	call := sha256.Sum256([]byte(r.CallID))
-	spec := v1alpha1.ApprovalSpec{
-		TaskName: a.Task.Name, TaskUID: a.Task.UID,
-		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity,
-		TargetTool: r.Tool.Name, ToolCallID: r.CallID, TargetArgsDigest: r.ArgsDigest, TargetSpecDigest: digest,
-		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview([]byte(a.Scrub(string(r.Arguments))))},
-		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(a.Attempt), CallIDDigest: hex.EncodeToString(call[:])},
-	}
-	if a.Timeout > 0 {
-		spec.Timeout = a.Timeout.String() // the server sets the time from it, by its own clock
-	}
-	e := approval.RequestEvent(a.Task.Namespace, spec)
-	id := approval.IDOf(e)
 	if err := a.Recorder.Commit(ctx, e); err != nil {
-		return agentloop.Decision{}, err
+		return approval.Answer{}, err
 	}
 	got, err := a.decided(ctx, id)
 	if err != nil {
-		return agentloop.Decision{}, err
+		return approval.Answer{}, err
 	}
 	s := got.Status
 	a.Log.Line("approval %s of %s: %s %s", id, r.Tool.Name, s.State, s.DecisionReason)
-	return agentloop.Decision{ApprovalID: id, State: s.State, Reason: s.DecisionReason}, nil
-}
-
-// specDigest binds an approval to the tool as the model knows it, and to one
-// request of one attempt. So equal calls have different approvals: one that an
-// earlier call spent, or an earlier attempt was given, is never used again.
-func specDigest(d tool.Definition, attempt, n int) (string, error) {
-	raw, err := json.Marshal(map[string]any{
-		"name": d.Name, "description": d.Description, "parameters": string(d.Parameters), "attempt": attempt, "request": n,
-	})
-	if err != nil {
-		return "", fmt.Errorf("definition of %s: %w", d.Name, err)
-	}
-	return approval.Digest(raw)
+	return approval.Answer{ApprovalID: id, State: s.State, Reason: s.DecisionReason}, nil
 }
 
 // Waiting for a decision.
@@ -104,9 +78,9 @@ const (
 	lookPause  = 30 * time.Second
 )
 
-// decided waits until the approval is decided. When it expires is the server's
-// to say. It waits through restarts of the server, as every read does: an approval
-// that is not there any more, and ctx, end it.
+// decided waits until the approval has ended; the server and the controller say when
+// it expires. It waits through restarts of the server, as every read does. An
+// approval that is gone, and ctx, end the waiting.
 func (a *Approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
 	for pause := firstPause; ; {
 		got, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).Get(ctx, id, metav1.GetOptions{})
