@@ -44,10 +44,10 @@ etcd: ## build the real etcd that the benchmark compares with
 scriptedmodel: ## build the scripted stand-in for a model vendor
 	$(GO) build -o $(BIN)/ ./test/scriptedmodel
 
-generate: ## write all generated code anew
+generate: ## write all generated code and the reference anew
 	hack/update-codegen.sh
 
-verify: ## fail if generated code or go.mod is not current
+verify: ## fail if generated code, the reference or go.mod is not current
 	hack/verify.sh
 
 lint: ## vet and golangci-lint, at the pinned version

@@ -2,9 +2,10 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes all generated code anew: zz_generated.* next to the API types, and
-# pkg/generated. Tools are pinned in hack/tools/go.mod. With a folder as
-# argument it does so in that copy of the repository.
+# Writes all generated code anew: zz_generated.* next to the API types,
+# pkg/generated, and the reference in artifacts/reference. Tools are pinned in
+# hack/tools/go.mod. With a folder as argument it writes the code, but not the
+# reference, in that copy of the repository.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -66,3 +67,7 @@ client-gen "${header[@]}" --output-dir pkg/generated/clientset --output-pkg "$ou
 lister-gen "${header[@]}" --output-dir pkg/generated/listers --output-pkg "$out/listers" "$types"
 informer-gen "${header[@]}" --output-dir pkg/generated/informers --output-pkg "$out/informers" \
 	--versioned-clientset-package "$out/clientset/versioned" --listers-package "$out/listers" "$types"
+
+if [ $# = 0 ]; then
+	go run ./hack/reference
+fi

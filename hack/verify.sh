@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Fails, with the difference, if generated code is not what the generators
-# write from the API types, or if a module was changed after its download.
+# write from the API types, if the reference is not what the code says, or if a
+# module was changed after its download.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,6 +26,11 @@ if [ "$stale" = 1 ]; then
 	echo "generated code is stale: run make generate and commit the result" >&2
 	exit 1
 fi
+go run ./hack/reference -o "$copy/artifacts/reference"
+diff -ruN artifacts/reference "$copy/artifacts/reference" || {
+	echo "the reference is stale: run make generate and commit the result" >&2
+	exit 1
+}
 go mod verify >/dev/null
 go mod tidy -diff
-echo "generated code is current"
+echo "generated code and the reference are current"

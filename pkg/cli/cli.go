@@ -59,6 +59,13 @@ func Main(ctx context.Context, name string, args []string, s Streams) int {
 	return exitCode(ctx, err)
 }
 
+// Command is the command with everything below it, for those who describe it. It reads and writes nothing.
+func Command() *cobra.Command {
+	cmd := newCommand(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "platform")
+	cmd.InitDefaultCompletionCmd()
+	return cmd
+}
+
 func newCommand(s Streams, name string) *cobra.Command {
 	a := &app{Streams: s, loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, clock: clock.RealClock{}}
 	cmd := &cobra.Command{

@@ -36,17 +36,17 @@ func newMetrics() *metrics {
 			Namespace: "platform", Name: "execution_event_append_duration_seconds",
 			Help:    "Time from the append of an event to its being durable and visible, or refused.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12), // 0.1 ms to 2.4 s
-		}, append(labels[:2:2], "result")),
+		}, []string{"stream_type", "event_type", "result"}),
 		redactions:  counter("execution_event_redactions_total", "Execution events in which the store removed a secret."),
 		truncations: counter("execution_event_truncations_total", "Execution events of which the store cut a payload."),
 		derived: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "platform", Name: "execution_event_derived_latency_seconds",
-			Help:    "Times that execution events tell of: queue, run, model_request, tool_call.",
+			Help:    "Times that follow from execution events: queue, run, model_request, tool_call.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12), // 10 ms to 30 min
 		}, []string{"measurement", "result"}),
 		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "platform", Name: "execution_event_derived_failures_total",
-			Help: "Failures that execution events tell of, by kind.",
+			Help: "Failures that execution events report, by kind.",
 		}, []string{"category", "event_type"}),
 	}
 	m.Group = metric.Group{m.appends, m.failures, m.duration, m.redactions, m.truncations, m.derived, m.broken}

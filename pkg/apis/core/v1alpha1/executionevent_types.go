@@ -13,57 +13,141 @@ import (
 // +enum
 type EventType string
 
-// Event types, by the part of a run that they tell of.
+// Events of a task, written by its controller.
 const (
-	EventTaskCreated      EventType = "TaskCreated"
+	// EventTaskCreated: the controller saw the task for the first time. Content: type.
+	EventTaskCreated EventType = "TaskCreated"
+	// EventTaskPhaseChanged: the phase of the task changed, or the server refuses more of what a limit bounds. Content
+	// of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.
 	EventTaskPhaseChanged EventType = "TaskPhaseChanged"
-	EventTaskJobCreated   EventType = "TaskJobCreated"
-	EventTaskStarted      EventType = "TaskStarted"
-	EventTaskSucceeded    EventType = "TaskSucceeded"
-	EventTaskFailed       EventType = "TaskFailed"
-	EventTaskCancelled    EventType = "TaskCancelled"
+	// EventTaskJobCreated: the Job or process of an attempt exists. Content: attempt, jobName, jobUID.
+	EventTaskJobCreated EventType = "TaskJobCreated"
+	// EventTaskStarted: an attempt runs. Content: attempt, jobName, jobUID.
+	EventTaskStarted EventType = "TaskStarted"
+	// EventTaskSucceeded: the task ended and its result is stored. Content: attempts.
+	EventTaskSucceeded EventType = "TaskSucceeded"
+	// EventTaskFailed: the task ended without success. Content: attempts, reason.
+	EventTaskFailed EventType = "TaskFailed"
+	// EventTaskCancelled: the task ended because somebody cancelled it. Content: attempts, reason.
+	EventTaskCancelled EventType = "TaskCancelled"
+)
 
-	EventWorkerStarted   EventType = "WorkerStarted"
+// Events of the worker as a process.
+const (
+	// EventWorkerStarted: the worker read its task and begins. Content: attempt, taskType, sandbox.
+	EventWorkerStarted EventType = "WorkerStarted"
+	// EventWorkerCompleted: the worker did its work. Content: attempt, and figures of the run.
 	EventWorkerCompleted EventType = "WorkerCompleted"
-	EventWorkerFailed    EventType = "WorkerFailed"
+	// EventWorkerFailed: the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.
+	EventWorkerFailed EventType = "WorkerFailed"
+)
 
-	EventModelRequestStarted   EventType = "ModelRequestStarted"
+// Events of the conversation with a model. Provider, model, stop reason and token counts are lifted from content into
+// fields of the event.
+const (
+	// EventModelRequestStarted: a request to a model begins. Content: iteration, provider, model, attempt, messageCount,
+	// toolCount.
+	EventModelRequestStarted EventType = "ModelRequestStarted"
+	// EventModelRequestCompleted: the model answered. Content: iteration, provider, model, attempt, durationMs,
+	// usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.
 	EventModelRequestCompleted EventType = "ModelRequestCompleted"
-	EventModelRequestFailed    EventType = "ModelRequestFailed"
-	EventModelUsageUpdated     EventType = "ModelUsageUpdated"
-	EventModelContextUpdated   EventType = "ModelContextUpdated"
-	EventModelMessage          EventType = "ModelMessage"
-	EventContextTruncated      EventType = "ContextTruncated"
+	// EventModelRequestFailed: the request failed. Content: iteration, provider, model, attempt, durationMs,
+	// usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.
+	EventModelRequestFailed EventType = "ModelRequestFailed"
+	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer.
+	EventModelUsageUpdated EventType = "ModelUsageUpdated"
+	// EventModelContextUpdated: a producer reports how full the context window is. Content: that of the producer.
+	EventModelContextUpdated EventType = "ModelContextUpdated"
+	// EventModelMessage: the model said something; contentText is its text. Content: iteration, contentChars, toolCalls,
+	// stopReason.
+	EventModelMessage EventType = "ModelMessage"
+	// EventContextTruncated: old messages were left out, because the conversation was too long for the model. Content:
+	// iteration, messageCountBefore, messageCountAfter.
+	EventContextTruncated EventType = "ContextTruncated"
+)
 
-	EventToolCallStarted   EventType = "ToolCallStarted"
+// Events of tool calls. Arguments and results are in none of them.
+const (
+	// EventToolCallStarted: a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a
+	// call that was approved.
+	EventToolCallStarted EventType = "ToolCallStarted"
+	// EventToolCallCompleted: the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs;
+	// approvalID of a call that was approved.
 	EventToolCallCompleted EventType = "ToolCallCompleted"
-	EventToolCallFailed    EventType = "ToolCallFailed"
+	// EventToolCallFailed: the call failed, and the model was given the error. Content: iteration, toolName, toolCallID,
+	// resultLength, durationMs, errorType; approvalID of a call that was approved.
+	EventToolCallFailed EventType = "ToolCallFailed"
+)
 
-	EventWorkspacePreparationStarted   EventType = "WorkspacePreparationStarted"
+// Events of the repository that a task works on.
+const (
+	// EventWorkspacePreparationStarted: the repository is being fetched. Content: that of the producer.
+	EventWorkspacePreparationStarted EventType = "WorkspacePreparationStarted"
+	// EventWorkspacePreparationCompleted: the repository is there. Content: that of the producer.
 	EventWorkspacePreparationCompleted EventType = "WorkspacePreparationCompleted"
-	EventWorkspacePreparationFailed    EventType = "WorkspacePreparationFailed"
+	// EventWorkspacePreparationFailed: the repository could not be fetched. Content: that of the producer.
+	EventWorkspacePreparationFailed EventType = "WorkspacePreparationFailed"
+)
 
-	EventAgentRuntimeStarted        EventType = "AgentRuntimeStarted"
+// Events of a coding agent in a runtime of its own.
+const (
+	// EventAgentRuntimeStarted: the runtime was started. Content: that of the producer.
+	EventAgentRuntimeStarted EventType = "AgentRuntimeStarted"
+	// EventAgentRuntimeCommandStarted: the runtime started a command. Content: that of the producer.
 	EventAgentRuntimeCommandStarted EventType = "AgentRuntimeCommandStarted"
-	EventAgentRuntimeCompleted      EventType = "AgentRuntimeCompleted"
-	EventAgentRuntimeFailed         EventType = "AgentRuntimeFailed"
-	EventAgentRuntimeCancelled      EventType = "AgentRuntimeCancelled"
+	// EventAgentRuntimeCompleted: the runtime did its work. Content: that of the producer.
+	EventAgentRuntimeCompleted EventType = "AgentRuntimeCompleted"
+	// EventAgentRuntimeFailed: the runtime failed. Content: that of the producer.
+	EventAgentRuntimeFailed EventType = "AgentRuntimeFailed"
+	// EventAgentRuntimeCancelled: the runtime was stopped. Content: that of the producer.
+	EventAgentRuntimeCancelled EventType = "AgentRuntimeCancelled"
+)
 
-	EventResultSubmitted         EventType = "ResultSubmitted"
+// Events of what a task leaves.
+const (
+	// EventResultSubmitted: the result is stored. Content: resultLength.
+	EventResultSubmitted EventType = "ResultSubmitted"
+	// EventArtifactUploadCompleted: an artifact is stored. Content: artifact, size.
 	EventArtifactUploadCompleted EventType = "ArtifactUploadCompleted"
-	EventArtifactUploadFailed    EventType = "ArtifactUploadFailed"
-	EventPlanUpdated             EventType = "PlanUpdated"
+	// EventArtifactUploadFailed: an artifact could not be stored. Content: artifact, error.
+	EventArtifactUploadFailed EventType = "ArtifactUploadFailed"
+	// EventPlanUpdated: the plan of the task changed. Content: that of the producer.
+	EventPlanUpdated EventType = "PlanUpdated"
+)
 
+// Events of messages to the outside.
+const (
+	// EventGatewayDeliveryCompleted: a message was delivered through a gateway. Content: that of the producer.
 	EventGatewayDeliveryCompleted EventType = "GatewayDeliveryCompleted"
+)
 
+// Events of forks, in the streams of the source and of the new task.
+const (
+	// EventTaskForkRequested: somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq,
+	// newTask, newTaskUID, requestedBy.
 	EventTaskForkRequested EventType = "TaskForkRequested"
-	EventTaskForkCreated   EventType = "TaskForkCreated"
+	// EventTaskForkCreated: a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID,
+	// requestedBy.
+	EventTaskForkCreated EventType = "TaskForkCreated"
+)
 
-	EventApprovalRequested        EventType = "ApprovalRequested"
-	EventApprovalApproved         EventType = "ApprovalApproved"
-	EventApprovalDeclined         EventType = "ApprovalDeclined"
-	EventApprovalExpired          EventType = "ApprovalExpired"
-	EventApprovalCancelled        EventType = "ApprovalCancelled"
+// Events of approvals. Of all decisions on an approval the first counts.
+const (
+	// EventApprovalRequested: a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action,
+	// riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout,
+	// expiresAt, binding.
+	EventApprovalRequested EventType = "ApprovalRequested"
+	// EventApprovalApproved: somebody approved. Content: approvalID, taskUID, decision, reason, actor.
+	EventApprovalApproved EventType = "ApprovalApproved"
+	// EventApprovalDeclined: somebody declined. Content: approvalID, taskUID, decision, reason, actor.
+	EventApprovalDeclined EventType = "ApprovalDeclined"
+	// EventApprovalExpired: nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.
+	EventApprovalExpired EventType = "ApprovalExpired"
+	// EventApprovalCancelled: the task ended before somebody decided. Content: approvalID, taskUID, decision, reason,
+	// actor.
+	EventApprovalCancelled EventType = "ApprovalCancelled"
+	// EventApprovalExecutionUpdated: an approved call was made, or was not. Content: approvalID, taskUID,
+	// executionOutcome, reason.
 	EventApprovalExecutionUpdated EventType = "ApprovalExecutionUpdated"
 )
 

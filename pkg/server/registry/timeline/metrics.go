@@ -44,7 +44,7 @@ func newMetrics() *metrics {
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts(
 			opts("stream_connections_current", "Open streams of execution events.")), []string{"scope"}),
 		reconnects: prometheus.NewCounterVec(prometheus.CounterOpts(
-			opts("stream_reconnects_total", "Streams that went on behind an earlier position.")), []string{"scope"}),
+			opts("stream_reconnects_total", "Streams that were resumed after an earlier position.")), []string{"scope"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts(
 			opts("stream_errors_total", "Streams that an error ended.")), []string{"scope", "reason"}),
 	}
