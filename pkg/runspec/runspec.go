@@ -139,17 +139,6 @@ const (
 	ExitUnavailable = 75
 )
 
-// ReasonOOMKilled is the reason of a run that needed more memory than it may
-// have: the worker says so of its command, and an executor of the worker.
-const ReasonOOMKilled = "OOMKilled"
-
-// ReasonResultNotSubmitted is the reason of a run whose work is done and whose
-// result did not reach the API server.
-const ReasonResultNotSubmitted = "ResultNotSubmitted"
-
-// ReasonNotBegun is the reason of a worker that got no credentials, and so did nothing.
-const ReasonNotBegun = "NotBegun"
-
 // Termination is what the worker leaves in EnvTerminationLog, as JSON of at
 // most 4096 bytes.
 type Termination struct {

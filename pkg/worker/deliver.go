@@ -57,7 +57,7 @@ func (w *worker) closeSpool(log klog.Logger) {
 
 // keep writes down how the work ended, before anything of it is sent.
 func (w *worker) keep(ctx context.Context, end spool.End) {
-	if w.spool == nil || notOurs(end) || end.Termination.Reason == runner.ReasonServerUnreachable {
+	if w.spool == nil || notOurs(end) || end.Termination.Reason == v1alpha1.ReasonServerUnreachable {
 		return
 	}
 	if err := w.spool.Keep(end); err != nil {
@@ -67,11 +67,11 @@ func (w *worker) keep(ctx context.Context, end spool.End) {
 
 // notOurs tells whether the task of the name is another one, whose stream this
 // worker has no business with.
-func notOurs(end spool.End) bool { return end.Termination.Reason == runner.ReasonTaskReplaced }
+func notOurs(end spool.End) bool { return end.Termination.Reason == v1alpha1.ReasonTaskReplaced }
 
 // conclude says how the work ended.
 func conclude(d runner.Result, err error, s *secrets) spool.End {
-	end := spool.End{Result: fitResult(d.Text, s), Content: d.Content, Termination: runspec.Termination{Reason: runner.ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
+	end := spool.End{Result: fitResult(d.Text, s), Content: d.Content, Termination: runspec.Termination{Reason: v1alpha1.ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
 	if err != nil {
 		f := classify(err)
 		end.Termination = cleanTermination(f.Reason, f.Error(), f.Exit, s)
@@ -90,7 +90,7 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	after, cancel := afterStop(ctx)
 	defer cancel()
 	arrived := true
-	if !notOurs(end) && end.Termination.Reason != runner.ReasonServerUnreachable {
+	if !notOurs(end) && end.Termination.Reason != v1alpha1.ReasonServerUnreachable {
 		end, arrived = w.submit(after, end)
 	}
 	if arrived && !notOurs(end) {
@@ -127,7 +127,7 @@ func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 		return end, true
 	}
 	if end.Termination.ExitCode == runspec.ExitSucceeded {
-		end.Termination = cleanTermination(runner.ReasonResultNotSubmitted, "the work is done, but its result did not reach the server: "+err.Error(), runspec.ExitUnavailable, w.secret)
+		end.Termination = cleanTermination(v1alpha1.ReasonResultNotSubmitted, "the work is done, but its result did not reach the server: "+err.Error(), runspec.ExitUnavailable, w.secret)
 	}
 	return end, !undelivered(ctx, err)
 }

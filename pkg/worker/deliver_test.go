@@ -23,7 +23,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -157,7 +156,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 		}
 		return http.StatusServiceUnavailable
 	}
-	if code := Main(ctx, environment(h.env), credentials()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), runspec.ReasonResultNotSubmitted) {
+	if code := Main(ctx, environment(h.env), credentials()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonResultNotSubmitted) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 	if got := o.all(); len(got) != 1 || !spool.Undelivered(h.spool()) {
@@ -166,7 +165,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 	noSecretBelow(t, h.dir)
 
 	o.answer = nil
-	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), runner.ReasonCompleted) || spool.Undelivered(h.spool()) {
+	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), v1alpha1.ReasonCompleted) || spool.Undelivered(h.spool()) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 	want := map[string]string{"types": completed, "result": "worked\n[REDACTED]\n", "artifacts/a.txt": "made"}
@@ -259,7 +258,7 @@ func TestFullDiskFailsNoRun(t *testing.T) {
 // TestNoCredentials: a worker whose starter died says that it did nothing.
 func TestNoCredentials(t *testing.T) {
 	h := newHome(t, newOffice(t))
-	if code := Main(t.Context(), environment(h.env), strings.NewReader("")); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), runspec.ReasonNotBegun) {
+	if code := Main(t.Context(), environment(h.env), strings.NewReader("")); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonNotBegun) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 }

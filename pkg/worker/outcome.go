@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
@@ -28,17 +29,17 @@ func classify(err error) *runner.Failure {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, errNotBegun):
-		return failed(runspec.ReasonNotBegun, runspec.ExitUnavailable)
+		return failed(v1alpha1.ReasonNotBegun, runspec.ExitUnavailable)
 	case errors.Is(err, client.ErrToken):
-		return failed(runner.ReasonServerUnreachable, runspec.ExitUnavailable)
+		return failed(v1alpha1.ReasonServerUnreachable, runspec.ExitUnavailable)
 	case errors.Is(err, ErrUsage):
-		return failed(runner.ReasonUsage, runspec.ExitUsage)
+		return failed(v1alpha1.ReasonWorkerMisconfigured, runspec.ExitUsage)
 	case errors.As(err, &status) && !client.Temporary(err):
-		return failed(runner.ReasonReferenceInvalid, runspec.ExitFailed)
+		return failed(v1alpha1.ReasonReferenceInvalid, runspec.ExitFailed)
 	case errors.As(err, &status):
-		return failed(runner.ReasonServerUnreachable, runspec.ExitUnavailable)
+		return failed(v1alpha1.ReasonServerUnreachable, runspec.ExitUnavailable)
 	default:
-		return failed(runner.ReasonInternal, runspec.ExitFailed)
+		return failed(v1alpha1.ReasonInternalError, runspec.ExitFailed)
 	}
 }
 

@@ -24,7 +24,7 @@ var runners = map[v1alpha1.TaskType]runner.Runner{
 func runnerOf(t v1alpha1.TaskType) (runner.Runner, error) {
 	r, ok := runners[t]
 	if !ok {
-		return nil, runner.Fail(runner.ReasonRuntimeNotAvailable, "this worker has no runner for tasks of type %q; it runs tasks of the types %v", t, slices.Sorted(maps.Keys(runners)))
+		return nil, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "this worker has no runner for tasks of type %q; it runs tasks of the types %v", t, slices.Sorted(maps.Keys(runners)))
 	}
 	return r, nil
 }

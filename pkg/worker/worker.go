@@ -133,13 +133,13 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
-		return runner.Result{}, runner.Fail(runner.ReasonStopped, "the worker was stopped")
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped")
 	case err != nil && (client.Temporary(err) || errors.Is(err, client.ErrToken)):
-		return runner.Result{}, runner.Unavailable(runner.ReasonServerUnreachable, "read task: %w", err)
+		return runner.Result{}, runner.Unavailable(v1alpha1.ReasonServerUnreachable, "read task: %w", err)
 	case err != nil:
 		return runner.Result{}, fmt.Errorf("read task: %w", err)
 	case string(task.UID) != w.config.TaskUID:
-		return runner.Result{}, runner.Fail(runner.ReasonTaskReplaced, "the task was deleted, and another one has its name")
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonTaskReplaced, "the task was deleted, and another one has its name")
 	}
 	given := w.given(task)
 	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",

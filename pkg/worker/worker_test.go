@@ -122,7 +122,7 @@ func TestMisconfiguredWorkerSaysWhy(t *testing.T) {
 	if err != nil || json.Unmarshal(raw, &got) != nil {
 		t.Fatalf("%s, %v", raw, err)
 	}
-	if code != runspec.ExitUsage || got.Reason != runner.ReasonUsage || got.ExitCode != code || !strings.Contains(got.Message, runspec.EnvAttempt) {
+	if code != runspec.ExitUsage || got.Reason != v1alpha1.ReasonWorkerMisconfigured || got.ExitCode != code || !strings.Contains(got.Message, runspec.EnvAttempt) {
 		t.Errorf("%d %+v", code, got)
 	}
 }
@@ -283,21 +283,21 @@ func TestContainer(t *testing.T) {
 	if log := w.logged(); !strings.Contains(log, "hello t\n") || !strings.Contains(log, "warn\n") || strings.Contains(log, providerKey) {
 		t.Errorf("log %s", log)
 	}
-	for script, reason := range map[string]string{"exit 3": runner.ReasonCommandFailed, "kill -9 $$": runner.ReasonCommandFailed} {
+	for script, reason := range map[string]string{"exit 3": v1alpha1.ReasonCommandFailed, "kill -9 $$": v1alpha1.ReasonCommandFailed} {
 		if _, err := container.Run(t.Context(), w.given(containerTask(script))); classify(err).Reason != reason || classify(err).Exit != runspec.ExitFailed {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
 	missing := containerTask("")
 	missing.Spec.Command = []string{"no-such-command-here"}
-	if _, err := container.Run(t.Context(), w.given(missing)); classify(err).Reason != runner.ReasonCommandNotRun {
+	if _, err := container.Run(t.Context(), w.given(missing)); classify(err).Reason != v1alpha1.ReasonCommandNotRun {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestContainerIsRefused(t *testing.T) {
 	w := newTestWorker(t, nil)
-	if _, err := container.Run(t.Context(), w.given(containerTask("echo no"))); classify(err).Reason != runner.ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
+	if _, err := container.Run(t.Context(), w.given(containerTask("echo no"))); classify(err).Reason != v1alpha1.ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -316,7 +316,7 @@ func TestContainerStops(t *testing.T) {
 		}
 	}()
 	d, err := container.Run(ctx, w.given(containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`)))
-	if classify(err).Reason != runner.ReasonStopped || d.Text != "begun\nbye\n" {
+	if classify(err).Reason != v1alpha1.ReasonWorkerStopped || d.Text != "begun\nbye\n" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -327,9 +327,9 @@ func TestClassify(t *testing.T) {
 		exit   int
 	}{
 		runner.Unavailable("Reason", "m"):     {"Reason", runspec.ExitUnavailable},
-		status(http.StatusNotFound):           {runner.ReasonReferenceInvalid, runspec.ExitFailed},
-		status(http.StatusServiceUnavailable): {runner.ReasonServerUnreachable, runspec.ExitUnavailable},
-		errors.New("surprise"):                {runner.ReasonInternal, runspec.ExitFailed},
+		status(http.StatusNotFound):           {v1alpha1.ReasonReferenceInvalid, runspec.ExitFailed},
+		status(http.StatusServiceUnavailable): {v1alpha1.ReasonServerUnreachable, runspec.ExitUnavailable},
+		errors.New("surprise"):                {v1alpha1.ReasonInternalError, runspec.ExitFailed},
 	} {
 		if f := classify(fmt.Errorf("wrapped: %w", err)); f.Reason != want.reason || f.Exit != want.exit {
 			t.Errorf("%v: got %s, %d", err, f.Reason, f.Exit)

@@ -246,7 +246,7 @@ func TestEnds(t *testing.T) {
 			return s.Phase == executor.Exited && s.ExitCode == -1 && s.Signal == "killed" && s.Reason == "" && !s.Succeeded()
 		}},
 		{"memory", withMemory("64Mi"), func(s executor.State) bool {
-			return s.Phase == executor.Exited && s.Reason == executor.ReasonOOMKilled && strings.Contains(s.Message, "64Mi")
+			return s.Phase == executor.Exited && s.Reason == v1alpha1.ReasonOOMKilled && strings.Contains(s.Message, "64Mi")
 		}},
 		{"wait", func(r *executor.Run) { r.Timeout = 3 * time.Second }, func(s executor.State) bool {
 			return s.Phase == executor.Exited && s.Cause == executor.CauseDeadline && s.Reason == "" && !s.Succeeded()
@@ -321,14 +321,14 @@ func TestDoesNotStart(t *testing.T) {
 		name, reason, message string
 		change                func(*executor.Run)
 	}{
-		{"image", executor.ReasonImagePullFailed, "failed to pull", func(r *executor.Run) { r.Task.Spec.Image = "test.example/none:1" }},
-		{"name", executor.ReasonImagePullFailed, "parse image name", func(r *executor.Run) { r.Task.Spec.Image = "Not An Image" }},
-		{"mount", executor.ReasonMountFailed, `secret "none" not found`, func(r *executor.Run) { r.Task.Spec.SecretRef = &v1alpha1.NamespacedReference{Name: "none"} }},
-		{"env", executor.ReasonConfigInvalid, "none", func(r *executor.Run) {
+		{"image", v1alpha1.ReasonImagePullFailed, "failed to pull", func(r *executor.Run) { r.Task.Spec.Image = "test.example/none:1" }},
+		{"name", v1alpha1.ReasonImagePullFailed, "parse image name", func(r *executor.Run) { r.Task.Spec.Image = "Not An Image" }},
+		{"mount", v1alpha1.ReasonMountFailed, `secret "none" not found`, func(r *executor.Run) { r.Task.Spec.SecretRef = &v1alpha1.NamespacedReference{Name: "none"} }},
+		{"env", v1alpha1.ReasonContainerConfigInvalid, "none", func(r *executor.Run) {
 			r.Task.Spec.Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Key: "k"}}}}
 		}},
-		{"node", executor.ReasonUnschedulable, "node", func(r *executor.Run) { r.Placement.NodeSelector = map[string]string{"no": "such"} }},
-		{"account", executor.ReasonPodNotCreated, "platform-agent-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAgent }},
+		{"node", v1alpha1.ReasonUnschedulable, "node", func(r *executor.Run) { r.Placement.NodeSelector = map[string]string{"no": "such"} }},
+		{"account", v1alpha1.ReasonPodNotCreated, "platform-agent-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAgent }},
 	}
 	runs := make([]executor.Run, len(cases))
 	for i, tc := range cases {
@@ -431,12 +431,12 @@ func TestEvicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.exited(t, run)
-	if s.Reason != executor.ReasonEvicted || s.Succeeded() || !strings.Contains(s.Message, "evict") {
+	if s.Reason != v1alpha1.ReasonEvicted || s.Succeeded() || !strings.Contains(s.Message, "evict") {
 		t.Errorf("%+v", s)
 	}
 	// One that has not seen the pod knows from the Job.
 	f.restart(t)
-	if s := f.exited(t, run); s.Reason != executor.ReasonEvicted || s.Succeeded() {
+	if s := f.exited(t, run); s.Reason != v1alpha1.ReasonEvicted || s.Succeeded() {
 		t.Errorf("after a restart: %+v", s)
 	}
 }
@@ -555,7 +555,7 @@ func TestNodeDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.exited(t, run)
-	if s.Phase != executor.Lost || s.Reason != executor.ReasonNodeLost || !strings.Contains(s.Message, pod.Spec.NodeName) {
+	if s.Phase != executor.Lost || s.Reason != v1alpha1.ReasonNodeLost || !strings.Contains(s.Message, pod.Spec.NodeName) {
 		f.describe(t)
 		t.Errorf("%+v", s)
 	}

@@ -149,32 +149,9 @@ const (
 	CauseStopped Cause = "Stopped"
 )
 
-// Reasons of a State: what the executor's host did to a run, one word each for a
-// condition. Container runtimes and Kubernetes use the same words where they have one.
-const (
-	ReasonOOMKilled       = runspec.ReasonOOMKilled
-	ReasonEvicted         = "Evicted"
-	ReasonPreempted       = "Preempted"
-	ReasonNodeLost        = "NodeLost"
-	ReasonImagePullFailed = "ImagePullFailed"
-	ReasonUnschedulable   = "Unschedulable"
-	ReasonMountFailed     = "MountFailed"
-	ReasonPodNotCreated   = "PodNotCreated"
-	// ReasonPodNotAccepted: the Pod that is there is not what the run's Job makes.
-	ReasonPodNotAccepted = "PodNotAccepted"
-	ReasonConfigInvalid  = "ContainerConfigInvalid"
-	ReasonStartFailed    = "StartFailed"
-	ReasonStartTimedOut  = "StartTimedOut"
-	// ReasonQuotaExceeded: the quota of the namespace leaves no room. It is waited for without end.
-	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonImagePulling and ReasonMounting: a start that takes long, with nothing wrong so far.
-	ReasonImagePulling = "ImagePulling"
-	ReasonMounting     = "Mounting"
-)
-
 // Waiting is what keeps a run from beginning, so far.
 type Waiting struct {
-	// Reason is one of the reasons of a State; empty for a run that waits for nothing.
+	// Reason is one of the reasons of v1alpha1 that come from where a run is; empty for a run that waits for nothing.
 	Reason string
 	// Message is redacted text for people.
 	Message string
@@ -192,7 +169,7 @@ type State struct {
 	PodUID  types.UID
 	Phase   Phase
 	Cause   Cause
-	// Reason is one of the reasons where the host ended the run or kept it from
+	// Reason is one of the same reasons where the host ended the run or kept it from
 	// starting, and Message says more. Empty for a run that ended by itself.
 	Reason string
 	// StartedAt and FinishedAt are by the executor's clock. FinishedAt of a run

@@ -19,14 +19,6 @@ import (
 // graceWait is how often a young task looks for an object that it refers to and that is not there.
 const graceWait = time.Second
 
-// Reasons of the condition JobCreated.
-const (
-	jobStarting = "Starting"
-	jobCreated  = "Created"
-	jobRetrying = "Retrying"
-	jobEnded    = "Ended"
-)
-
 // admit decides whether a pending task may run, and writes down the attempt
 // that the step run will start.
 type admit struct {
@@ -113,7 +105,7 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	// Removed first, so that the time of the condition is the time of this attempt.
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionJobCreated)
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: jobStarting,
+		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonJobStarting,
 		Message: messagef("attempt %d is being started", st.Attempts), ObservedGeneration: t.Generation,
 		LastTransitionTime: metav1.NewTime(s.now()),
 	})

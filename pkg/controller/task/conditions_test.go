@@ -33,10 +33,10 @@ func TestConditionsTellHowATaskEnded(t *testing.T) {
 		want string
 	}{
 		{"success", outcome{phase: v1alpha1.TaskSucceeded}, "Complete=True(TaskSucceeded) Succeeded=True(TaskSucceeded) Failed=False(TaskSucceeded)"},
-		{"failure", outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut}, "Complete=True(TaskFailed) Succeeded=False(TaskFailed) Failed=True(TimedOut)"},
+		{"failure", outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut}, "Complete=True(TaskFailed) Succeeded=False(TaskFailed) Failed=True(TimedOut)"},
 		{"failure of unknown cause", outcome{phase: v1alpha1.TaskFailed}, "Complete=True(TaskFailed) Succeeded=False(TaskFailed) Failed=True(TaskFailed)"},
 		{"failure with a word that is no reason", outcome{phase: v1alpha1.TaskFailed, reason: "out of luck"}, "Complete=True(TaskFailed) Succeeded=False(TaskFailed) Failed=True(TaskFailed)"},
-		{"cancellation", outcome{phase: v1alpha1.TaskCancelled, reason: reasonDeleted}, "Complete=True(TaskCancelled) Succeeded=False(TaskCancelled) Failed=False(TaskCancelled)"},
+		{"cancellation", outcome{phase: v1alpha1.TaskCancelled, reason: v1alpha1.ReasonDeleted}, "Complete=True(TaskCancelled) Succeeded=False(TaskCancelled) Failed=False(TaskCancelled)"},
 	} {
 		tk := task(isStarted)
 		if got := conditionsOf(tk); got != nil {
@@ -74,7 +74,7 @@ func TestConditionsAreAddedOnce(t *testing.T) {
 }
 
 func TestTheStoredEventDecides(t *testing.T) {
-	stored := terminalEvent(task(isStarted), outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut, message: "task timed out"})
+	stored := terminalEvent(task(isStarted), outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"})
 	for _, tc := range []struct {
 		name string
 		o    outcome
@@ -82,7 +82,7 @@ func TestTheStoredEventDecides(t *testing.T) {
 		{"after a crash", outcome{phase: v1alpha1.TaskFailed}},
 		{"against another end", outcome{phase: v1alpha1.TaskSucceeded, message: "fine"}},
 	} {
-		if got := agreeing(tc.o, &stored); got != (outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut, message: "task timed out"}) {
+		if got := agreeing(tc.o, &stored); got != (outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"}) {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 	}

@@ -15,20 +15,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Reasons of an end or a retry, one CamelCase word each, in the content of events.
-// Those of a failure are in the condition Failed as well.
-const (
-	reasonWorkerLost      = v1alpha1.ReasonWorkerLost
-	reasonWorkerFailed    = v1alpha1.ReasonWorkerFailed
-	reasonWorkerKilled    = v1alpha1.ReasonWorkerKilled
-	reasonTimedOut        = v1alpha1.ReasonTimedOut
-	reasonRefused         = v1alpha1.ReasonRefused
-	reasonNotSupported    = v1alpha1.ReasonNotSupported
-	reasonInvalidSchedule = v1alpha1.ReasonInvalidSchedule
-	reasonCancelled       = "Cancelled"
-	reasonDeleted         = "Deleted"
-)
-
 // outcome is how a task shall end.
 type outcome struct {
 	phase v1alpha1.TaskPhase
@@ -138,7 +124,7 @@ func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.
 	}
 	setEnd(s, generation, o)
 	if meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionJobCreated) != nil {
-		reason, message := jobEnded, "the run is over"
+		reason, message := v1alpha1.ReasonJobEnded, "the run is over"
 		if o.phase == v1alpha1.TaskFailed && isReason(o.reason) {
 			reason, message = o.reason, o.message
 		}

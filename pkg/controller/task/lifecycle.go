@@ -66,7 +66,7 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		return step.Wait{After: stopCheck, Reason: "the run is being stopped"}
 	}
 	if !t.Status.Phase.Terminal() {
-		o := outcome{phase: v1alpha1.TaskCancelled, reason: reasonDeleted, message: neverBegan(t, "the task was deleted")}
+		o := outcome{phase: v1alpha1.TaskCancelled, reason: v1alpha1.ReasonDeleted, message: neverBegan(t, "the task was deleted")}
 		if state.Succeeded() {
 			o = succeeded(state)
 		}
@@ -177,7 +177,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 		t.Status.Message = "cancellation was requested; the run is being stopped"
 		return step.Wait{After: stopCheck, Reason: t.Status.Message}
 	}
-	o := outcome{phase: v1alpha1.TaskCancelled, reason: reasonCancelled, message: "the task was cancelled"}
+	o := outcome{phase: v1alpha1.TaskCancelled, reason: v1alpha1.ReasonCancelled, message: "the task was cancelled"}
 	if asked.Message != "" && asked.Message != noReason {
 		o.message += ": " + asked.Message
 	}

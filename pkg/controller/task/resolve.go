@@ -19,12 +19,6 @@ import (
 	tools "github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// Reasons of refusals that the host gives; the worker has the same.
-const (
-	reasonNoSandbox    = "SandboxUnavailable"
-	reasonImageNotUsed = "ImageNotUsed"
-)
-
 // toolPrograms is the built-in tool that runs programs.
 const toolPrograms = "code_exec"
 
@@ -35,9 +29,6 @@ type refusal struct {
 	// missing is set where the cause is an object that may still come.
 	missing bool
 }
-
-// reasonToolUnavailable is the reason of a task that asks for a tool which cannot work where it would run.
-const reasonToolUnavailable = "ToolUnavailable"
 
 func (r *refusal) Error() string { return r.message }
 
@@ -124,9 +115,9 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		r.note(t, res)
 		return res, err
 	case v1alpha1.TaskTypeAgent:
-		return nil, refuse("RuntimeNotAvailable", "tasks of type agent need an agent runtime, and this server has none")
+		return nil, refuse(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 	default:
-		return nil, refuse("UnknownType", "tasks of type %q are not known", t.Spec.Type)
+		return nil, refuse(v1alpha1.ReasonUnknownType, "tasks of type %q are not known", t.Spec.Type)
 	}
 }
 
@@ -139,7 +130,7 @@ func supported(gaps []support.Gap, owner string) error {
 	if owner != "" {
 		owner = fmt.Sprintf("agent %q: ", owner)
 	}
-	return refuse(reasonNotSupported, "%s%s", owner, gaps[0])
+	return refuse(v1alpha1.ReasonNotSupported, "%s%s", owner, gaps[0])
 }
 
 // note collects what the run does without, where this is not a cluster.
@@ -157,13 +148,13 @@ func (r *resolver) note(t *v1alpha1.Task, res *resolved) {
 func (r *resolver) container(t *v1alpha1.Task) error {
 	switch {
 	case r.containerRefusal != "":
-		return refuse(reasonRefused, "%s", r.containerRefusal)
+		return refuse(v1alpha1.ReasonRefused, "%s", r.containerRefusal)
 	case r.programRefusal != "":
-		return refuse(reasonNoSandbox, "%s", r.programRefusal)
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "%s", r.programRefusal)
 	case r.imageRefusal != "" && t.Spec.Image != "":
-		return refuse(reasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, r.imageRefusal)
+		return refuse(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, r.imageRefusal)
 	case len(t.Spec.Command) == 0:
-		return refuse("CommandRequired", "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+		return refuse(v1alpha1.ReasonCommandRequired, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
 	return nil
 }
@@ -193,11 +184,11 @@ func (r *resolver) ai(ctx context.Context, t *v1alpha1.Task, res *resolved) erro
 		}
 		res.mayPark = spec.Coordination != nil && len(spec.Coordination.ApprovalRequiredTools) > 0
 		if spec.Runtime != nil {
-			return refuse("IncompatibleAgent", "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
+			return refuse(v1alpha1.ReasonIncompatibleAgent, "agent %q has a runtime; a task of type ai needs an agent with a provider", agent.Name)
 		}
 	}
 	if t.Spec.Prompt == "" && ai.Prompt == "" && (t.Spec.SessionRef == nil || !t.Spec.SessionRef.PromptIncluded) {
-		return refuse("NoPrompt", "the task has no prompt")
+		return refuse(v1alpha1.ReasonNoPrompt, "the task has no prompt")
 	}
 	if err := r.provider(ctx, t, ai, spec, agentNamespace, res); err != nil {
 		return err
@@ -246,7 +237,7 @@ func (r *resolver) provider(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.
 	case model.Provider != "":
 		p, err = r.onlyProvider(ctx, agentNamespace, model.Provider)
 	default:
-		err = refuse("NoProvider", "neither the task nor its agent names a provider")
+		err = refuse(v1alpha1.ReasonNoProvider, "neither the task nor its agent names a provider")
 	}
 	if err != nil {
 		return err
@@ -256,7 +247,7 @@ func (r *resolver) provider(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.
 		res.model = p.Spec.Azure.DeploymentName
 	}
 	if res.model == "" {
-		return refuse("NoModel", "no model is named: not by the task, its agent or provider %q", p.Name)
+		return refuse(v1alpha1.ReasonNoModel, "no model is named: not by the task, its agent or provider %q", p.Name)
 	}
 	if err := r.providerKey(ctx, t, p, res); err != nil {
 		return err
@@ -306,12 +297,12 @@ func (r *resolver) onlyProvider(ctx context.Context, namespace string, typ v1alp
 			continue
 		}
 		if found != nil {
-			return nil, refuse("AmbiguousProvider", "more than one Provider has type %q; name one with providerRef", typ)
+			return nil, refuse(v1alpha1.ReasonAmbiguousProvider, "more than one Provider has type %q; name one with providerRef", typ)
 		}
 		found = &list.Items[i]
 	}
 	if found == nil {
-		return nil, missing("ProviderNotFound", "no Provider of type %q exists in namespace %q", typ, namespace)
+		return nil, missing(v1alpha1.ReasonProviderNotFound, "no Provider of type %q exists in namespace %q", typ, namespace)
 	}
 	return found, nil
 }
@@ -369,7 +360,7 @@ func (r *resolver) tools(ctx context.Context, t *v1alpha1.Task, ai *v1alpha1.Tas
 func (r *resolver) tool(ctx context.Context, t *v1alpha1.Task, namespace, name string, res *resolved) error {
 	if r.lacks != nil {
 		if what := r.lacks(name); what != "" {
-			return refuse(reasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
+			return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
 		}
 	}
 	return r.toolKey(ctx, t, namespace, name, res)
@@ -377,7 +368,7 @@ func (r *resolver) tool(ctx context.Context, t *v1alpha1.Task, namespace, name s
 
 func (r *resolver) toolKey(ctx context.Context, t *v1alpha1.Task, namespace, name string, res *resolved) error {
 	if name == toolPrograms && r.programRefusal != "" {
-		return refuse(reasonNoSandbox, "tool %s: %s", name, r.programRefusal)
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", name, r.programRefusal)
 	}
 	tool := &v1alpha1.Tool{}
 	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, tool)

@@ -198,7 +198,7 @@ func TestResolveTools(t *testing.T) {
 		task := aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef, s.AI = ref(tc.agent), &v1alpha1.TaskAI{Tools: tc.tools} })
 		_, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: bare.Lacks}).resolve(t.Context(), task)
 		refused, ok := errors.AsType[*refusal](err)
-		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != reasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
+		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != v1alpha1.ReasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
 			t.Errorf("%+v: %v", tc, err)
 		}
 		if _, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: full.Lacks}).resolve(t.Context(), task); err != nil {
@@ -248,7 +248,7 @@ func TestResolveByReference(t *testing.T) {
 		},
 	} {
 		_, err := r.resolve(t.Context(), aiTask(change))
-		if refused, ok := errors.AsType[*refusal](err); !ok || refused.reason != reasonRefused || refused.missing {
+		if refused, ok := errors.AsType[*refusal](err); !ok || refused.reason != v1alpha1.ReasonRefused || refused.missing {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -271,13 +271,13 @@ func TestHostRefuses(t *testing.T) {
 		}
 	}
 	resolve := func(task *v1alpha1.Task) error { _, err := r.resolve(t.Context(), task); return err }
-	because(reasonImageNotUsed, resolve(command("alpine")))
+	because(v1alpha1.ReasonImageNotUsed, resolve(command("alpine")))
 	because("", resolve(command("")))
 	r.programRefusal = "no sandbox here"
-	because(reasonNoSandbox, resolve(command("")))
-	because(reasonNoSandbox, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{Tools: []string{toolPrograms}}, "", v1alpha1.AgentSpec{}, &resolved{}))
+	because(v1alpha1.ReasonSandboxUnavailable, resolve(command("")))
+	because(v1alpha1.ReasonSandboxUnavailable, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{Tools: []string{toolPrograms}}, "", v1alpha1.AgentSpec{}, &resolved{}))
 	with := v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: toolPrograms}}}
-	because(reasonNoSandbox, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
+	because(v1alpha1.ReasonSandboxUnavailable, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
 	with.Tools[0].Enabled = new(false)
 	because("", r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
 }

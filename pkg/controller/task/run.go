@@ -17,7 +17,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
-	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 // startPatience is how long the start of an attempt is tried.
@@ -54,15 +53,15 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	case errors.Is(err, executor.ErrNotFound) && !created:
 		return s.start(ctx, t)
 	case errors.Is(err, executor.ErrNotFound):
-		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
 	case err != nil:
 		return fmt.Errorf("run: %w", err)
 	case !created && s.executor.ByReference(): // somebody else may have made what is there
 		return s.start(ctx, t)
 	case !isRunOf(t, state):
-		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the run that was found is not the one that was started"})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run that was found is not the one that was started"})
 	case !recordPod(t, state):
-		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: messagef("the pod %s is gone, and pod %s is not taken for it", t.Status.PodName, state.PodName)})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: messagef("the pod %s is gone, and pod %s is not taken for it", t.Status.PodName, state.PodName)})
 	case state.Undelivered:
 		return s.deliver(ctx, t)
 	case state.Phase != executor.Running:
@@ -130,17 +129,17 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
 	}
 	if errors.Is(err, executor.ErrConflict) {
-		return s.fail(ctx, t, outcome{reason: reasonWorkerLost, message: "the attempt was started by somebody else"})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the attempt was started by somebody else"})
 	}
 	if errors.Is(err, executor.ErrRefused) {
-		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonRefused, message: err.Error()})
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonRefused, message: err.Error()})
 	}
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionJobCreated)
 	if c != nil && s.now().Sub(c.LastTransitionTime.Time) < startPatience {
 		t.Status.Message = messagef("attempt %d cannot be started yet: %v", t.Status.Attempts, err)
 		return err
 	}
-	return s.fail(ctx, t, outcome{reason: executor.ReasonStartFailed, message: messagef("the worker could not be started: %v", err)})
+	return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonStartFailed, message: messagef("the worker could not be started: %v", err)})
 }
 
 func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, error) {
@@ -242,7 +241,7 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 		return err
 	}
 	t.Status.Message = ""
-	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, jobCreated, messagef("attempt %d runs as %s", n, t.Status.JobName))
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, v1alpha1.ReasonJobCreated, messagef("attempt %d runs as %s", n, t.Status.JobName))
 	return step.ErrDone
 }
 
@@ -269,7 +268,7 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	switch {
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))
-	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == runspec.ReasonResultNotSubmitted:
+	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonResultNotSubmitted:
 		// The work took no longer than it may. Doing it again would be another matter.
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
 	case state.NeverBegan:
@@ -277,7 +276,7 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 		o.message = "never began: " + o.message
 		return s.fail(ctx, t, o)
 	case state.Cause == executor.CauseDeadline:
-		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonTimedOut, message: "task timed out"})
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"})
 	default:
 		return s.fail(ctx, t, diagnose(state))
 	}
@@ -317,7 +316,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	st.JobName, st.JobUID, st.PodName, st.PodUID = "", "", "", ""
 	// Whole seconds are stored; rounding up keeps the delay from being shorter.
 	st.NextAttemptTime = &metav1.Time{Time: s.now().Add(delay + time.Second - 1).Truncate(time.Second)}
-	setCondition(st, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, jobRetrying, message)
+	setCondition(st, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, v1alpha1.ReasonJobRetrying, message)
 	return step.ErrDone
 }
 
@@ -338,7 +337,7 @@ func succeeded(state executor.State) outcome {
 
 // diagnose says what is known about a run that did not succeed.
 func diagnose(state executor.State) outcome {
-	o := outcome{reason: reasonWorkerFailed}
+	o := outcome{reason: v1alpha1.ReasonWorkerFailed}
 	said := ""
 	if t := state.Termination; t != nil {
 		if t.Reason != "" {
@@ -348,20 +347,20 @@ func diagnose(state executor.State) outcome {
 	}
 	switch {
 	case state.NeverBegan && state.Cause == executor.CauseDeadline:
-		o = outcome{reason: executor.ReasonStartTimedOut, message: "the timeout of the task passed before"}
+		o = outcome{reason: v1alpha1.ReasonStartTimedOut, message: "the timeout of the task passed before"}
 	case state.Reason != "":
 		o = outcome{reason: state.Reason, message: state.Message}
 		if said != "" {
 			o.message += "; the worker said: " + said
 		}
 	case state.Phase == executor.Lost:
-		o = outcome{reason: reasonWorkerLost, message: state.Message}
+		o = outcome{reason: v1alpha1.ReasonWorkerLost, message: state.Message}
 	case said != "":
 		o.message = said
 	case state.Cause == executor.CauseStopped:
 		o.message = "the worker was stopped"
 	case state.Signal != "":
-		o.reason = reasonWorkerKilled
+		o.reason = v1alpha1.ReasonWorkerKilled
 		o.message = messagef("the worker was ended by a signal (%s) and left no report", state.Signal)
 	default:
 		o.message = messagef("the worker ended with exit code %d and left no report", state.ExitCode)

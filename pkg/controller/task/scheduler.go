@@ -43,7 +43,7 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	sched, err := parseSchedule(t.Spec.Schedule, t.Spec.TimeZone)
 	if err != nil {
-		if err := s.end(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: reasonInvalidSchedule, message: err.Error()}); err != nil {
+		if err := s.end(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonInvalidSchedule, message: err.Error()}); err != nil {
 			return err
 		}
 		return step.ErrDone

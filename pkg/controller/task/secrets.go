@@ -25,7 +25,7 @@ func (r *resolver) mounted(ctx context.Context, namespace string, key types.Name
 		return err
 	}
 	if r.mountRefusal != "" {
-		return refuse(reasonRefused, "Secret %s: %s", key.Name, r.mountRefusal)
+		return refuse(v1alpha1.ReasonRefused, "Secret %s: %s", key.Name, r.mountRefusal)
 	}
 	return r.reachable(namespace, key)
 }
@@ -33,7 +33,7 @@ func (r *resolver) mounted(ctx context.Context, namespace string, key types.Name
 // reachable refuses a Secret that a run by reference cannot have: a pod sees only those of its own namespace.
 func (r *resolver) reachable(namespace string, key types.NamespacedName) error {
 	if r.byReference && key.Namespace != namespace {
-		return refuse(reasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", key.Name, key.Namespace, namespace)
+		return refuse(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", key.Name, key.Namespace, namespace)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (r *resolver) secret(ctx context.Context, namespace string, ref v1alpha1.Ke
 		return "", err
 	}
 	if len(s.Data[ref.Key]) == 0 {
-		return "", missing("SecretKeyNotFound", "Secret %q has no key %q", ref.Name, ref.Key)
+		return "", missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q has no key %q", ref.Name, ref.Key)
 	}
 	return string(s.Data[ref.Key]), nil
 }
@@ -113,7 +113,7 @@ func (r *resolver) configMap(ctx context.Context, namespace string, ref *v1alpha
 		return err
 	}
 	if _, ok := m.Data[ref.Key]; !ok {
-		return missing("ConfigMapKeyNotFound", "ConfigMap %q has no key %q", ref.Name, ref.Key)
+		return missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q has no key %q", ref.Name, ref.Key)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (r *resolver) configMap(ctx context.Context, namespace string, ref *v1alpha
 func (r *resolver) key(namespace string, ref *v1alpha1.NamespacedReference, kind string) (types.NamespacedName, error) {
 	key := refKey(namespace, ref)
 	if key.Namespace != namespace && !r.crossNamespace {
-		return key, refuse("NamespaceIsolationViolation", "%s %q of namespace %q may not be used from namespace %q", kind, key.Name, key.Namespace, namespace)
+		return key, refuse(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, key.Name, key.Namespace, namespace)
 	}
 	return key, nil
 }
@@ -134,7 +134,7 @@ func (r *resolver) get(ctx context.Context, key types.NamespacedName, o client.O
 		err = r.reader.GetLive(ctx, key, o)
 	}
 	if apierrors.IsNotFound(err) {
-		return missing(kind+"NotFound", "%s %q does not exist in namespace %q", kind, key.Name, key.Namespace)
+		return missing(v1alpha1.ReasonNotFound(kind), "%s %q does not exist in namespace %q", kind, key.Name, key.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", kind, err)

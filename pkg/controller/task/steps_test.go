@@ -116,13 +116,13 @@ func running(t *v1alpha1.Task) {
 	t.Status.Phase = v1alpha1.TaskRunning
 	t.Status.Attempts, t.Status.JobUID, t.Status.JobName = 1, "job", "t-1"
 	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: jobStarting, LastTransitionTime: metav1.NewTime(noon()),
+		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonJobStarting, LastTransitionTime: metav1.NewTime(noon()),
 	})
 }
 
 func isStarted(t *v1alpha1.Task) {
 	running(t)
-	setCondition(&t.Status, 1, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, jobCreated, "")
+	setCondition(&t.Status, 1, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, v1alpha1.ReasonJobCreated, "")
 }
 
 func deleted(t *v1alpha1.Task) { t.DeletionTimestamp = &metav1.Time{Time: noon()} }
@@ -199,7 +199,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "work done, delivery cut off by the deadline", task: task(isStarted, retries(5)), want: "done", phase: fail, end: "ResultNotSubmitted: no server",
-			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 75, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: runspec.ReasonResultNotSubmitted, Message: "no server"}}},
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 75, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: v1alpha1.ReasonResultNotSubmitted, Message: "no server"}}},
 		},
 		{
 			name: "left to be delivered", task: task(isStarted), want: "done", phase: v1alpha1.TaskRunning, asked: []string{"deliver with token"},
@@ -240,11 +240,11 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "ended by the host", task: task(isStarted), want: "done", phase: fail, end: "OOMKilled: it needed more memory; the worker said: no",
-			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 1, Reason: executor.ReasonOOMKilled, Message: "it needed more memory", Termination: &runspec.Termination{Reason: "CommandFailed", Message: "no"}}},
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 1, Reason: v1alpha1.ReasonOOMKilled, Message: "it needed more memory", Termination: &runspec.Termination{Reason: "CommandFailed", Message: "no"}}},
 		},
 		{
 			name: "node lost", task: task(isStarted), want: "done", phase: fail, end: "NodeLost: node n1 does not answer",
-			runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Reason: executor.ReasonNodeLost, Message: "node n1 does not answer"}},
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Reason: v1alpha1.ReasonNodeLost, Message: "node n1 does not answer"}},
 		},
 		{
 			name: "last words without a report", task: task(isStarted), want: "done", phase: fail,
@@ -264,7 +264,7 @@ func TestRun(t *testing.T) {
 			name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
 			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskPhaseChanged"}, asked: []string{"start"},
 		},
-		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing("SecretNotFound", "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
+		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing(v1alpha1.ReasonSecretNotFound, "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
 		{name: "server away", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: errBoom, want: "boom", phase: v1alpha1.TaskRunning},
 		{name: "executor unreadable", task: task(isStarted), runs: runs{err: errBoom}, want: "run: boom", phase: v1alpha1.TaskRunning},
 	} {
@@ -334,7 +334,7 @@ func TestStartByReference(t *testing.T) {
 	refused := &runs{err: executor.ErrNotFound, startErr: fmt.Errorf("%w: no such class", executor.ErrRefused), byReference: true}
 	s.executor, s.end = refused, l.finish
 	outcomeIs(t, s.do(t.Context(), task(running)), "done")
-	if l.end == nil || l.end.reason != reasonRefused || !strings.Contains(l.end.message, "no such class") {
+	if l.end == nil || l.end.reason != v1alpha1.ReasonRefused || !strings.Contains(l.end.message, "no such class") {
 		t.Errorf("refused by the host: %+v", l.end)
 	}
 }
@@ -342,7 +342,7 @@ func TestStartByReference(t *testing.T) {
 // TestReasonOfTheRun: the condition of the run says why it ended, in a word that a condition takes.
 func TestReasonOfTheRun(t *testing.T) {
 	for given, want := range map[string]string{
-		executor.ReasonOOMKilled: "OOMKilled", "": jobEnded, "not a word": jobEnded, "1st": jobEnded, strings.Repeat("x", 2000): jobEnded,
+		v1alpha1.ReasonOOMKilled: "OOMKilled", "": v1alpha1.ReasonJobEnded, "not a word": v1alpha1.ReasonJobEnded, "1st": v1alpha1.ReasonJobEnded, strings.Repeat("x", 2000): v1alpha1.ReasonJobEnded,
 	} {
 		tk := task(isStarted)
 		setTerminal(&tk.Status, 1, outcome{phase: v1alpha1.TaskFailed, reason: given, message: "why"}, metav1.NewTime(noon()))
@@ -372,11 +372,11 @@ func TestAdmit(t *testing.T) {
 		{name: "assigned", task: task(pending), want: "done"},
 		{name: "retry not due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon().Add(time.Minute)} }), want: "wait 1m0s", left: true},
 		{name: "retry due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon()} }), want: "done"},
-		{name: "missing, but young", task: task(pending), resolve: missing("AgentNotFound", "no agent"), want: "wait 1s", message: "no agent", left: true},
-		{name: "missing, and older", task: task(pending), resolve: missing("AgentNotFound", "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent", left: true},
-		{name: "refused at once", task: task(pending), resolve: refuse("Refused", "no"), want: "done", end: "Refused: no", left: true},
+		{name: "missing, but young", task: task(pending), resolve: missing(v1alpha1.ReasonAgentNotFound, "no agent"), want: "wait 1s", message: "no agent", left: true},
+		{name: "missing, and older", task: task(pending), resolve: missing(v1alpha1.ReasonAgentNotFound, "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent", left: true},
+		{name: "refused at once", task: task(pending), resolve: refuse(v1alpha1.ReasonRefused, "no"), want: "done", end: "Refused: no", left: true},
 		{name: "session held", task: task(pending), lock: queued{v1alpha1.ReasonSessionBusy, step.Wait{Reason: "held"}}, want: "wait 0s", message: "held", waits: v1alpha1.ReasonSessionBusy, left: true},
-		{name: "session missing", task: task(pending), lock: missing("SessionNotFound", "none"), now: time.Minute, want: "done", end: "SessionNotFound: none", left: true},
+		{name: "session missing", task: task(pending), lock: missing(v1alpha1.ReasonSessionNotFound, "none"), now: time.Minute, want: "done", end: "SessionNotFound: none", left: true},
 		{name: "no room", task: task(pending), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s", message: "full", waits: v1alpha1.ReasonNamespaceTaskLimitReached, warned: true},
 		{
 			name: "still no room", task: task(pending, waitsLong), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s",
@@ -752,11 +752,11 @@ func TestWaitingRun(t *testing.T) {
 	k := task(isStarted)
 	for _, w := range []struct{ reason, message, want string }{
 		{"", "", ""},
-		{executor.ReasonQuotaExceeded, "used: 4", "used: 4"},
-		{executor.ReasonQuotaExceeded, "used: 5", "used: 4"}, // no news
-		{executor.ReasonUnschedulable, "no node", "no node"},
+		{v1alpha1.ReasonQuotaExceeded, "used: 4", "used: 4"},
+		{v1alpha1.ReasonQuotaExceeded, "used: 5", "used: 4"}, // no news
+		{v1alpha1.ReasonUnschedulable, "no node", "no node"},
 		{"", "", ""},
-		{executor.ReasonUnschedulable, "no node", "no node"},
+		{v1alpha1.ReasonUnschedulable, "no node", "no node"},
 	} {
 		e.state.Waiting = executor.Waiting{Reason: w.reason, Message: w.message}
 		outcomeIs(t, s.do(t.Context(), k), "done")
@@ -774,14 +774,14 @@ func TestWaitingRun(t *testing.T) {
 	if l.end.message != "the task was cancelled: enough; it never began: no node" {
 		t.Errorf("cancelled: %s", l.end.message)
 	}
-	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, NeverBegan: true, Reason: executor.ReasonUnschedulable, Message: "no node takes the pod"}
+	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, NeverBegan: true, Reason: v1alpha1.ReasonUnschedulable, Message: "no node takes the pod"}
 	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
-	if l.end.reason != executor.ReasonUnschedulable || l.end.message != "never began: no node takes the pod" {
+	if l.end.reason != v1alpha1.ReasonUnschedulable || l.end.message != "never began: no node takes the pod" {
 		t.Errorf("given up: %+v", l.end)
 	}
 	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, NeverBegan: true, Cause: executor.CauseDeadline}
 	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
-	if l.end.reason != executor.ReasonStartTimedOut || l.end.message != "never began: the timeout of the task passed before" {
+	if l.end.reason != v1alpha1.ReasonStartTimedOut || l.end.message != "never began: the timeout of the task passed before" {
 		t.Errorf("deadline: %+v", l.end)
 	}
 }

@@ -65,7 +65,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 	}
 	err = w.commit(ctx, t)
 	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-		w.NoteLimit(ctx, s, "events", "EventLimitReached", limit)
+		w.NoteLimit(ctx, s, "events", v1alpha1.ReasonEventLimitReached, limit)
 	}
 	return t, err
 }

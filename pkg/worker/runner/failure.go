@@ -6,30 +6,8 @@ package runner
 import (
 	"fmt"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-)
-
-// Reasons of a Termination, for conditions.
-const (
-	ReasonCompleted              = "Completed"
-	ReasonUsage                  = "WorkerMisconfigured"
-	ReasonStopped                = "WorkerStopped"
-	ReasonServerUnreachable      = "ServerUnreachable"
-	ReasonTaskReplaced           = "TaskReplaced"
-	ReasonReferenceInvalid       = "ReferenceInvalid"
-	ReasonProviderUnsupported    = "ProviderUnsupported"
-	ReasonToolInvalid            = "ToolInvalid"
-	ReasonHostCommandsNotAllowed = "HostCommandsNotAllowed"
-	ReasonSandboxUnavailable     = "SandboxUnavailable"
-	ReasonRuntimeNotAvailable    = "RuntimeNotAvailable"
-	ReasonImageNotUsed           = "ImageNotUsed"
-	ReasonCommandFailed          = "CommandFailed"
-	ReasonCommandNotRun          = "CommandNotRun"
-	ReasonMaxIterations          = "MaxIterations"
-	ReasonBlankAnswer            = "BlankAnswer"
-	ReasonApprovalNotAsked       = "ApprovalNotAsked"
-	ReasonResultNotSubmitted     = runspec.ReasonResultNotSubmitted
-	ReasonInternal               = "InternalError"
 )
 
 // Failure is why a run failed.
@@ -59,5 +37,5 @@ func Unavailable(reason, format string, args ...any) error {
 
 // Misconfigured makes a Failure of a worker that was started wrongly.
 func Misconfigured(format string, args ...any) error {
-	return &Failure{Reason: ReasonUsage, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
+	return &Failure{Reason: v1alpha1.ReasonWorkerMisconfigured, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
 }

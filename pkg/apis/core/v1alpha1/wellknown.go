@@ -113,47 +113,6 @@ const (
 	ConditionContentSizeWarning = "ContentSizeWarning"
 )
 
-// Condition reasons.
-const (
-	// Of ConditionComplete, ConditionSucceeded and ConditionFailed.
-	ReasonTaskSucceeded = "TaskSucceeded"
-	ReasonTaskFailed    = "TaskFailed"
-	ReasonTaskCancelled = "TaskCancelled"
-	// Of ConditionFailed where it is True. Other reasons are those of the executor, such as OOMKilled; where nothing
-	// is known it is TaskFailed.
-	ReasonWorkerLost      = "WorkerLost"      // the run cannot be found again
-	ReasonWorkerFailed    = "WorkerFailed"    // the run ended with an error
-	ReasonWorkerKilled    = "WorkerKilled"    // a signal ended the run
-	ReasonTimedOut        = "TimedOut"        // the run took longer than spec.timeout
-	ReasonRefused         = "Refused"         // the task cannot run as it is written
-	ReasonNotSupported    = "NotSupported"    // the task or its agent needs what this version lacks; also of ConditionReady
-	ReasonInvalidSchedule = "InvalidSchedule" // spec.schedule or spec.timeZone cannot be used
-	// Of ConditionWaitingForApproval: while it is True, and afterwards.
-	ReasonApprovalPending = "ApprovalPending"
-	ReasonApprovalDecided = "ApprovalDecided"
-	// Of ConditionWaitingToStart, before an attempt is written down. While the run of an attempt waits, the reason is
-	// that of its host, for example QuotaExceeded or Unschedulable.
-	ReasonNamespaceTaskLimitReached = "NamespaceTaskLimitReached"
-	ReasonTaskLimitReached          = "TaskLimitReached"
-	ReasonSessionBusy               = "SessionBusy"
-	// ReasonNoController: no controller has looked at the task. The server says so.
-	ReasonNoController = "NoController"
-	// ReasonWaitingOver is that of ConditionWaitingToStart when it is False.
-	ReasonWaitingOver = "WaitingOver"
-	// Of ConditionCancelRequested, where the caller gave none.
-	ReasonCancelRequested = "CancelRequested"
-	// Of ConditionReady of an Agent, Provider or Skill.
-	ReasonReady               = "Ready"
-	ReasonValidationSucceeded = "ValidationSucceeded"
-	ReasonValidationFailed    = "ValidationFailed"
-	ReasonContentValid        = "ContentValid"
-	// Of ConditionContentSizeWarning.
-	ReasonContentTooLarge = "ContentTooLarge"
-	// Of ConditionAvailable.
-	ReasonEndpointReachable   = "EndpointReachable"
-	ReasonEndpointUnreachable = "EndpointUnreachable"
-)
-
 // Service accounts of workers, one per level of trust, in the task's namespace.
 const (
 	// ServiceAccountAIWorker runs tasks of type ai.

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
@@ -50,7 +51,7 @@ func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
 	if pod != nil {
 		a.state.PodName, a.state.PodUID = pod.Name, pod.UID
 	} else if len(refused) > 0 && a.state.Phase == executor.Running {
-		v := &verdict{Reason: executor.ReasonPodNotAccepted, Message: clean(refused[0].Error())}
+		v := &verdict{Reason: v1alpha1.ReasonPodNotAccepted, Message: clean(refused[0].Error())}
 		a.state.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
 		if a.verdict != nil {
 			a.verdict = v
@@ -82,7 +83,7 @@ func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p 
 		if left := endOf(pod).Sub(now); left > 0 {
 			return assessment{state: s, again: left}
 		}
-		s.Phase, s.Reason, s.FinishedAt = executor.Lost, executor.ReasonNodeLost, now
+		s.Phase, s.Reason, s.FinishedAt = executor.Lost, v1alpha1.ReasonNodeLost, now
 		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
 		return look(s, job, pod, refusal, now, p)
@@ -90,7 +91,7 @@ func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p 
 	s.NeverBegan = s.Phase != executor.Running && neverBegan(job, pod)
 	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
 		s.Reason, s.Message = given.Reason, given.Message
-		if given.Reason != executor.ReasonNodeLost {
+		if given.Reason != v1alpha1.ReasonNodeLost {
 			s.Phase = executor.Exited // it never ran
 		}
 	}
@@ -106,7 +107,7 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 			return assessment{state: s}
 		}
 		message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
-		return patient(s, &verdict{Reason: executor.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now))
+		return patient(s, &verdict{Reason: v1alpha1.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now))
 	}
 	v, hopeless := obstacle(job, pod, refusal)
 	s.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
@@ -114,13 +115,13 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 	switch {
 	case hopeless:
 		return assessment{state: s, verdict: v}
-	case v.Reason == executor.ReasonQuotaExceeded: // news of the Job or its Pod will come
+	case v.Reason == v1alpha1.ReasonQuotaExceeded: // news of the Job or its Pod will come
 		return assessment{state: s}
 	case pod != nil:
 		since = pod.CreationTimestamp.Time // a wait for the quota is not one for the pod
 	}
 	a := patient(s, v, since.Add(p.start).Sub(now))
-	if v.Reason == executor.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
+	if v.Reason == v1alpha1.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
 		a.state.Waiting = executor.Waiting{}
 		soon := since.Add(slowStart).Sub(now)
 		switch {
@@ -140,10 +141,10 @@ const slowStart = 10 * time.Second
 func slow(pod *corev1.Pod) executor.Waiting {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
-			return executor.Waiting{Reason: executor.ReasonMounting, Message: fmt.Sprintf("volumes and network of pod %s are being set up", pod.Name)}
+			return executor.Waiting{Reason: v1alpha1.ReasonMounting, Message: fmt.Sprintf("volumes and network of pod %s are being set up", pod.Name)}
 		}
 	}
-	return executor.Waiting{Reason: executor.ReasonImagePulling, Message: fmt.Sprintf("the images of pod %s are being pulled", pod.Name)}
+	return executor.Waiting{Reason: v1alpha1.ReasonImagePulling, Message: fmt.Sprintf("the images of pod %s are being pulled", pod.Name)}
 }
 
 // patient gives a run up when no time is left.
@@ -158,7 +159,7 @@ func patient(s executor.State, v *verdict, left time.Duration) assessment {
 func neverBegan(job *batchv1.Job, pod *corev1.Pod) bool {
 	switch given := verdictOf(job); {
 	case given != nil:
-		return given.Reason != executor.ReasonNodeLost
+		return given.Reason != v1alpha1.ReasonNodeLost
 	case pod != nil:
 		return !begun(pod) && (workerStatus(pod) != nil || pod.Spec.NodeName == "")
 	}
@@ -254,7 +255,7 @@ func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, now time.Tim
 			s.Message += fmt.Sprintf("; the Job says: %s: %s", f.Reason, f.Message)
 		}
 		if f != nil && f.Reason == batchv1.JobReasonPodFailurePolicy && strings.Contains(f.Message, string(corev1.DisruptionTarget)) {
-			s.Reason = executor.ReasonEvicted
+			s.Reason = v1alpha1.ReasonEvicted
 		}
 	}
 }
@@ -274,19 +275,19 @@ func concludePod(s *executor.State, pod *corev1.Pod) {
 	case disruption != nil:
 		s.Reason, s.Message = disruption.Reason, disruption.Message
 	case s.Cause != "":
-	case ended != nil && ended.Reason == "OOMKilled":
-		s.Reason, s.Message = executor.ReasonOOMKilled, memoryExceeded(pod)
+	case ended != nil && ended.Reason == v1alpha1.ReasonOOMKilled:
+		s.Reason, s.Message = v1alpha1.ReasonOOMKilled, memoryExceeded(pod)
 	case ended != nil && (ended.Reason == "ContainerStatusUnknown" || ended.Reason == "Unknown"): // kubelet's word, and containerd's after its own end
 		s.Phase = executor.Lost
 		s.Message = fmt.Sprintf("node %s does not know how the container of pod %s ended: %s", pod.Spec.NodeName, pod.Name, clean(cmp.Or(ended.Message, "it was gone when the node came back")))
 	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
-		s.Reason, s.Message = executor.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
+		s.Reason, s.Message = v1alpha1.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
 	case ended == nil && failedInit(pod) != nil:
 		c := failedInit(pod)
-		s.Reason = executor.ReasonStartFailed
+		s.Reason = v1alpha1.ReasonStartFailed
 		s.Message = fmt.Sprintf("init container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, clean(c.State.Terminated.Message))
 	case ended == nil:
-		s.Reason = executor.ReasonStartFailed
+		s.Reason = v1alpha1.ReasonStartFailed
 		s.Message = fmt.Sprintf("pod %s failed before its worker ran: %s", pod.Name, clean(strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": ")))
 	}
 }
@@ -360,7 +361,7 @@ func memoryExceeded(pod *corev1.Pod) string {
 // disruptionOf is why the cluster ended a pod, nil when it did not.
 func disruptionOf(pod *corev1.Pod) *verdict {
 	if pod.Status.Reason == "Evicted" {
-		return &verdict{Reason: executor.ReasonEvicted, Message: "the pod was evicted: " + clean(pod.Status.Message)}
+		return &verdict{Reason: v1alpha1.ReasonEvicted, Message: "the pod was evicted: " + clean(pod.Status.Message)}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
@@ -369,11 +370,11 @@ func disruptionOf(pod *corev1.Pod) *verdict {
 		message := fmt.Sprintf("node %s: %s", pod.Spec.NodeName, clean(c.Message))
 		switch c.Reason {
 		case corev1.PodReasonPreemptionByScheduler:
-			return &verdict{Reason: executor.ReasonPreempted, Message: message}
+			return &verdict{Reason: v1alpha1.ReasonPreempted, Message: message}
 		case "DeletionByPodGC":
-			return &verdict{Reason: executor.ReasonNodeLost, Message: message}
+			return &verdict{Reason: v1alpha1.ReasonNodeLost, Message: message}
 		default: // DeletionByTaintManager, EvictionByEvictionAPI, TerminationByKubelet
-			return &verdict{Reason: executor.ReasonEvicted, Message: message}
+			return &verdict{Reason: v1alpha1.ReasonEvicted, Message: message}
 		}
 	}
 	return nil

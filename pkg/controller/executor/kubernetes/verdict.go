@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // verdict is why a run was ended that did not come to start, or is out of reach.
 type verdict struct {
-	// Reason is one of the reasons of package executor.
+	// Reason is one of the reasons of the API that come from where a run is.
 	Reason string `json:"reason"`
 	// Message is redacted text for people.
 	Message string `json:"message"`
@@ -55,7 +55,7 @@ func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, ho
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return &verdict{Reason: executor.ReasonUnschedulable, Message: "no node takes the pod: " + clean(cmp.Or(c.Message, c.Reason))}, false
+			return &verdict{Reason: v1alpha1.ReasonUnschedulable, Message: "no node takes the pod: " + clean(cmp.Or(c.Message, c.Reason))}, false
 		}
 	}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -67,15 +67,15 @@ func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, ho
 			}
 		}
 	}
-	return &verdict{Reason: executor.ReasonStartTimedOut, Message: fmt.Sprintf("pod %s did not start in time", pod.Name)}, false
+	return &verdict{Reason: v1alpha1.ReasonStartTimedOut, Message: fmt.Sprintf("pod %s did not start in time", pod.Name)}, false
 }
 
 // noPod is why there is no pod, as far as the cluster said. Text before that on the quota names a pod, which is
 // another one each time.
 func noPod(job *batchv1.Job, refusal string) *verdict {
-	v := &verdict{Reason: executor.ReasonPodNotCreated, Message: fmt.Sprintf("no pod of Job %s could be created", job.Name)}
+	v := &verdict{Reason: v1alpha1.ReasonPodNotCreated, Message: fmt.Sprintf("no pod of Job %s could be created", job.Name)}
 	if at := strings.Index(refusal, "exceeded quota"); at >= 0 {
-		return &verdict{Reason: executor.ReasonQuotaExceeded, Message: "the quota of the namespace leaves no room: " + clean(refusal[at:])}
+		return &verdict{Reason: v1alpha1.ReasonQuotaExceeded, Message: "the quota of the namespace leaves no room: " + clean(refusal[at:])}
 	}
 	if refusal != "" {
 		v.Message += ": " + clean(refusal)
@@ -90,9 +90,9 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *ver
 		hopeless = true
 		fallthrough
 	case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		return &verdict{Reason: executor.ReasonImagePullFailed, Message: fmt.Sprintf("image %s: %s: %s", c.Image, w.Reason, clean(w.Message))}, hopeless
+		return &verdict{Reason: v1alpha1.ReasonImagePullFailed, Message: fmt.Sprintf("image %s: %s: %s", c.Image, w.Reason, clean(w.Message))}, hopeless
 	case "CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "RunContainerError":
-		return &verdict{Reason: executor.ReasonConfigInvalid, Message: fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, clean(w.Message))}, false
+		return &verdict{Reason: v1alpha1.ReasonContainerConfigInvalid, Message: fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, clean(w.Message))}, false
 	}
 	return nil, false
 }
@@ -101,9 +101,9 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *ver
 // the Job fails at once by its deadline, which then is not the reason.
 func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, v *verdict) error {
 	switch v.Reason {
-	case executor.ReasonPodNotCreated:
+	case v1alpha1.ReasonPodNotCreated:
 		e.explain(ctx, v, job.Namespace, job.UID)
-	case executor.ReasonStartTimedOut:
+	case v1alpha1.ReasonStartTimedOut:
 		e.explain(ctx, v, pod.Namespace, pod.UID)
 	}
 	text, err := json.Marshal(v)
@@ -131,9 +131,9 @@ func (e *Executor) explain(ctx context.Context, v *verdict, namespace string, ui
 		ev := &list.Items[i]
 		switch {
 		case strings.HasPrefix(ev.Reason, "FailedMount"), strings.HasPrefix(ev.Reason, "FailedAttach"):
-			v.Reason = executor.ReasonMountFailed
+			v.Reason = v1alpha1.ReasonMountFailed
 		case ev.Reason == "InspectFailed", strings.HasPrefix(ev.Message, "Failed to pull image"):
-			v.Reason = executor.ReasonImagePullFailed
+			v.Reason = v1alpha1.ReasonImagePullFailed
 		case ev.Reason == "Failed", strings.Contains(ev.Reason, "DNS"):
 			continue // repeats another one, or has nothing to do with it
 		}

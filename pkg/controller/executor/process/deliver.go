@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/spool"
@@ -63,7 +64,7 @@ func (r *record) settleSpool(dir string) {
 	}
 	r.State, r.Message = stateExited, ""
 	r.Termination = &runspec.Termination{
-		Reason: runspec.ReasonResultNotSubmitted, Message: "the work is done, but its result did not reach the server", ExitCode: runspec.ExitUnavailable,
+		Reason: v1alpha1.ReasonResultNotSubmitted, Message: "the work is done, but its result did not reach the server", ExitCode: runspec.ExitUnavailable,
 	}
 	if end, err := spool.ReadEnd(dir); err == nil && end != nil && !left {
 		r.Termination = &end.Termination // it was killed after the last byte
@@ -76,7 +77,7 @@ func (r *record) settleSpool(dir string) {
 // notBegun tells whether the worker says that it got no credentials: nothing was
 // done, and the attempt may be started anew.
 func (r *record) notBegun() bool {
-	return r.First == nil && r.Termination != nil && r.Termination.Reason == runspec.ReasonNotBegun
+	return r.First == nil && r.Termination != nil && r.Termination.Reason == v1alpha1.ReasonNotBegun
 }
 
 // Deliver starts a worker for what a run left. See executor.Executor.

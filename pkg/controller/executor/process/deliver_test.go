@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
-	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 // spoolScript is a worker that does its work, writes down how that ended, and
@@ -131,7 +131,7 @@ func TestDeliveriesEnd(t *testing.T) {
 			f.deliver(run)
 			continue
 		}
-		if n != maxDeliveries || s.Undelivered || s.Succeeded() || s.Termination == nil || s.Termination.Reason != runspec.ReasonResultNotSubmitted {
+		if n != maxDeliveries || s.Undelivered || s.Succeeded() || s.Termination == nil || s.Termination.Reason != v1alpha1.ReasonResultNotSubmitted {
 			t.Errorf("after %d deliveries: %+v, %+v", n, s, s.Termination)
 		}
 		break

@@ -110,17 +110,17 @@ func (r *run) candidate(p *v1alpha1.Provider, names ...string) (llm.Candidate, e
 	case v1alpha1.ProviderOpenAI:
 	case v1alpha1.ProviderAzureOpenAI:
 		if p.Spec.Azure == nil {
-			return llm.Candidate{}, runner.Fail(runner.ReasonReferenceInvalid, "provider %s: spec.azure is required", p.Name)
+			return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: spec.azure is required", p.Name)
 		}
 		config.Azure = &openai.Azure{Deployment: p.Spec.Azure.DeploymentName, APIVersion: p.Spec.Azure.APIVersion}
 		names = append(names, p.Spec.Azure.DeploymentName)
 	case v1alpha1.ProviderAnthropic:
-		return llm.Candidate{}, runner.Fail(runner.ReasonProviderUnsupported, "provider %s: this worker does not speak the protocol %s", p.Name, p.Spec.Type)
+		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonProviderUnsupported, "provider %s: this worker does not speak the protocol %s", p.Name, p.Spec.Type)
 	default:
-		return llm.Candidate{}, runner.Fail(runner.ReasonProviderUnsupported, "provider %s: type %q is not known", p.Name, p.Spec.Type)
+		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonProviderUnsupported, "provider %s: type %q is not known", p.Name, p.Spec.Type)
 	}
 	if config.APIKey == "" {
-		return llm.Candidate{}, runner.Fail(runner.ReasonReferenceInvalid, "provider %s: the worker was given no key for it", p.Name)
+		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: the worker was given no key for it", p.Name)
 	}
 	name := ""
 	for _, n := range names {
@@ -129,11 +129,11 @@ func (r *run) candidate(p *v1alpha1.Provider, names ...string) (llm.Candidate, e
 		}
 	}
 	if name == "" {
-		return llm.Candidate{}, runner.Fail(runner.ReasonReferenceInvalid, "no model is named: not by the task, its agent or provider %s", p.Name)
+		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "no model is named: not by the task, its agent or provider %s", p.Name)
 	}
 	model, err := openai.New(config)
 	if err != nil {
-		return llm.Candidate{}, runner.Fail(runner.ReasonReferenceInvalid, "provider %s: %w", p.Name, err)
+		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: %w", p.Name, err)
 	}
 	return llm.Candidate{Provider: p.Name, Name: name, Model: model}, nil
 }
@@ -154,7 +154,7 @@ func (r *run) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*tool.C
 		seen[s.name] = true
 		if s.name == exec.Name {
 			if err := r.Policy.Check(); err != nil {
-				return nil, runner.Fail(runner.ReasonSandboxUnavailable, "tool %s: %w", s.name, err)
+				return nil, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "tool %s: %w", s.name, err)
 			}
 		}
 		t, ok := builtin[s.name]
@@ -169,7 +169,7 @@ func (r *run) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*tool.C
 	}
 	catalogue, err := tool.NewCatalogue(tools...)
 	if err != nil {
-		return nil, runner.Fail(runner.ReasonToolInvalid, "%w", err)
+		return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "%w", err)
 	}
 	return catalogue, nil
 }
@@ -215,7 +215,7 @@ func (r *run) customTool(ctx context.Context, namespace, name string) (tool.Tool
 		Credential: r.Credentials.ToolKeys[name], Guard: egress.Guard{Allow: r.FetchAllow},
 	})
 	if err != nil {
-		return nil, runner.Fail(runner.ReasonToolInvalid, "tool %s/%s: %w", namespace, name, err)
+		return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s/%s: %w", namespace, name, err)
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ package ai
 import (
 	"errors"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
@@ -21,11 +22,11 @@ func failure(err error) error {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, agentloop.ErrMaxIterations):
-		return &runner.Failure{Reason: runner.ReasonMaxIterations, Exit: runspec.ExitFailed, Err: err}
+		return &runner.Failure{Reason: v1alpha1.ReasonMaxIterations, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrBlankAnswer):
-		return &runner.Failure{Reason: runner.ReasonBlankAnswer, Exit: runspec.ExitFailed, Err: err}
+		return &runner.Failure{Reason: v1alpha1.ReasonBlankAnswer, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrApproval):
-		return &runner.Failure{Reason: runner.ReasonApprovalNotAsked, Exit: runspec.ExitUnavailable, Err: err}
+		return &runner.Failure{Reason: v1alpha1.ReasonApprovalNotAsked, Exit: runspec.ExitUnavailable, Err: err}
 	case errors.As(err, &model):
 		reason, exit := modelFailure(model.Class)
 		if model.Class == llm.ClassCanceled {
@@ -42,26 +43,26 @@ func failure(err error) error {
 func modelFailure(c llm.Class) (reason string, exit int) {
 	switch c {
 	case llm.ClassAuth:
-		return "ModelAuthenticationFailed", runspec.ExitFailed
+		return v1alpha1.ReasonModelAuthenticationFailed, runspec.ExitFailed
 	case llm.ClassQuota:
-		return "ModelQuotaExhausted", runspec.ExitFailed
+		return v1alpha1.ReasonModelQuotaExhausted, runspec.ExitFailed
 	case llm.ClassContextTooLong:
-		return "ModelContextTooLong", runspec.ExitFailed
+		return v1alpha1.ReasonModelContextTooLong, runspec.ExitFailed
 	case llm.ClassInvalidRequest:
-		return "ModelRequestInvalid", runspec.ExitFailed
+		return v1alpha1.ReasonModelRequestInvalid, runspec.ExitFailed
 	case llm.ClassRateLimited:
-		return "ModelRateLimited", runspec.ExitUnavailable
+		return v1alpha1.ReasonModelRateLimited, runspec.ExitUnavailable
 	case llm.ClassServer:
-		return "ModelServerError", runspec.ExitUnavailable
+		return v1alpha1.ReasonModelServerError, runspec.ExitUnavailable
 	case llm.ClassUnreachable:
-		return "ModelUnreachable", runspec.ExitUnavailable
+		return v1alpha1.ReasonModelUnreachable, runspec.ExitUnavailable
 	case llm.ClassCutStream:
-		return "ModelStreamCut", runspec.ExitUnavailable
+		return v1alpha1.ReasonModelStreamCut, runspec.ExitUnavailable
 	case llm.ClassMalformed:
-		return "ModelResponseMalformed", runspec.ExitUnavailable
+		return v1alpha1.ReasonModelResponseMalformed, runspec.ExitUnavailable
 	case llm.ClassCanceled:
-		return runner.ReasonStopped, runspec.ExitFailed
+		return v1alpha1.ReasonWorkerStopped, runspec.ExitFailed
 	default:
-		return runner.ReasonInternal, runspec.ExitFailed
+		return v1alpha1.ReasonInternalError, runspec.ExitFailed
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
@@ -24,9 +25,9 @@ func TestFailure(t *testing.T) {
 		model(llm.ClassRateLimited): {"ModelRateLimited", runspec.ExitUnavailable},
 		model(llm.ClassServer):      {"ModelServerError", runspec.ExitUnavailable},
 		model(llm.ClassCutStream):   {"ModelStreamCut", runspec.ExitUnavailable},
-		model(llm.ClassCanceled):    {runner.ReasonStopped, runspec.ExitFailed},
-		fmt.Errorf("%w; no summary: %w", agentloop.ErrMaxIterations, model(llm.ClassServer)): {runner.ReasonMaxIterations, runspec.ExitFailed},
-		agentloop.ErrBlankAnswer:             {runner.ReasonBlankAnswer, runspec.ExitFailed},
+		model(llm.ClassCanceled):    {v1alpha1.ReasonWorkerStopped, runspec.ExitFailed},
+		fmt.Errorf("%w; no summary: %w", agentloop.ErrMaxIterations, model(llm.ClassServer)): {v1alpha1.ReasonMaxIterations, runspec.ExitFailed},
+		agentloop.ErrBlankAnswer:             {v1alpha1.ReasonBlankAnswer, runspec.ExitFailed},
 		runner.Unavailable("Reason", "mine"): {"Reason", runspec.ExitUnavailable},
 	} {
 		var f *runner.Failure

@@ -51,7 +51,7 @@ func (r *run) plan(ctx context.Context, t *v1alpha1.Task) (*plan, error) {
 		p.agent, p.agentName, p.agentNamespace = agent.Spec, agent.Name, agent.Namespace
 	}
 	if p.agent.Runtime != nil {
-		return nil, runner.Fail(runner.ReasonReferenceInvalid, "agent %s has a runtime; a task of type ai needs an agent with a provider", p.agentName)
+		return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "agent %s has a runtime; a task of type ai needs an agent with a provider", p.agentName)
 	}
 	if p.agent.Model != nil {
 		p.model = *p.agent.Model
@@ -60,7 +60,7 @@ func (r *run) plan(ctx context.Context, t *v1alpha1.Task) (*plan, error) {
 		p.prompt = p.ai.Prompt
 	}
 	if strings.TrimSpace(p.prompt) == "" && !promptIncluded(t) {
-		return nil, runner.Fail(runner.ReasonReferenceInvalid, "the task has no prompt")
+		return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "the task has no prompt")
 	}
 	return p, nil
 }
@@ -77,7 +77,7 @@ func (r *run) provider(ctx context.Context, p *plan) (*v1alpha1.Provider, error)
 	case p.model.Provider != "":
 		return r.onlyProvider(ctx, p.agentNamespace, p.model.Provider)
 	default:
-		return nil, runner.Fail(runner.ReasonReferenceInvalid, "neither the task nor its agent names a provider")
+		return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "neither the task nor its agent names a provider")
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *run) onlyProvider(ctx context.Context, namespace string, kind v1alpha1.
 		}
 	}
 	if len(found) != 1 {
-		return nil, runner.Fail(runner.ReasonReferenceInvalid, "%d Providers in namespace %s have type %s; name one with providerRef", len(found), namespace, kind)
+		return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "%d Providers in namespace %s have type %s; name one with providerRef", len(found), namespace, kind)
 	}
 	return found[0], nil
 }
@@ -229,7 +229,7 @@ func (r *run) configMapText(ctx context.Context, namespace string, ref *v1alpha1
 	}
 	text, ok := m.Data[ref.Key]
 	if !ok {
-		return "", runner.Fail(runner.ReasonReferenceInvalid, "config map %s/%s has no key %s", namespace, ref.Name, ref.Key)
+		return "", runner.Fail(v1alpha1.ReasonReferenceInvalid, "config map %s/%s has no key %s", namespace, ref.Name, ref.Key)
 	}
 	return text, nil
 }

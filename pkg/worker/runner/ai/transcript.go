@@ -32,7 +32,7 @@ func (r *run) conversation(ctx context.Context, p *plan, system string) ([]llm.M
 	notes, messages := replay(said)
 	if promptIncluded(p.task) {
 		if len(messages) == 0 || messages[len(messages)-1].Role != llm.RoleUser {
-			return nil, runner.Fail(runner.ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
+			return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
 		}
 	} else {
 		messages = append(messages, llm.Message{Role: llm.RoleUser, Text: p.prompt})

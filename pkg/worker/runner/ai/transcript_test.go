@@ -152,7 +152,7 @@ func TestConversation(t *testing.T) {
 			task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Spec: v1alpha1.TaskSpec{SessionRef: tc.ref}}
 			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{}).Run}).conversation(t.Context(), &plan{task: task, prompt: "prompt"}, "sys")
 			var f *runner.Failure
-			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != runner.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
+			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != v1alpha1.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("error %v", err)
 			}
 			var got []string

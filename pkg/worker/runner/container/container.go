@@ -43,20 +43,20 @@ type run struct{ *runner.Run }
 
 func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, error) {
 	if !r.HostCommands && !r.Contained {
-		return runner.Result{}, runner.Fail(runner.ReasonHostCommandsNotAllowed,
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonHostCommandsNotAllowed,
 			"tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)")
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	if len(t.Spec.Command) == 0 {
-		return runner.Result{}, runner.Fail(runner.ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
 	if err := r.Policy.Check(); err != nil {
-		return runner.Result{}, runner.Fail(runner.ReasonSandboxUnavailable, "%w", err)
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
 	}
 	env, dir := r.containerEnv(), r.containerDir()
 	if !r.Contained {
 		if t.Spec.Image != "" {
-			return runner.Result{}, runner.Fail(runner.ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
+			return runner.Result{}, runner.Fail(v1alpha1.ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
 				"another program than that of the image would run; leave spec.image out", t.Spec.Image)
 		}
 		var err error
@@ -79,19 +79,19 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	d := runner.Result{Text: output.text(), Content: content}
 	switch {
 	case ctx.Err() != nil:
-		return d, runner.Fail(runner.ReasonStopped, "the command was stopped")
+		return d, runner.Fail(v1alpha1.ReasonWorkerStopped, "the command was stopped")
 	case errors.Is(err, exec.ErrNotFound):
-		return d, runner.Fail(runner.ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
+		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
 	case errors.Is(err, exec.ErrSandbox):
-		return d, runner.Fail(runner.ReasonSandboxUnavailable, "%w", err)
+		return d, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
 	case err != nil:
-		return d, runner.Fail(runner.ReasonCommandNotRun, "%s: %w", args[0], err)
+		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
 	case r.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
-		return d, runner.Fail(runspec.ReasonOOMKilled, "the command needed more memory than the limit of its container")
+		return d, runner.Fail(v1alpha1.ReasonOOMKilled, "the command needed more memory than the limit of its container")
 	case outcome.Signal != "":
-		return d, runner.Fail(runner.ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
+		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:
-		return d, runner.Fail(runner.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
+		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
 	}
 	return d, nil
 }
@@ -157,11 +157,11 @@ func (r *run) variable(ctx context.Context, namespace string, v corev1.EnvVar) (
 			value, known = m.Data[from.ConfigMapKeyRef.Key]
 		}
 		if !known && !ptr.Deref(from.ConfigMapKeyRef.Optional, false) {
-			return "", false, runner.Fail(runner.ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+			return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
 		}
 		return value, known, nil
 	}
-	return "", false, runner.Fail(runner.ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
+	return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
 }
 
 // fanOut writes to the log and to the result.

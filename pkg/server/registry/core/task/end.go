@@ -18,9 +18,6 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// contentLimitReached is the reason of the event about content that is refused for a limit.
-const contentLimitReached = "ContentLimitReached"
-
 // ends lets content of a task be written by many at a time, and not while an event that ends the task is stored: what is
 // written is written before the end, or refused. Tasks share a few locks.
 type ends [64]sync.RWMutex
@@ -61,7 +58,7 @@ func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 	}
 	err = store(ctx)
 	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-		r.log.NoteLimit(ctx, stream(now), subresource, contentLimitReached, limit)
+		r.log.NoteLimit(ctx, stream(now), subresource, v1alpha1.ReasonContentLimitReached, limit)
 	}
 	return err
 }

@@ -1,0 +1,266 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// This file is the one list of reasons: each is one CamelCase word that stands in a condition, in the content of an event
+// or in what a worker leaves at its end. The values are API: they are never changed, and clients may match on them.
+// Each says when it occurs and, where there is anything to do, what a user can do.
+//
+// What ends an attempt leads to another attempt as long as spec.retryPolicy allows one, and ends the task after the last.
+// TimedOut, and the refusals before a run, end the task at once.
+
+// Reasons of the end of a task: of its conditions Complete, Succeeded and Failed, and of its terminal event.
+const (
+	// ReasonTaskSucceeded: the work is done and its result is stored.
+	ReasonTaskSucceeded = "TaskSucceeded"
+	// ReasonTaskFailed: the task failed. Condition Failed and the terminal event have a more exact reason where one is known.
+	ReasonTaskFailed = "TaskFailed"
+	// ReasonTaskCancelled: the task was cancelled or deleted before it ended. Create it again to run it.
+	ReasonTaskCancelled = "TaskCancelled"
+	// ReasonCancelled is in the terminal event of a task that tasks/cancel ended.
+	ReasonCancelled = "Cancelled"
+	// ReasonDeleted is in the terminal event of a task that was deleted before it ended.
+	ReasonDeleted = "Deleted"
+	// ReasonTimedOut: the work took longer than spec.timeout. Raise the timeout, or give the task less to do.
+	ReasonTimedOut = "TimedOut"
+)
+
+// Reasons of tasks that are refused before they run: the task, or what it refers to, has to be changed. The task fails
+// without an attempt; correct it, and create it again. Objects that are missing are waited for, for a few seconds.
+const (
+	// ReasonRefused: this installation does not run such a task; the message says which part, and what is allowed.
+	ReasonRefused = "Refused"
+	// ReasonNotSupported: the task or its Agent uses a field that this version does not implement. Remove the field that
+	// the message names. Also of condition Ready of an Agent.
+	ReasonNotSupported = "NotSupported"
+	// ReasonInvalidSchedule: spec.schedule or spec.timeZone cannot be read.
+	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonUnknownType: spec.type is none that this version knows.
+	ReasonUnknownType = "UnknownType"
+	// ReasonRuntimeNotAvailable: tasks of type agent need an agent runtime, and none is installed. Use type ai or container.
+	ReasonRuntimeNotAvailable = "RuntimeNotAvailable"
+	// ReasonIncompatibleAgent: the Agent has a runtime, and tasks of type ai need one with a provider. Name another Agent.
+	ReasonIncompatibleAgent = "IncompatibleAgent"
+	// ReasonNamespaceIsolationViolation: a reference names an object of another namespace, which this installation does
+	// not allow. Copy the object into the namespace of the task.
+	ReasonNamespaceIsolationViolation = "NamespaceIsolationViolation"
+	// ReasonNoPrompt: a task of type ai has neither a prompt nor one in its session.
+	ReasonNoPrompt = "NoPrompt"
+	// ReasonNoProvider: neither the task nor its Agent names a Provider.
+	ReasonNoProvider = "NoProvider"
+	// ReasonNoModel: neither the task, its Agent nor the Provider names a model.
+	ReasonNoModel = "NoModel"
+	// ReasonAmbiguousProvider: a provider type is named and several Providers have it. Name one with providerRef.
+	ReasonAmbiguousProvider = "AmbiguousProvider"
+	// ReasonCommandRequired: a container task has no spec.command.
+	ReasonCommandRequired = "CommandRequired"
+	// ReasonImageNotUsed: spec.image is set where runs are processes of the server's machine, which use no image. Remove
+	// it, or run the task in a cluster.
+	ReasonImageNotUsed = "ImageNotUsed"
+	// ReasonSandboxUnavailable: the run would execute programs, and its machine cannot confine them (Linux 5.13 with
+	// Landlock and seccomp is required). The operator can update the kernel, or allow --sandbox=off.
+	ReasonSandboxUnavailable = "SandboxUnavailable"
+	// ReasonHostCommandsNotAllowed: a container task on a server that was started without --allow-host-commands.
+	ReasonHostCommandsNotAllowed = "HostCommandsNotAllowed"
+	// ReasonToolUnavailable: a tool cannot work where the task would run, because something is not configured there. The
+	// message says what; remove the tool, or ask the operator for it.
+	ReasonToolUnavailable = "ToolUnavailable"
+
+	// ReasonAgentNotFound: the Agent that the task names does not exist.
+	ReasonAgentNotFound = "AgentNotFound"
+	// ReasonProviderNotFound: the Provider does not exist, or none has the type that is named.
+	ReasonProviderNotFound = "ProviderNotFound"
+	// ReasonSkillNotFound: a Skill does not exist.
+	ReasonSkillNotFound = "SkillNotFound"
+	// ReasonSecretNotFound: a Secret does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretKeyNotFound: the Secret is there and lacks the key that is referred to.
+	ReasonSecretKeyNotFound = "SecretKeyNotFound"
+	// ReasonConfigMapNotFound: a ConfigMap with a prompt or a skill does not exist.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	// ReasonConfigMapKeyNotFound: the ConfigMap is there and lacks the key that is referred to.
+	ReasonConfigMapKeyNotFound = "ConfigMapKeyNotFound"
+	// ReasonSessionNotFound: the Session does not exist, and the reference does not ask for it to be made.
+	ReasonSessionNotFound = "SessionNotFound"
+)
+
+// Reasons that a worker gives for how its run ended, in its termination file, in WorkerFailed and, unless the host knows
+// better, in the end of the attempt.
+const (
+	// ReasonCompleted: the work is done and its result was accepted.
+	ReasonCompleted = "Completed"
+	// ReasonWorkerMisconfigured: the worker was started with flags or an environment it cannot use; an error of the
+	// installation.
+	ReasonWorkerMisconfigured = "WorkerMisconfigured"
+	// ReasonWorkerStopped: the worker was told to stop before its work was done.
+	ReasonWorkerStopped = "WorkerStopped"
+	// ReasonNotBegun: the worker got no credentials, as when the server died while it started it, and did nothing. The
+	// same attempt is started again.
+	ReasonNotBegun = "NotBegun"
+	// ReasonServerUnreachable: the API server did not answer, or refused the worker's token, for too long.
+	ReasonServerUnreachable = "ServerUnreachable"
+	// ReasonTaskReplaced: the task was deleted, or made anew under its name, while the worker ran.
+	ReasonTaskReplaced = "TaskReplaced"
+	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
+	ReasonReferenceInvalid = "ReferenceInvalid"
+	// ReasonProviderUnsupported: the Provider is of a type, or has options, that this version cannot speak to.
+	ReasonProviderUnsupported = "ProviderUnsupported"
+	// ReasonToolInvalid: a Tool's definition cannot be used, or two tools of the run have one name.
+	ReasonToolInvalid = "ToolInvalid"
+	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and
+	// the log says more.
+	ReasonCommandFailed = "CommandFailed"
+	// ReasonCommandNotRun: the command of a container task could not be started, as when its program does not exist.
+	ReasonCommandNotRun = "CommandNotRun"
+	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
+	ReasonMaxIterations = "MaxIterations"
+	// ReasonBlankAnswer: the model answered with neither text nor a tool call, twice.
+	ReasonBlankAnswer = "BlankAnswer"
+	// ReasonApprovalNotAsked: a call needs a person's approval, and the question could not be stored.
+	ReasonApprovalNotAsked = "ApprovalNotAsked"
+	// ReasonResultNotSubmitted: the work is done, and its result did not reach the API server. The events up to its
+	// end are there.
+	ReasonResultNotSubmitted = "ResultNotSubmitted"
+	// ReasonInternalError: an error of the platform itself; the log of the run says more.
+	ReasonInternalError = "InternalError"
+
+	// ReasonModelAuthenticationFailed: the vendor refused the API key. Correct the Provider's Secret.
+	ReasonModelAuthenticationFailed = "ModelAuthenticationFailed"
+	// ReasonModelQuotaExhausted: the vendor's account has nothing left.
+	ReasonModelQuotaExhausted = "ModelQuotaExhausted"
+	// ReasonModelContextTooLong: the conversation is longer than the model takes. Shorten it, or use another model.
+	ReasonModelContextTooLong = "ModelContextTooLong"
+	// ReasonModelRequestInvalid: the vendor refused the request, for example an unknown model or option.
+	ReasonModelRequestInvalid = "ModelRequestInvalid"
+	// ReasonModelRateLimited: the vendor's rate limit held for longer than the worker repeats a request.
+	ReasonModelRateLimited = "ModelRateLimited"
+	// ReasonModelServerError: the vendor answered with errors of its own.
+	ReasonModelServerError = "ModelServerError"
+	// ReasonModelUnreachable: no connection to the vendor could be made. Look at baseURL and the network.
+	ReasonModelUnreachable = "ModelUnreachable"
+	// ReasonModelStreamCut: the vendor's answer broke off.
+	ReasonModelStreamCut = "ModelStreamCut"
+	// ReasonModelResponseMalformed: the vendor's answer could not be read.
+	ReasonModelResponseMalformed = "ModelResponseMalformed"
+)
+
+// Reasons that come from where a run is: what became of its process or Pod. They end an attempt; what keeps one from
+// beginning is the reason of condition WaitingToStart meanwhile. Kubernetes and container runtimes use the same words
+// where they have one.
+const (
+	// ReasonWorkerLost: the run cannot be found again, so nobody knows how it ended.
+	ReasonWorkerLost = "WorkerLost"
+	// ReasonWorkerFailed: the run ended with an error and left no reason.
+	ReasonWorkerFailed = "WorkerFailed"
+	// ReasonWorkerKilled: a signal ended the run, and it left no report.
+	ReasonWorkerKilled = "WorkerKilled"
+	// ReasonOOMKilled: the run needed more memory than it may have. Raise resources.limits.memory.
+	ReasonOOMKilled = "OOMKilled"
+	// ReasonEvicted: the cluster took the Pod off its node, for example for want of disk or memory there.
+	ReasonEvicted = "Evicted"
+	// ReasonPreempted: the Pod made room for one of higher priority.
+	ReasonPreempted = "Preempted"
+	// ReasonNodeLost: the node of the Pod is gone, or has not answered for too long.
+	ReasonNodeLost = "NodeLost"
+	// ReasonImagePullFailed: an image cannot be pulled. Correct its name, or the credentials of the registry.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonUnschedulable: no node takes the Pod. Look at resources, nodeSelector, tolerations and affinity.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonMountFailed: a volume cannot be mounted, for example that of a Secret which is gone.
+	ReasonMountFailed = "MountFailed"
+	// ReasonPodNotCreated: the cluster refused to create the Pod; the message has its words, for example a policy's.
+	ReasonPodNotCreated = "PodNotCreated"
+	// ReasonPodNotAccepted: the Pod that is there is not what the run's Job makes; somebody else made or changed it.
+	ReasonPodNotAccepted = "PodNotAccepted"
+	// ReasonContainerConfigInvalid: the container cannot be made as it is configured, for example for want of a Secret.
+	ReasonContainerConfigInvalid = "ContainerConfigInvalid"
+	// ReasonStartFailed: the process or container could not be started.
+	ReasonStartFailed = "StartFailed"
+	// ReasonStartTimedOut: the worker did not begin in time, and nothing says why.
+	ReasonStartTimedOut = "StartTimedOut"
+	// ReasonQuotaExceeded: the quota of the namespace leaves no room for the Pod. It is waited for without end: raise the
+	// quota, or wait for other runs to end.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonImagePulling: the images of the Pod are being pulled, with nothing wrong so far. Only of WaitingToStart.
+	ReasonImagePulling = "ImagePulling"
+	// ReasonMounting: volumes and network of the Pod are being set up, with nothing wrong so far. Only of WaitingToStart.
+	ReasonMounting = "Mounting"
+)
+
+// Reasons of condition WaitingToStart before an attempt is written down. While the run of an attempt waits, the reason is
+// one of those that come from where the run is.
+const (
+	// ReasonNamespaceTaskLimitReached: the namespace runs as many tasks as it may. The task runs when one of them ends.
+	ReasonNamespaceTaskLimitReached = "NamespaceTaskLimitReached"
+	// ReasonTaskLimitReached: the installation runs as many tasks as it may. The task runs when one of them ends.
+	ReasonTaskLimitReached = "TaskLimitReached"
+	// ReasonSessionBusy: an earlier task of the same session has not ended; tasks of a session run one after the other.
+	ReasonSessionBusy = "SessionBusy"
+	// ReasonNoController: no controller has looked at the task; the server writes this. The operator should see whether
+	// the controller runs, and watches the namespace.
+	ReasonNoController = "NoController"
+	// ReasonWaitingOver is the reason of the condition when it is False: the task waits no more.
+	ReasonWaitingOver = "WaitingOver"
+)
+
+// Reasons of other conditions of a task, and of its events about limits.
+const (
+	// ReasonJobStarting, of JobCreated, False: an attempt is written down, and its run is about to be started.
+	ReasonJobStarting = "Starting"
+	// ReasonJobCreated, of JobCreated, True: the attempt has its Job or process.
+	ReasonJobCreated = "Created"
+	// ReasonJobRetrying, of JobCreated, False: the attempt failed and another will follow.
+	ReasonJobRetrying = "Retrying"
+	// ReasonJobEnded, of JobCreated, False: the run is over. Where the task failed, the reason of the failure is here instead.
+	ReasonJobEnded = "Ended"
+	// ReasonApprovalPending, of WaitingForApproval, True: a call waits for a person. Approve or decline it.
+	ReasonApprovalPending = "ApprovalPending"
+	// ReasonApprovalDecided, of WaitingForApproval, False: no call waits any more.
+	ReasonApprovalDecided = "ApprovalDecided"
+	// ReasonCancelRequested, of CancelRequested: tasks/cancel was called.
+	ReasonCancelRequested = "CancelRequested"
+	// ReasonEventLimitReached is in the one event that says that further events of the task are refused for a limit.
+	ReasonEventLimitReached = "EventLimitReached"
+	// ReasonContentLimitReached is in the one event that says that further artifacts of the task are refused for a limit.
+	ReasonContentLimitReached = "ContentLimitReached"
+)
+
+// Reasons of conditions of Agents, Providers, Tools and Skills.
+const (
+	// ReasonReady, of Ready of an Agent, True: all that it refers to was found.
+	ReasonReady = "Ready"
+	// ReasonValidationSucceeded, of Ready of a Provider, True: its API key was found.
+	ReasonValidationSucceeded = "ValidationSucceeded"
+	// ReasonValidationFailed, of Ready, False: the object refers to what is not there, or contradicts itself. The message
+	// names the first problem.
+	ReasonValidationFailed = "ValidationFailed"
+	// ReasonContentValid, of Ready of a Skill, True.
+	ReasonContentValid = "ContentValid"
+	// ReasonContentTooLarge, of ContentSizeWarning of a Skill: it is so long that it crowds a prompt. Shorten it.
+	ReasonContentTooLarge = "ContentTooLarge"
+	// ReasonEndpointReachable, of Available of a Tool, True: its endpoint answers.
+	ReasonEndpointReachable = "EndpointReachable"
+	// ReasonEndpointUnreachable, of Available of a Tool, False: its endpoint does not answer; the message says how.
+	ReasonEndpointUnreachable = "EndpointUnreachable"
+)
+
+// ReasonNotFound is the reason of a task that refers to an object of a kind, such as Agent, which does not exist.
+func ReasonNotFound(kind string) string {
+	switch kind {
+	case "Agent":
+		return ReasonAgentNotFound
+	case "Provider":
+		return ReasonProviderNotFound
+	case "Skill":
+		return ReasonSkillNotFound
+	case "Secret":
+		return ReasonSecretNotFound
+	case "ConfigMap":
+		return ReasonConfigMapNotFound
+	case "Session":
+		return ReasonSessionNotFound
+	default:
+		return ReasonRefused
+	}
+}
