@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/aggregated"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/sparse"
@@ -37,6 +38,8 @@ func main() {
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	cmd.AddCommand(server.NewRestoreCommand("platform-apiserver"))
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
 		fmt.Fprintln(os.Stderr, "platform-apiserver:", err)
 		os.Exit(1)

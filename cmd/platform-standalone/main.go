@@ -44,6 +44,8 @@ func main() {
 	sparse.New(clock.RealClock{}).HandleErrors()
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
+	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"))
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
 		fmt.Fprintln(os.Stderr, "platform-standalone:", err)
 		os.Exit(1)

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	s := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	s := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Become: syscall.Exec}
 	s.Ask = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
 const backupHelp = `Write a backup of the server's store to a file.
@@ -23,7 +23,8 @@ const backupHelp = `Write a backup of the server's store to a file.
 The server goes on meanwhile. The backup has everything that was acknowledged before it began: tasks, sessions,
 events, results, and all other objects, but not what is in the folders of runs. It is checked while it is received, and
 FILE is there as a whole or not at all. Without FILE the name is platform-TIME.tar; with - it is standard output, where
-only exit code 0 tells that it is whole. 'platform restore' makes a store of it again.
+only exit code 0 says that it is whole. 'platform-standalone restore', in a cluster 'platform-apiserver restore', makes a
+store of it again.
 
 It needs get on the path /backup, which cluster-admin and platform-backup have. Keep it as you would keep the server's
 disk: it has every prompt and every result.
@@ -78,21 +79,21 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 		return err
 	}
 	defer body.Close() //nolint:errcheck // it was read
-	var m *backup.Manifest
+	var m *archive.Manifest
 	if file == "-" {
-		m, err = backup.Copy(ctx, a.Out, body)
+		m, err = archive.Copy(ctx, a.Out, body)
 	} else {
-		m, err = backup.Save(ctx, file, body, f.force)
+		m, err = archive.Save(ctx, file, body, f.force)
 	}
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return fmt.Errorf("%w; another command may be writing it. If not, remove it, or use --force", err)
-	case errors.Is(err, backup.ErrInvalid):
+	case errors.Is(err, archive.ErrInvalid):
 		return fmt.Errorf("%w; the server may have stopped meanwhile: try again", err)
 	case err != nil:
 		return err
 	}
-	text := fmt.Sprintf("backup of revision %d, %s in %d files", m.Revision, size(m.Size()), len(m.Files))
+	text := fmt.Sprintf("backup of revision %d, %s in %d files", m.Revision, archive.Bytes(m.Size()), len(m.Files))
 	if file == "-" {
 		note(a.Err, text)
 		return nil
@@ -114,7 +115,7 @@ func (a *app) openBackup(ctx context.Context, tokenFile string) (io.ReadCloser, 
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	// Without retries: when another backup is under way, a person or a timer should know.
-	body, err := set.CoreV1alpha1().RESTClient().Get().AbsPath(backup.Path).MaxRetries(0).Stream(ctx)
+	body, err := set.CoreV1alpha1().RESTClient().Get().AbsPath(archive.Path).MaxRetries(0).Stream(ctx)
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		switch status.Status().Code {
@@ -125,18 +126,4 @@ func (a *app) openBackup(ctx context.Context, tokenFile string) (io.ReadCloser, 
 		}
 	}
 	return body, err
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	switch f := float64(n); {
-	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", f/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", f/(1<<20))
-	default:
-		return fmt.Sprintf("%.1f GiB", f/(1<<30))
-	}
 }

@@ -37,6 +37,9 @@ type Streams struct {
 	Ask bool
 	// Width is the number of columns of Out; 0 when it is not a terminal.
 	Width int
+	// Become replaces this process by a program, as syscall.Exec does, for a command that another program has. It is nil
+	// where the streams are not those of the process: the program is then a child.
+	Become func(path string, args, env []string) error
 }
 
 // app is what all commands share.

@@ -75,7 +75,7 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 // silent reports whether an error needs no words: the user ended the command.
-func silent(err error) bool { return errors.Is(err, context.Canceled) }
+func silent(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errSaid) }
 
 // explain is an error without the wrapping of the client.
 func explain(err error) string {

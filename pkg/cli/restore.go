@@ -6,34 +6,25 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/platform-ai/platform/pkg/storage/backup"
 )
+
+// errSaid ends a command whose child has said why.
+var errSaid = &outcome{code: codeError}
+
+// servers are the programs that have a store and can restore it.
+var servers = []string{"platform-standalone", "platform-apiserver"}
 
 const restoreHelp = `Make the store of a server of a backup.
 
-The store becomes DIR/store, where DIR is the --data-dir of the server that will use it (/data in a cluster, on the
-volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first. The
-backup is unpacked beside that place, opened, and read to the last value; only then does it get its place. If anything
-is wrong with it, the folder is left as it was.
+This is the command of the same name of platform-standalone, in a cluster of platform-apiserver, which know the store: it
+runs the one of these programs that is beside this program, or in PATH. See 'platform-standalone restore --help'.`
 
-The restored store goes on at a far higher revision, and clients that watched the old one are told to list again:
-they may have seen changes that are not in the backup. Streams of events may give sequence numbers again that were
-given after the backup.
-
-The keys of platform-standalone are not in a backup. To read the Secrets in it again, and to accept the kubeconfigs and
-tokens that were given, put the pki folder of the server that made the backup to DIR/pki before the server starts. A
-server that finds none makes new keys; each Secret must then be deleted unread, and written again:
-
-  kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
-
+// restoreCommand gives its arguments to the command of the same name of a server.
 func (a *app) restoreCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -47,26 +38,41 @@ func (a *app) restoreCommand() *cobra.Command {
 }
 
 func (a *app) restore(ctx context.Context, file, dir string) error {
-	in := a.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return err
+	server, err := findServer()
+	if err != nil {
+		return err
+	}
+	args := []string{"restore", "--data-dir=" + dir, "--", file}
+	if a.Become != nil {
+		// The server's program takes the place of this process, so a signal to the one is one to the other.
+		return a.Become(server, append([]string{server}, args...), os.Environ())
+	}
+	cmd := exec.CommandContext(ctx, server, args...) //nolint:gosec // one of our own programs
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return errSaid
+	}
+	return err
+}
+
+// findServer looks for a server's program beside this one, and then in PATH.
+func findServer() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
 		}
-		defer f.Close() //nolint:errcheck // it was only read
-		in = f
+		for _, name := range servers {
+			if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+				return path, nil
+			}
+		}
 	}
-	r, err := backup.Restore(ctx, in, dir)
-	if err != nil {
-		return err
+	for _, name := range servers {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
 	}
-	err = a.say("restored %s\n  made       %s by platform %s\n  revision   %d, goes on at %d\n  objects    %d\n  events     %d\n  files      %d\n  messages   %d\n  size       %s",
-		r.Dir, r.Time.Format(time.RFC3339), r.Program, r.Revision, r.Base, r.Objects, r.Events, r.Contents.Files, r.Messages, size(r.Size()))
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "pki", "secrets.key")); errors.Is(err, fs.ErrNotExist) {
-		note(a.Err, fmt.Sprintf("%s has no keys. A platform-standalone can read the Secrets in this store only with the pki folder of the server that made the backup: put it there before the server starts.", dir))
-	}
-	return nil
+	return "", errors.New("restore needs the program of a server, platform-standalone or platform-apiserver, beside this program or in PATH: " +
+		"where the server is, run 'platform-standalone restore FILE --data-dir DIR', in a cluster 'platform-apiserver restore FILE --data-dir DIR'")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/sparse"
-	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -60,7 +60,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Healthy:     st.Engine.Healthy,
 		StoreID:     st.Engine.ID(),
 		Handlers: map[string]http.Handler{
-			backup.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
+			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},
 		Clock: o.Clock,
 		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},

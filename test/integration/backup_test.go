@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/harness"
 )
 
 // TestBackupAndRestore: a server on a restored store answers every question as the one that made the backup.
@@ -54,7 +56,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "pki"), os.DirFS(filepath.Join(p.DataDir, "pki"))); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code = platformCommand(t.Context(), "none", "restore", file, "--data-dir", dir)
+	out, errs, code = restored(t, file, dir)
 	if code != 0 || !strings.HasPrefix(out, "restored "+filepath.Join(dir, "store")+"\n") || !strings.Contains(out, "files      1\n") || errs != "" {
 		t.Fatalf("restore: exit code %d\n%s%s", code, out, errs)
 	}
@@ -70,6 +72,20 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%s at an old revision: %v", path, err)
 		}
 	}
+}
+
+// restored runs the restore of the program platform, which gives it to the server's program beside it.
+func restored(t *testing.T, file, dir string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), harness.Bin(t, "platform"), "restore", file, "--data-dir", dir)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			t.Fatal(err)
+		}
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
 // backedUp asks for all that a backup must have.
@@ -109,7 +125,7 @@ func TestBackupWithoutKeys(t *testing.T) {
 		t.Error("the backup has the value of a Secret")
 	}
 	dir := t.TempDir()
-	if out, errs, code := platformCommand(t.Context(), "none", "restore", file, "--data-dir", dir); code != 0 || !strings.Contains(errs, "only with the pki folder") {
+	if out, errs, code := restored(t, file, dir); code != 0 || !strings.Contains(errs, "only with the pki folder") {
 		t.Fatalf("restore: exit code %d\n%s%s", code, out, errs)
 	}
 	found := Start(t, func(o *standalone.Options) { o.DataDir = dir })
@@ -204,13 +220,13 @@ func TestBackupCommand(t *testing.T) {
 	if _, errs, code := run("backup", filepath.Join(dir, "none", "x.tar")); code != 1 || !strings.Contains(errs, "no such file") {
 		t.Errorf("no folder: exit code %d %s", code, errs)
 	}
-	if _, errs, code := run("restore", file, "--data-dir", s.DataDir); code != 1 || !strings.Contains(errs, "there is a store already") {
+	if _, errs, code := restored(t, file, s.DataDir); code != 1 || !strings.Contains(errs, "there is a store already") {
 		t.Errorf("restore over the server's store: exit code %d %s", code, errs)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cut.tar"), first[:len(first)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := run("restore", filepath.Join(dir, "cut.tar"), "--data-dir", filepath.Join(dir, "new")); code != 1 || !strings.Contains(errs, "cut off") {
+	if _, errs, code := restored(t, filepath.Join(dir, "cut.tar"), filepath.Join(dir, "new")); code != 1 || !strings.Contains(errs, "cut off") {
 		t.Errorf("restore of half a backup: exit code %d %s", code, errs)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new", "store")); !errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/test/harness"
 )
 
@@ -139,14 +139,14 @@ func byStream(all []record) []record {
 	return out
 }
 
-func manifest(t *testing.T, file string) *backup.Manifest {
+func manifest(t *testing.T, file string) *archive.Manifest {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m, err := backup.Check(t.Context(), f)
+	m, err := archive.Check(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestServerKilledDuringBackup(t *testing.T) {
 	fill(t, ctx, c)
 	left := filepath.Join(s.DataDir, "store", "checkpoint")
 	for range rounds(t) {
-		slow := c.get(t, ctx, backup.Path)
+		slow := c.get(t, ctx, archive.Path)
 		if _, err := io.ReadFull(slow, make([]byte, 1<<10)); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestServerKilledDuringBackup(t *testing.T) {
 func TestBackupOfAServerThatStops(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
-	slow := newClient(t, s.Kubeconfig).get(t, t.Context(), backup.Path)
+	slow := newClient(t, s.Kubeconfig).get(t, t.Context(), archive.Path)
 	defer slow.Close()
 	if _, err := io.ReadFull(slow, make([]byte, 1<<10)); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestClientLeavesBackup(t *testing.T) {
 	c := newClient(t, s.Kubeconfig)
 	fill(t, t.Context(), c)
 	ctx, leave := context.WithCancel(t.Context())
-	slow := c.get(t, ctx, backup.Path)
+	slow := c.get(t, ctx, archive.Path)
 	if _, err := io.ReadFull(slow, make([]byte, 1<<10)); err != nil {
 		t.Fatal(err)
 	}

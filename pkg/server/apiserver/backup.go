@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/backup"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
@@ -24,7 +25,7 @@ import (
 // backupRetry is after how many seconds a client should ask again that found a backup under way.
 const backupRetry = 30
 
-// BackupOptions configure the handler of backup.Path. All are needed.
+// BackupOptions configure the handler of archive.Path. All are needed.
 type BackupOptions struct {
 	// Engine is the store.
 	Engine *engine.Engine
@@ -94,7 +95,7 @@ func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source 
 	}()
 	m := source.Manifest()
 	h := w.Header()
-	h.Set("Content-Type", backup.ContentType)
+	h.Set("Content-Type", archive.ContentType)
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fmt.Sprintf("platform-%d.tar", m.Revision)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

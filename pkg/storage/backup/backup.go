@@ -1,143 +1,54 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup writes the store of a running server as one tar, checks such a
-// tar, and makes a store of it again.
-//
-//	platform-backup.json   what it is: versions, revision, time, and every file with its size
-//	store/NAME             the files of an engine checkpoint, in the order of the list
-//	SHA256SUMS             the digests of all of the above, as sha256sum writes them
-//
-// Sizes are known before anything is read, digests only after: so the list of
-// files comes first and bounds what a reader takes, and the digests come last. To
-// have them first, each file would be read twice, and the store's disk is what a
-// backup must not keep busy. The last entry also tells a whole backup from one that
-// was cut off.
-//
-// What is written and read needs the same little memory however large the store is.
+// Package backup makes an archive of the store of a running server, and a store of
+// an archive again. Package archive is the format.
 //
 // A backup has no keys: the Secrets in it, which only a standalone server keeps,
 // are readable with that server's pki folder alone.
 package backup
 
 import (
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"math"
-	"path"
-	"regexp"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/version"
 )
 
-const (
-	// Path is where a server gives its backup to those who may get this path.
-	Path = "/backup"
-	// ContentType is the media type of a backup.
-	ContentType = "application/x-tar"
-	// Format is the version of what is in the tar around the store's files.
-	Format = "platform-backup/1"
-)
-
-const (
-	manifestName = "platform-backup.json"
-	sumsName     = "SHA256SUMS"
-	storeFolder  = "store"
-
-	// maxManifest is room for a hundred thousand files, which are terabytes.
-	maxManifest = 8 << 20
-	// maxSums follows from it: a line of sums is at most a little longer than an entry of the manifest.
-	maxSums = 2 * maxManifest
-
-	filePerm   = 0o600
-	folderPerm = 0o700
-	copyBuffer = 256 << 10
-)
-
-// ErrInvalid marks what is not a whole and unchanged backup.
-var ErrInvalid = errors.New("backup: not a valid backup")
-
-// VersionError refuses a backup of another format.
-type VersionError struct {
-	// What is what has the version: the backup or the store in it.
-	What string
-	// Have is its version, Want the one that this program reads.
-	Have, Want string
+// Source is a backup that is ready to be written. It keeps files that the store
+// would otherwise remove until it is closed.
+type Source struct {
+	checkpoint *engine.Checkpoint
+	manifest   archive.Manifest
 }
 
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("backup: the %s has format %q, this program reads %q only; use the version of platform that wrote it", e.What, e.Have, e.Want)
+// Open makes a copy of the store for a backup. Only one is open at a time: a
+// second one is engine.ErrCheckpoint. Its time is now.
+func Open(ctx context.Context, e *engine.Engine, now time.Time) (*Source, error) {
+	c, err := e.Checkpoint(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	s := &Source{checkpoint: c, manifest: archive.Manifest{
+		Format: archive.Format, Store: engine.Layout, Program: version.Version(), Revision: c.Revision(), Time: now.UTC().Truncate(time.Second),
+	}}
+	for _, f := range c.Files() {
+		s.manifest.Files = append(s.manifest.Files, archive.File{Name: f.Name, Size: f.Size})
+	}
+	return s, nil
 }
 
-// Manifest says what a backup is.
-type Manifest struct {
-	// Format is Format.
-	Format string `json:"format"`
-	// Store is the layout of the store, engine.Layout.
-	Store string `json:"store"`
-	// Program is the version of the server.
-	Program string `json:"program"`
-	// Revision is that of the last write in it.
-	Revision uint64 `json:"revision"`
-	// Time is when the copy was made.
-	Time time.Time `json:"time"`
-	// Files are the files of the store.
-	Files []File `json:"files"`
-}
+// Manifest describes what will be written.
+func (s *Source) Manifest() *archive.Manifest { return &s.manifest }
 
-// File is a file of the store.
-type File struct {
-	Name string `json:"name"`
-	// Size in bytes.
-	Size int64 `json:"size"`
-}
+// Close gives up the copy. It is called once.
+func (s *Source) Close() error { return s.checkpoint.Close() }
 
-// Size is that of all files in bytes.
-func (m *Manifest) Size() (n int64) {
-	for _, f := range m.Files {
-		n += f.Size
-	}
-	return n
-}
-
-// fileName is what the files of a store are named: never a path, never hidden.
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
-// readManifest reads and checks a manifest.
-func readManifest(b []byte) (*Manifest, error) {
-	m := &Manifest{}
-	if err := json.Unmarshal(b, m); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, manifestName, err)
-	}
-	if m.Format != Format {
-		return nil, &VersionError{What: "backup", Have: m.Format, Want: Format}
-	}
-	if m.Store != engine.Layout {
-		return nil, &VersionError{What: "store in the backup", Have: m.Store, Want: engine.Layout}
-	}
-	seen := map[string]bool{}
-	room := int64(math.MaxInt64)
-	for _, f := range m.Files {
-		if !fileName.MatchString(f.Name) || f.Size < 0 || f.Size > room || seen[f.Name] {
-			return nil, fmt.Errorf("%w: %s: file %q of %d bytes is not possible", ErrInvalid, manifestName, f.Name, f.Size)
-		}
-		seen[f.Name] = true
-		room -= f.Size
-	}
-	return m, nil
-}
-
-func entryName(f File) string { return path.Join(storeFolder, f.Name) }
-
-// copyExactly copies n bytes; an end before is io.ErrUnexpectedEOF.
-func copyExactly(dst io.Writer, src io.Reader, n int64, buf []byte) error {
-	// The struct hides WriteTo and ReadFrom, which would not use buf.
-	got, err := io.CopyBuffer(struct{ io.Writer }{dst}, io.LimitReader(src, n), buf)
-	if err == nil && got < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
+// Write writes the backup; it ends early with ctx.
+func (s *Source) Write(ctx context.Context, w io.Writer) error {
+	return archive.Write(ctx, w, &s.manifest, s.checkpoint.Open)
 }

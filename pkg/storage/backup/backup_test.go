@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
@@ -117,6 +118,22 @@ func names(t testing.TB, dir string) (all []string) {
 	return all
 }
 
+// Names of the format, as a forger knows them.
+const (
+	manifestName = "platform-backup.json"
+	sumsName     = "SHA256SUMS"
+	partial      = ".partial"
+)
+
+func entryName(f archive.File) string { return archive.StoreFolder + "/" + f.Name }
+
+// The format takes the stores of the engine of this version, and names their layout without knowing the engine.
+func TestStoreLayout(t *testing.T) {
+	if archive.StoreLayout != engine.Layout {
+		t.Errorf("archives have stores of layout %q, the engine writes %q", archive.StoreLayout, engine.Layout)
+	}
+}
+
 func TestRestoreBringsBackEverything(t *testing.T) {
 	e := stored(t)
 	revision := e.Revision()
@@ -203,7 +220,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 
 func TestRestoreAfterAKilledOne(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, restoringFolder, storeFolder)
+	left := filepath.Join(dir, restoringFolder, archive.StoreFolder)
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +273,7 @@ func TestTruncation(t *testing.T) {
 	for at := 0; at < end; at += 1009 {
 		dir := t.TempDir()
 		_, err := Restore(t.Context(), bytes.NewReader(b[:at]), dir)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "cut off") {
+		if !errors.Is(err, archive.ErrInvalid) || !strings.Contains(err.Error(), "cut off") {
 			t.Errorf("%d of %d bytes: %v", at, len(b), err)
 		}
 		if got := names(t, dir); len(got) != 0 {
@@ -267,7 +284,7 @@ func TestTruncation(t *testing.T) {
 
 // crafted is a backup that somebody made by hand, with right digests.
 type crafted struct {
-	manifest Manifest
+	manifest archive.Manifest
 	entries  []tar.Header // after the manifest; content is data
 	data     [][]byte
 	behind   bool // one more entry behind the sums
@@ -307,7 +324,7 @@ func (c *crafted) bytes(t testing.TB) []byte {
 
 // drop leaves out the first file whose name ends so.
 func (c *crafted) drop(suffix string) {
-	i := slices.IndexFunc(c.manifest.Files, func(f File) bool { return strings.HasSuffix(f.Name, suffix) })
+	i := slices.IndexFunc(c.manifest.Files, func(f archive.File) bool { return strings.HasSuffix(f.Name, suffix) })
 	c.manifest.Files = slices.Delete(c.manifest.Files, i, i+1)
 	c.entries = slices.Delete(c.entries, i, i+1)
 	c.data = slices.Delete(c.data, i, i+1)
@@ -317,7 +334,7 @@ func (c *crafted) drop(suffix string) {
 func opened(t testing.TB, b []byte) *crafted {
 	t.Helper()
 	c := &crafted{}
-	m, err := Read(t.Context(), bytes.NewReader(b), func(f File, r io.Reader) error {
+	m, err := archive.Read(t.Context(), bytes.NewReader(b), func(f archive.File, r io.Reader) error {
 		data, err := io.ReadAll(r)
 		c.entries = append(c.entries, tar.Header{Name: entryName(f), Typeflag: tar.TypeReg})
 		c.data = append(c.data, data)
@@ -355,7 +372,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 			c.entries = append(c.entries, tar.Header{Name: "store/x", Typeflag: tar.TypeReg})
 			c.data = append(c.data, nil)
 		}, "where SHA256SUMS must be"},
-		"behind":          {func(c *crafted) { c.behind = true }, "there is more behind"},
+		"behind":          {func(c *crafted) { c.behind = true }, "there is more after"},
 		"other revision":  {func(c *crafted) { c.manifest.Revision++ }, "it says"},
 		"unlisted layout": {func(c *crafted) { c.drop("LAYOUT") }, "is not a store"},
 		"unlisted table":  {func(c *crafted) { c.drop(".sst") }, "000"},

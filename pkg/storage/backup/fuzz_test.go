@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
@@ -18,7 +19,7 @@ import (
 // manifest says, and accepts nothing that a sum does not hold for.
 func FuzzRead(f *testing.F) {
 	plain := crafted{
-		manifest: Manifest{Format: Format, Store: engine.Layout, Files: []File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},
+		manifest: archive.Manifest{Format: archive.Format, Store: engine.Layout, Files: []archive.File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},
 		entries:  []tar.Header{{Name: "store/LAYOUT", Typeflag: tar.TypeReg}, {Name: "store/000001.log", Typeflag: tar.TypeReg}},
 		data:     [][]byte{[]byte("data"), nil},
 	}
@@ -29,8 +30,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(plain.bytes(f))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var got []File
-		m, err := Read(t.Context(), bytes.NewReader(b), func(file File, r io.Reader) error {
+		var got []archive.File
+		m, err := archive.Read(t.Context(), bytes.NewReader(b), func(file archive.File, r io.Reader) error {
 			if !filepath.IsLocal(file.Name) || strings.ContainsAny(file.Name, `/\`) {
 				t.Errorf("file %q", file.Name)
 			}

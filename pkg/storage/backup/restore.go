@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
@@ -20,6 +21,9 @@ const (
 	restoringFolder = "store.restoring"
 	// rebaseBy exceeds what a server can have written after the backup: a hundred thousand writes a second for half a day.
 	rebaseBy = 1 << 32
+
+	filePerm   = 0o600
+	folderPerm = 0o700
 )
 
 // ErrStoreExists refuses to restore over a store.
@@ -27,7 +31,7 @@ var ErrStoreExists = errors.New("backup: there is a store already")
 
 // Restored says what a restore brought back.
 type Restored struct {
-	Manifest
+	archive.Manifest
 	Contents
 	// Dir is the folder of the store.
 	Dir string
@@ -43,7 +47,7 @@ type Restored struct {
 // One restore at a time runs on a folder; another is engine.ErrLocked. What one that
 // was killed left behind is removed by the next.
 func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err error) {
-	target := filepath.Join(dataDir, storeFolder)
+	target := filepath.Join(dataDir, archive.StoreFolder)
 	if err := absent(target); err != nil {
 		return nil, err
 	}
@@ -56,7 +60,7 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 		return nil, fmt.Errorf("backup: restore in %s: %w", temporary, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary), lock.Close()) }()
-	dir := filepath.Join(temporary, storeFolder)
+	dir := filepath.Join(temporary, archive.StoreFolder)
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, fmt.Errorf("backup: what an earlier restore left: %w", err)
 	}
@@ -77,7 +81,7 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 	if err := os.Rename(dir, target); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return restored, syncFolder(dataDir)
+	return restored, archive.SyncFolder(dataDir)
 }
 
 func absent(target string) error {
@@ -92,15 +96,13 @@ func absent(target string) error {
 }
 
 // unpack writes the files of a backup into an empty folder, durably.
-func unpack(ctx context.Context, r io.Reader, dir string) (*Manifest, error) {
-	buf := make([]byte, copyBuffer)
-	m, err := Read(ctx, r, func(f File, content io.Reader) error {
+func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, error) {
+	m, err := archive.Read(ctx, r, func(f archive.File, content io.Reader) error {
 		file, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 		if err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}
-		err = copyExactly(file, content, f.Size, buf)
-		if err == nil {
+		if _, err = io.Copy(file, content); err == nil {
 			err = file.Sync()
 		}
 		if err := errors.Join(err, file.Close()); err != nil {
@@ -111,7 +113,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, syncFolder(dir)
+	return m, archive.SyncFolder(dir)
 }
 
 // prove opens the store in dir, reads all of it, which checks the sum of each
@@ -123,7 +125,7 @@ func prove(ctx context.Context, dir string, revision uint64) (c Contents, base u
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	if got := e.Revision(); got != revision {
-		return c, 0, fmt.Errorf("%w: its store is at revision %d, it says %d", ErrInvalid, got, revision)
+		return c, 0, fmt.Errorf("%w: its store is at revision %d, it says %d", archive.ErrInvalid, got, revision)
 	}
 	if c, err = count(ctx, e); err != nil {
 		return c, 0, fmt.Errorf("backup: read the restored store: %w", err)

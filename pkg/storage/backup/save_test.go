@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
 func TestSaveIsAllOrNothing(t *testing.T) {
@@ -21,14 +23,14 @@ func TestSaveIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.tar")
 	for _, short := range []int{0, 700, len(b) / 2, len(b) - 1700} {
-		if _, err := Save(t.Context(), path, bytes.NewReader(b[:short]), false); !errors.Is(err, ErrInvalid) {
+		if _, err := archive.Save(t.Context(), path, bytes.NewReader(b[:short]), false); !errors.Is(err, archive.ErrInvalid) {
 			t.Errorf("%d of %d bytes: %v", short, len(b), err)
 		}
 		if got := names(t, dir); len(got) != 0 {
 			t.Errorf("%d of %d bytes: %v is left", short, len(b), got)
 		}
 	}
-	m, err := Save(t.Context(), path, bytes.NewReader(b), false)
+	m, err := archive.Save(t.Context(), path, bytes.NewReader(b), false)
 	if err != nil || m.Revision != 12 {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -47,13 +49,13 @@ func TestSaveReplacesOnlyWithForce(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Save(t.Context(), path, bytes.NewReader(b), false); !errors.Is(err, os.ErrExist) {
+		if _, err := archive.Save(t.Context(), path, bytes.NewReader(b), false); !errors.Is(err, os.ErrExist) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, err := os.ReadFile(filepath.Join(filepath.Dir(path), name)); err != nil || string(got) != "precious" {
 			t.Errorf("%s was touched: %q, %v", name, got, err)
 		}
-		if _, err := Save(t.Context(), path, bytes.NewReader(b), true); err != nil {
+		if _, err := archive.Save(t.Context(), path, bytes.NewReader(b), true); err != nil {
 			t.Errorf("%s with force: %v", name, err)
 		}
 		if got := names(t, filepath.Dir(path)); !cmp.Equal(got, []string{"x.tar"}) {
@@ -78,7 +80,7 @@ func TestEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	dir := t.TempDir()
-	if _, err := Save(ctx, filepath.Join(dir, "x.tar"), bytes.NewReader(b), false); !errors.Is(err, context.Canceled) {
+	if _, err := archive.Save(ctx, filepath.Join(dir, "x.tar"), bytes.NewReader(b), false); !errors.Is(err, context.Canceled) {
 		t.Errorf("save: %v", err)
 	}
 	if _, err := Restore(ctx, bytes.NewReader(b), dir); !errors.Is(err, context.Canceled) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
 // Our API group and its resources, by how people work with them.
@@ -163,7 +163,7 @@ func platformRoles() []*rbacv1.ClusterRole {
 			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content"),
 			rule([]string{"get"}, "", "configmaps")),
 		// Reads all that is stored, prompts and results included; no other role has it.
-		role("platform-backup", urls("get", backup.Path)),
+		role("platform-backup", urls("get", archive.Path)),
 	}
 }
 

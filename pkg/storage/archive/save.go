@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+package archive
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func Copy(ctx context.Context, w io.Writer, r io.Reader) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A tar is padded behind its end.
+	// A tar is padded after its end.
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, &reader{ctx, tee}, make([]byte, copyBuffer)); err != nil {
 		return nil, fmt.Errorf("backup: read the end: %w", err)
 	}
@@ -70,10 +70,11 @@ func Save(ctx context.Context, path string, r io.Reader, force bool) (_ *Manifes
 	if err := os.Rename(f.Name(), path); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return m, syncFolder(filepath.Dir(path))
+	return m, SyncFolder(filepath.Dir(path))
 }
 
-func syncFolder(path string) error {
+// SyncFolder makes the names in a folder durable.
+func SyncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+package archive
 
 import (
 	"archive/tar"
@@ -42,7 +42,7 @@ func Read(ctx context.Context, r io.Reader, store func(File, io.Reader) error) (
 		return nil, fmt.Errorf("%w: %s", ErrInvalid, difference(want, have))
 	}
 	if h, err := t.tar.Next(); err == nil {
-		return nil, fmt.Errorf("%w: there is more behind %s: %q", ErrInvalid, sumsName, h.Name)
+		return nil, fmt.Errorf("%w: there is more after %s: %q", ErrInvalid, sumsName, h.Name)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, invalid("end", err)
 	}

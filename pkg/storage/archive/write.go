@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+package archive
 
 import (
 	"archive/tar"
@@ -13,52 +13,21 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/version"
 )
 
-// Source is a backup that is ready to be written. It keeps files that the store
-// would otherwise remove until it is closed.
-type Source struct {
-	checkpoint *engine.Checkpoint
-	manifest   Manifest
-}
-
-// Open makes a copy of the store for a backup. Only one is open at a time: a
-// second one is engine.ErrCheckpoint. Its time is now.
-func Open(ctx context.Context, e *engine.Engine, now time.Time) (*Source, error) {
-	c, err := e.Checkpoint(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
-	}
-	s := &Source{checkpoint: c, manifest: Manifest{
-		Format: Format, Store: engine.Layout, Program: version.Version(), Revision: c.Revision(), Time: now.UTC().Truncate(time.Second),
-	}}
-	for _, f := range c.Files() {
-		s.manifest.Files = append(s.manifest.Files, File{Name: f.Name, Size: f.Size})
-	}
-	return s, nil
-}
-
-// Manifest tells what will be written.
-func (s *Source) Manifest() *Manifest { return &s.manifest }
-
-// Close gives up the copy. It is called once.
-func (s *Source) Close() error { return s.checkpoint.Close() }
-
-// Write writes the backup; it ends early with ctx.
-func (s *Source) Write(ctx context.Context, w io.Writer) error {
-	b, err := json.MarshalIndent(&s.manifest, "", "  ")
+// Write writes the archive that m describes; open opens one of its files. It ends
+// early with ctx.
+func Write(ctx context.Context, w io.Writer, m *Manifest, open func(name string) (io.ReadCloser, error)) error {
+	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	t := &tarWriter{ctx: ctx, tar: tar.NewWriter(w), time: s.manifest.Time, buf: make([]byte, copyBuffer)}
+	t := &tarWriter{ctx: ctx, tar: tar.NewWriter(w), time: m.Time, buf: make([]byte, copyBuffer)}
 	if err := t.add(manifestName, int64(len(b)), bytes.NewReader(b)); err != nil {
 		return err
 	}
-	for _, f := range s.manifest.Files {
-		r, err := s.checkpoint.Open(f.Name)
+	for _, f := range m.Files {
+		r, err := open(f.Name)
 		if err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}

@@ -1,0 +1,76 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/platform-ai/platform/pkg/storage/archive"
+	"github.com/platform-ai/platform/pkg/storage/backup"
+)
+
+const restoreHelp = `Make the store of a server of a backup.
+
+The store becomes DIR/store, where DIR is the --data-dir of the server that will use it (/data in a cluster, on the
+volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first. The
+backup is unpacked beside that place, opened, and read to the last value; only then does it get its place. If anything
+is wrong with it, the folder is left as it was.
+
+The restored store goes on at a far higher revision, and clients that watched the old one are told to list again:
+they may have seen changes that are not in the backup. Streams of events may give sequence numbers again that were
+given after the backup.
+
+The keys of platform-standalone are not in a backup. To read the Secrets in it again, and to accept the kubeconfigs and
+tokens that were given, put the pki folder of the server that made the backup to DIR/pki before the server starts. A
+server that finds none makes new keys; each Secret must then be deleted unread, and written again:
+
+  kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
+
+// NewRestoreCommand is the command of a server's program, with that name, that makes the server's store of a backup.
+func NewRestoreCommand(program string) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "restore FILE --data-dir DIR", Short: "Make the store of this server of a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
+		Example: fmt.Sprintf("  %[1]s restore today.tar --data-dir /var/lib/platform\n  gunzip < today.tar.gz | %[1]s restore - --data-dir /var/lib/platform", program),
+	}
+	cmd.Flags().StringVar(&dir, "data-dir", "", "data folder of the server")
+	_ = cmd.MarkFlagRequired("data-dir") // the flag exists
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restore(cmd.Context(), cmd, args[0], dir) }
+	return cmd
+}
+
+func restore(ctx context.Context, cmd *cobra.Command, file, dir string) error {
+	in := cmd.InOrStdin()
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	r, err := backup.Restore(ctx, in, dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(),
+		"restored %s\n  made       %s by platform %s\n  revision   %d, goes on at %d\n  objects    %d\n  events     %d\n  files      %d\n  messages   %d\n  size       %s\n",
+		r.Dir, r.Time.Format(time.RFC3339), r.Program, r.Revision, r.Base, r.Objects, r.Events, r.Contents.Files, r.Messages, archive.Bytes(r.Size()))
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pki", "secrets.key")); errors.Is(err, fs.ErrNotExist) {
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no keys. A platform-standalone can read the Secrets in this store only with the pki folder of the server that made the backup: put it there before the server starts.\n", dir)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package archive is the format of a backup: one tar with the files of a store. It
+// writes, reads, checks and saves such a tar, and knows nothing of the engine that
+// has the files, so that a client can use it. Package backup makes an archive of a
+// store and a store of an archive.
+//
+//	platform-backup.json   what it is: versions, revision, time, and every file with its size
+//	store/NAME             the files of an engine checkpoint, in the order of the list
+//	SHA256SUMS             the digests of all of the above, as sha256sum writes them
+//
+// Sizes are known before anything is read, digests only after: so the list of
+// files comes first and bounds what a reader takes, and the digests come last. To
+// have them first, each file would be read twice, and the store's disk is what a
+// backup must not keep busy. The last entry also distinguishes a whole backup from
+// one that was cut off.
+//
+// What is written and read needs the same little memory however large the store is.
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"regexp"
+	"time"
+)
+
+const (
+	// Path is where a server gives its backup to those who may get this path.
+	Path = "/backup"
+	// ContentType is the media type of a backup.
+	ContentType = "application/x-tar"
+	// Format is the version of what is in the tar around the store's files.
+	Format = "platform-backup/1"
+	// StoreLayout is the layout of the stores that can be restored: that of the engine of this version.
+	StoreLayout = "platform-store/1"
+	// StoreFolder is the folder of the store's files in the tar, and in the data folder of a server.
+	StoreFolder = "store"
+)
+
+const (
+	manifestName = "platform-backup.json"
+	sumsName     = "SHA256SUMS"
+
+	// maxManifest is room for a hundred thousand files, which are terabytes.
+	maxManifest = 8 << 20
+	// maxSums follows from it: a line of sums is at most a little longer than an entry of the manifest.
+	maxSums = 2 * maxManifest
+
+	filePerm   = 0o600
+	copyBuffer = 256 << 10
+)
+
+// ErrInvalid marks what is not a whole and unchanged backup.
+var ErrInvalid = errors.New("backup: not a valid backup")
+
+// VersionError refuses a backup of another format.
+type VersionError struct {
+	// What is what has the version: the backup or the store in it.
+	What string
+	// Have is its version, Want the one that this program reads.
+	Have, Want string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("backup: the %s has format %q, this program reads %q only; use the version of platform that wrote it", e.What, e.Have, e.Want)
+}
+
+// Manifest says what a backup is.
+type Manifest struct {
+	// Format is Format.
+	Format string `json:"format"`
+	// Store is the layout of the store, StoreLayout.
+	Store string `json:"store"`
+	// Program is the version of the server.
+	Program string `json:"program"`
+	// Revision is that of the last write in it.
+	Revision uint64 `json:"revision"`
+	// Time is when the copy was made.
+	Time time.Time `json:"time"`
+	// Files are the files of the store.
+	Files []File `json:"files"`
+}
+
+// File is a file of the store.
+type File struct {
+	Name string `json:"name"`
+	// Size in bytes.
+	Size int64 `json:"size"`
+}
+
+// Size is that of all files in bytes.
+func (m *Manifest) Size() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// fileName is what the files of a store are named: never a path, never hidden.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// readManifest reads and checks a manifest.
+func readManifest(b []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, manifestName, err)
+	}
+	if m.Format != Format {
+		return nil, &VersionError{What: "backup", Have: m.Format, Want: Format}
+	}
+	if m.Store != StoreLayout {
+		return nil, &VersionError{What: "store in the backup", Have: m.Store, Want: StoreLayout}
+	}
+	seen := map[string]bool{}
+	room := int64(math.MaxInt64)
+	for _, f := range m.Files {
+		if !fileName.MatchString(f.Name) || f.Size < 0 || f.Size > room || seen[f.Name] {
+			return nil, fmt.Errorf("%w: %s: file %q of %d bytes is not possible", ErrInvalid, manifestName, f.Name, f.Size)
+		}
+		seen[f.Name] = true
+		room -= f.Size
+	}
+	return m, nil
+}
+
+func entryName(f File) string { return path.Join(StoreFolder, f.Name) }
+
+// copyExactly copies n bytes; an end before is io.ErrUnexpectedEOF.
+func copyExactly(dst io.Writer, src io.Reader, n int64, buf []byte) error {
+	// The struct hides WriteTo and ReadFrom, which would not use buf.
+	got, err := io.CopyBuffer(struct{ io.Writer }{dst}, io.LimitReader(src, n), buf)
+	if err == nil && got < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Bytes is a number of bytes for people.
+func Bytes(n int64) string {
+	switch f := float64(n); {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", f/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", f/(1<<20))
+	default:
+		return fmt.Sprintf("%.1f GiB", f/(1<<30))
+	}
+}
