@@ -53,6 +53,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // shutdownTimeout is how long reconciles may take to end.
@@ -86,7 +87,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	for _, add := range []func(manager.Manager) error{
 		func(m manager.Manager) error { return task.Add(ctx, m, o.Tasks) },
-		func(m manager.Manager) error { return agent.Add(ctx, m, o.Tasks.Clock) },
+		func(m manager.Manager) error {
+			return agent.Add(ctx, m, o.Tasks.Clock, plan.Place{OtherNamespaces: o.Tasks.CrossNamespaceRefs})
+		},
 		func(m manager.Manager) error { return provider.Add(m, o.Tasks.Clock) },
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.

@@ -61,8 +61,8 @@ const (
 
 // Names in a folder of credentials. Each file holds one value and nothing else.
 const (
-	// CredentialProviders and CredentialTools are folders with a file for each
-	// Provider and each Tool, by its name.
+	// CredentialProviders and CredentialTools are folders with a folder for each
+	// namespace, and in that a file for each Provider and each Tool: see CredentialKey.
 	CredentialProviders = "providers"
 	CredentialTools     = "tools"
 	// CredentialSearch is the file with the key of the search service.
@@ -113,9 +113,9 @@ const CredentialsStdin = "stdin"
 type Credentials struct {
 	// Token authenticates the worker to the API server.
 	Token string `json:"token,omitempty"`
-	// ProviderKeys holds the API key of each Provider, by name.
+	// ProviderKeys holds the API key of each Provider, by its CredentialKey.
 	ProviderKeys map[string]string `json:"providerKeys,omitempty"`
-	// ToolKeys holds the credential of each custom Tool that has an authSecretRef, by Tool name.
+	// ToolKeys holds the credential of each custom Tool that has an authSecretRef, by its CredentialKey.
 	ToolKeys map[string]string `json:"toolKeys,omitempty"`
 	// Env holds the values of the task's environment variables that come from
 	// Secrets, by name of the variable.
@@ -123,6 +123,10 @@ type Credentials struct {
 	// SearchKey is the bearer token of the search service behind web_search.
 	SearchKey string `json:"searchKey,omitempty"`
 }
+
+// CredentialKey names the credential of a Provider or Tool, in Credentials and as a path in a folder of credentials. A
+// namespace has no slash, and neither has a name, so no two objects have one key, and each is a valid path.
+func CredentialKey(namespace, name string) string { return namespace + "/" + name }
 
 // ProgramName is the file of the worker program, where it is put into another image.
 const ProgramName = "platform-worker"

@@ -175,8 +175,8 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 }
 
 func readCredentialsDir(dir string) (runspec.Credentials, error) {
-	providers, err1 := readFiles(filepath.Join(dir, runspec.CredentialProviders))
-	tools, err2 := readFiles(filepath.Join(dir, runspec.CredentialTools))
+	providers, err1 := readKeys(filepath.Join(dir, runspec.CredentialProviders))
+	tools, err2 := readKeys(filepath.Join(dir, runspec.CredentialTools))
 	search, err3 := os.ReadFile(filepath.Join(dir, runspec.CredentialSearch))
 	if errors.Is(err3, fs.ErrNotExist) {
 		err3 = nil
@@ -185,6 +185,31 @@ func readCredentialsDir(dir string) (runspec.Credentials, error) {
 		return runspec.Credentials{}, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
 	}
 	return runspec.Credentials{ProviderKeys: providers, ToolKeys: tools, SearchKey: string(search)}, nil
+}
+
+// readKeys reads a folder with a folder for each namespace: the files by their CredentialKey.
+func readKeys(dir string) (map[string]string, error) {
+	namespaces, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no folder, no secrets
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for _, namespace := range namespaces {
+		if !namespace.IsDir() {
+			continue
+		}
+		files, err := readFiles(filepath.Join(dir, namespace.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range files {
+			keys[runspec.CredentialKey(namespace.Name(), name)] = value
+		}
+	}
+	return keys, nil
 }
 
 // readFiles reads the files of a folder by name; nil of a folder that is not

@@ -42,7 +42,7 @@ func projected(t *testing.T, files map[string]string) string {
 
 // TestCredentialsFolder: a Job's credentials are files that kubelet projects.
 func TestCredentialsFolder(t *testing.T) {
-	run := projected(t, map[string]string{"providers/openai": "key-of-openai", "providers/azure.eu": "key-of-azure", "tools/weather": "key-of-weather", "search": "key-of-search"})
+	run := projected(t, map[string]string{"providers/agents/openai": "key-of-openai", "providers/other/openai": "key-of-azure", "tools/agents/weather": "key-of-weather", "search": "key-of-search"})
 	mounted := projected(t, map[string]string{"password": "value-that-is-mounted\n"})
 	change := map[string]string{
 		runspec.EnvCredentials: run, runspec.EnvTokenPath: "/token", runspec.EnvSecretDirs: mounted + ":/none",
@@ -53,7 +53,7 @@ func TestCredentialsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := runspec.Credentials{
-		ProviderKeys: map[string]string{"openai": "key-of-openai", "azure.eu": "key-of-azure"}, ToolKeys: map[string]string{"weather": "key-of-weather"},
+		ProviderKeys: map[string]string{"agents/openai": "key-of-openai", "other/openai": "key-of-azure"}, ToolKeys: map[string]string{"agents/weather": "key-of-weather"},
 		SearchKey: "key-of-search", Env: map[string]string{"KEY": "value-of-key"},
 	}
 	if d := cmp.Diff(want, c.Credentials); d != "" {

@@ -46,7 +46,7 @@ func environment(change map[string]string) func(string) string {
 }
 
 func credentials() *bytes.Reader {
-	raw, err := json.Marshal(runspec.Credentials{Token: token, ProviderKeys: map[string]string{"p": providerKey}})
+	raw, err := json.Marshal(runspec.Credentials{Token: token, ProviderKeys: map[string]string{"n/p": providerKey}})
 	if err != nil {
 		panic(err)
 	}
@@ -87,7 +87,7 @@ func (w *worker) logged() string {
 
 func TestLoadConfig(t *testing.T) {
 	c, err := LoadConfig(environment(map[string]string{runspec.EnvWebFetchAllow: "localhost:80", runspec.EnvCodeMemoryKB: "1024"}), credentials())
-	if err != nil || c.Attempt != 2 || c.Credentials.ProviderKeys["p"] != providerKey || c.FetchAllow[0] != "localhost:80" || c.CodeLimits.MemoryBytes != 1<<20 {
+	if err != nil || c.Attempt != 2 || c.Credentials.ProviderKeys["n/p"] != providerKey || c.FetchAllow[0] != "localhost:80" || c.CodeLimits.MemoryBytes != 1<<20 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	file := filepath.Join(t.TempDir(), "credentials")

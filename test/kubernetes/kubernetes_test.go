@@ -295,7 +295,7 @@ func TestContainer(t *testing.T) {
 		r.Task.Spec.Env = append(r.Task.Spec.Env, corev1.EnvVar{Name: "KEY", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "k"},
 		}}, corev1.EnvVar{Name: "PLATFORM_TASK_NAME", Value: "forged"})
-		r.Secrets = []executor.Secret{{Use: executor.ForProvider, For: "openai", Ref: v1alpha1.KeyReference{Name: "keys", Key: "k"}}}
+		r.Secrets = []executor.Secret{{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "agents", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "k"}}}
 	})
 	s := f.exited(t, run)
 	if s.Termination == nil {
@@ -304,7 +304,7 @@ func TestContainer(t *testing.T) {
 	want := []string{
 		"user=1000:1000", "task=" + f.namespace + "/" + run.Name + "#1", "url=https://10.96.0.1:443", "key=value-of-k", "root=false",
 		"workspace=true", "artifacts=true", "home=true", "temp=true", "token=true", "ca=true", "default token=false",
-		"/secrets/task/k=value-of-k", "/secrets/run/providers/openai=value-of-k", "CapEff=0000000000000000", "NoNewPrivs=1", "Seccomp=2",
+		"/secrets/task/k=value-of-k", "/secrets/run/providers/agents/openai=value-of-k", "CapEff=0000000000000000", "NoNewPrivs=1", "Seccomp=2",
 	}
 	for _, w := range want {
 		if !strings.Contains(s.Termination.Message, w) {

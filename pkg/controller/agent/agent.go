@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // Secrets and ConfigMaps are not watched. An Agent looks again after these times.
@@ -41,13 +43,10 @@ func activeAgent(o client.Object) []string {
 }
 
 // Add registers the controller. The manager's client must not cache Secrets and ConfigMaps.
-func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock) error {
+func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock, place plan.Place) error {
 	cl := mgr.GetClient()
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, activeIndex, activeAgent); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
-	}
-	get := func(ctx context.Context, namespace, name string, o client.Object) error {
-		return cl.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
 	}
 	r := &step.Reconciler[*v1alpha1.Agent]{
 		Client: cl,
@@ -55,7 +54,7 @@ func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock) error {
 		Steps: []step.Step[*v1alpha1.Agent]{
 			{Name: "active", Do: active{tasks: tasksOf(cl)}.do},
 			{Name: "idle", Do: idle{now: c.Now, remove: removeAgent(cl)}.do},
-			{Name: "references", Do: references{get: get}.do},
+			{Name: "references", Do: references{reader: reader.Reader{Cached: cl}, place: place}.do},
 			{Name: "recheck", Do: recheck{now: c.Now}.do},
 		},
 	}
@@ -64,6 +63,7 @@ func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock) error {
 		Watches(&v1alpha1.Task{}, handler.EnqueueRequestsFromMapFunc(agentOfTask)).
 		Watches(&v1alpha1.Provider{}, handler.EnqueueRequestsFromMapFunc(referrers(cl))).
 		Watches(&v1alpha1.Skill{}, handler.EnqueueRequestsFromMapFunc(referrers(cl))).
+		Watches(&v1alpha1.Tool{}, handler.EnqueueRequestsFromMapFunc(referrers(cl))).
 		Complete(r)
 }
 

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
@@ -37,8 +37,12 @@ func testClient(t *testing.T, objects ...client.Object) client.Client {
 
 func TestReferences(t *testing.T) {
 	c := testClient(t,
-		&v1alpha1.Provider{ObjectMeta: in("p"), Status: v1alpha1.ProviderStatus{Ready: true}},
-		&v1alpha1.Provider{ObjectMeta: in("unready")},
+		&v1alpha1.Provider{ObjectMeta: in("p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI}, Status: v1alpha1.ProviderStatus{Ready: true}},
+		&v1alpha1.Provider{ObjectMeta: in("unready"), Spec: v1alpha1.ProviderSpec{
+			Type: v1alpha1.ProviderAzureOpenAI, BaseURL: "https://azure.example", Azure: &v1alpha1.AzureProvider{DeploymentName: "d"},
+		}},
+		&v1alpha1.Provider{ObjectMeta: in("unspoken"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic}},
+		&v1alpha1.Tool{ObjectMeta: in("mcp"), Spec: v1alpha1.ToolSpec{MCP: &v1alpha1.ToolMCP{}}},
 		&v1alpha1.Skill{ObjectMeta: in("s")}, &v1alpha1.Skill{ObjectMeta: in("bad"), Status: v1alpha1.SkillStatus{Phase: v1alpha1.SkillError}},
 		&corev1.ConfigMap{ObjectMeta: in("c"), Data: map[string]string{"k": "v"}}, &corev1.Secret{ObjectMeta: in("x")},
 		&v1alpha1.Agent{ObjectMeta: in("a")},
@@ -67,26 +71,29 @@ func TestReferences(t *testing.T) {
 		{"both", with(func(s *v1alpha1.AgentSpec) { s.Runtime = &v1alpha1.AgentRuntimeSpec{} }), "providerRef and runtime are both set"},
 		{"neither", v1alpha1.AgentSpec{}, "neither providerRef, model.provider nor runtime is set"},
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},
-		{"no provider", v1alpha1.AgentSpec{ProviderRef: ref("gone")}, `Provider "gone" does not exist`},
+		{"no provider", v1alpha1.AgentSpec{ProviderRef: ref("gone")}, `Provider "gone" does not exist in namespace "n"`},
+		{"no provider of a vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: "other"}}, `no Provider of type "other" exists in namespace "n"`},
+		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": the protocol anthropic is not spoken yet; use openai or azure-openai`},
+		{"of another namespace", v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "x", Name: "p"}}, `Provider "p" of namespace "x" may not be used from namespace "n"`},
+		{"tool", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp"}} }), `tool n/mcp: spec.mcp: MCP tools need a runtime that is not there; use http`},
+		{"tool that is off", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp", Enabled: new(false)}} }), ""},
 		{"unready provider", v1alpha1.AgentSpec{ProviderRef: ref("unready")}, `Provider "unready" is not ready`},
 		{"no fallback", with(func(s *v1alpha1.AgentSpec) {
 			s.Model = &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("gone")}}}
-		}), `Provider "gone" does not exist`},
-		{"no secret", with(func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "gone"} }), `Secret "gone" does not exist`},
-		{"no skill", with(func(s *v1alpha1.AgentSpec) { s.Skills = []v1alpha1.SkillReference{{Name: "gone"}} }), `Skill "gone" does not exist`},
+		}), `Provider "gone" does not exist in namespace "n"`},
+		{"no secret", with(func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "gone"} }), `Secret "gone" does not exist in namespace "n"`},
+		{"no skill", with(func(s *v1alpha1.AgentSpec) { s.Skills = []v1alpha1.SkillReference{{Name: "gone"}} }), `Skill "gone" does not exist in namespace "n"`},
 		{"bad skill", with(func(s *v1alpha1.AgentSpec) { s.Skills = []v1alpha1.SkillReference{{Name: "bad"}} }), `Skill "bad" has an error`},
 		{"no key", with(func(s *v1alpha1.AgentSpec) {
 			s.SystemPrompt = &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "gone"}}
-		}), `ConfigMap "c" has no key "gone"`},
+		}), `ConfigMap "c" of namespace "n" has no key "gone"`},
 		{"no target", with(func(s *v1alpha1.AgentSpec) {
 			s.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{*ref("gone")}}
-		}), `Agent "gone" does not exist`},
+		}), `Agent "gone" does not exist in namespace "n"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := &v1alpha1.Agent{ObjectMeta: in("me"), Spec: tc.spec}
-			r := references{get: func(ctx context.Context, namespace, name string, o client.Object) error {
-				return c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
-			}}
+			r := references{reader: reader.Reader{Cached: c}}
 			if err := r.do(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}

@@ -91,8 +91,8 @@ const (
 // Secret is a secret of a run by reference.
 type Secret struct {
 	Use SecretUse
-	// For is the name of the Provider or Tool.
-	For string
+	// For is the Provider or Tool.
+	For types.NamespacedName
 	// Ref is the key of a Secret in the run's namespace.
 	Ref v1alpha1.KeyReference
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -59,22 +61,26 @@ func TestResolve(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: in("n", name), Data: map[string][]byte{key: []byte(value)}}
 	}
 	provider := func(name, secret, model string, typ v1alpha1.ProviderType) *v1alpha1.Provider {
-		return &v1alpha1.Provider{ObjectMeta: in("n", name), Spec: v1alpha1.ProviderSpec{
+		p := &v1alpha1.Provider{ObjectMeta: in("n", name), Spec: v1alpha1.ProviderSpec{
 			Type: typ, DefaultModel: model, SecretRef: v1alpha1.ProviderSecretReference{Name: secret},
 		}}
+		if typ == v1alpha1.ProviderAzureOpenAI {
+			p.Spec.BaseURL, p.Spec.Azure = "https://azure.example", &v1alpha1.AzureProvider{DeploymentName: "d"}
+		}
+		return p
 	}
 	agent := func(name string, spec v1alpha1.AgentSpec) *v1alpha1.Agent {
 		return &v1alpha1.Agent{ObjectMeta: in("n", name), Spec: spec}
 	}
 	objects := []client.Object{
 		secret("keys", "api-key", "k1"), secret("more", "api-key", "k2"), secret("empty", "other", "x"), secret("toolkey", "token", "tk"),
-		provider("p", "keys", "m1", v1alpha1.ProviderOpenAI), provider("q", "more", "", v1alpha1.ProviderAnthropic),
+		provider("p", "keys", "m1", v1alpha1.ProviderOpenAI), provider("q", "more", "", "azure-openai"), provider("unspoken", "more", "m", v1alpha1.ProviderAnthropic),
 		provider("nokey", "empty", "m", "azure-openai"), provider("nosecret", "gone", "m", "azure-openai"),
 		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI}},
 		&v1alpha1.Skill{ObjectMeta: in("n", "s")},
 		&corev1.ConfigMap{ObjectMeta: in("n", "c"), Data: map[string]string{"text": "x"}},
-		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{AuthSecretRef: &v1alpha1.KeyReference{Name: "toolkey", Key: "token"}}}},
-		&v1alpha1.Tool{ObjectMeta: in("n", "open"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{}}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: "https://weather.example", AuthSecretRef: &v1alpha1.KeyReference{Name: "toolkey", Key: "token"}}}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "open"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: "https://open.example"}}},
 		agent("a", v1alpha1.AgentSpec{
 			ProviderRef: ref("p"), Model: &v1alpha1.AgentModel{Name: "m2", Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("q"), Model: "f"}}},
 			Tools:  []v1alpha1.AgentTool{{Name: "weather"}, {Name: "file_read"}, {Name: "open"}},
@@ -95,25 +101,25 @@ func TestResolve(t *testing.T) {
 		missing bool
 	}{
 		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
-			ProviderKeys: map[string]string{"p": "k1", "q": "k2"}, ToolKeys: map[string]string{"weather": "tk"},
+			ProviderKeys: map[string]string{"n/p": "k1", "n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},
 		{"task wins", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AgentRef = ref("off")
 			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("q"), Model: "m9", Tools: []string{"weather"}}
 		}), &resolved{agentName: "off", providerName: "q", model: "m9", credentials: runspec.Credentials{
-			ProviderKeys: map[string]string{"q": "k2"}, ToolKeys: map[string]string{"weather": "tk"},
+			ProviderKeys: map[string]string{"n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},
 		{
 			"disabled tool", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("off") }),
-			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{
 			"by vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI} }),
-			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{
 			"by vendor of the agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("bytype") }),
-			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}}}, "", false,
+			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{"two of a vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: "azure-openai"} }), nil, "AmbiguousProvider", false},
 		{"no agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("gone") }), nil, "AgentNotFound", true},
@@ -121,7 +127,7 @@ func TestResolve(t *testing.T) {
 		{"no prompt", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a"); s.Prompt = "" }), nil, "NoPrompt", false},
 		{"no provider named", aiTask(func(*v1alpha1.TaskSpec) {}), nil, "NoProvider", false},
 		{"no such provider", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("gone")} }), nil, "ProviderNotFound", true},
-		{"no model", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("q")} }), nil, "NoModel", false},
+		{"unspoken", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("unspoken")} }), nil, "ProviderUnsupported", false},
 		{"no secret", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("nosecret")} }), nil, "SecretNotFound", true},
 		{"no key", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{ProviderRef: ref("nokey")} }), nil, "SecretKeyNotFound", true},
 		{"no skill", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("noskill") }), nil, "SkillNotFound", true},
@@ -133,16 +139,16 @@ func TestResolve(t *testing.T) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}
 		}), nil, "NamespaceIsolationViolation", false},
 		{"agent task", task(func(t *v1alpha1.Task) { t.Spec.Type = v1alpha1.TaskTypeAgent }), nil, "RuntimeNotAvailable", false},
-		{"container task", task(), nil, "Refused", false},
+		{"container task", task(), nil, "HostCommandsNotAllowed", false},
 		{"environment", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("p")}
 			s.Env = []corev1.EnvVar{{Name: "PLAIN", Value: "x"}, fromSecret("A", "toolkey", "token", false), fromSecret("B", "gone", "x", true)}
-		}), &resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
+		}), &resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
 		{"no secret of the environment", aiTask(func(s *v1alpha1.TaskSpec) { s.Env = []corev1.EnvVar{fromSecret("B", "gone", "x", false)} }), nil, "SecretNotFound", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := testClient(t, objects...)
-			r := resolver{reader: &wire{Client: c, live: c}, containerRefusal: "not allowed here", mountRefusal: "not here"}
+			r := resolver{cached: c, live: c, place: plan.Place{NoContainers: "not allowed here", NoMounts: "not here"}}
 			got, err := r.resolve(t.Context(), tc.task)
 			refused, ok := errors.AsType[*refusal](err)
 			if tc.reason == "" {
@@ -173,7 +179,7 @@ func TestResolveTools(t *testing.T) {
 	}
 	c := testClient(t,
 		&corev1.Secret{ObjectMeta: in("n", "keys"), Data: map[string][]byte{"api-key": []byte("k")}},
-		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
 		agent("coder", v1alpha1.AgentTool{Name: "code_exec"}), agent("reader", v1alpha1.AgentTool{Name: "code_exec", Enabled: &off}, v1alpha1.AgentTool{Name: "file_read"}),
 	)
 	bare, err := kubernetes.New(kubernetes.Options{Client: clientset.NewClientset(), WorkerImage: "worker"})
@@ -196,12 +202,12 @@ func TestResolveTools(t *testing.T) {
 		{"reader", []string{"nobody_knows"}, ""},
 	} {
 		task := aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef, s.AI = ref(tc.agent), &v1alpha1.TaskAI{Tools: tc.tools} })
-		_, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: bare.Lacks}).resolve(t.Context(), task)
+		_, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: bare.Lacks}}).resolve(t.Context(), task)
 		refused, ok := errors.AsType[*refusal](err)
 		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != v1alpha1.ReasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
 			t.Errorf("%+v: %v", tc, err)
 		}
-		if _, err := (&resolver{reader: &wire{Client: c, live: c}, lacks: full.Lacks}).resolve(t.Context(), task); err != nil {
+		if _, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: full.Lacks}}).resolve(t.Context(), task); err != nil {
 			t.Errorf("%+v, where all is set up: %v", tc, err)
 		}
 	}
@@ -212,16 +218,16 @@ func TestResolveByReference(t *testing.T) {
 	c := testClient(t,
 		&corev1.Secret{ObjectMeta: in("n", "keys"), Data: map[string][]byte{"api-key": []byte("canary"), "token": []byte("canary")}},
 		&corev1.Secret{ObjectMeta: in("other", "keys"), Data: map[string][]byte{"api-key": []byte("canary")}},
-		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
-		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
-		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{AuthSecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "token"}}}},
+		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
+		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: "https://weather.example", AuthSecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "token"}}}},
 		&v1alpha1.Agent{ObjectMeta: in("n", "a"), Spec: v1alpha1.AgentSpec{
 			ProviderRef: ref("p"), Model: &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("p")}}},
 			Tools: []v1alpha1.AgentTool{{Name: "weather"}}, SecretRef: &v1alpha1.LocalReference{Name: "keys"},
 			Execution: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
 		}},
 	)
-	r := resolver{reader: &wire{Client: c, live: c}, byReference: true, searchKey: "canary", crossNamespace: true}
+	r := resolver{cached: c, live: c, byReference: true, searchKey: "canary", place: plan.Place{OtherNamespaces: true, OwnSecretsOnly: true}}
 	got, err := r.resolve(t.Context(), aiTask(func(s *v1alpha1.TaskSpec) {
 		s.AgentRef = ref("a")
 		s.Env = []corev1.EnvVar{fromSecret("A", "keys", "token", false)}
@@ -232,8 +238,8 @@ func TestResolveByReference(t *testing.T) {
 	want := &resolved{
 		agentName: "a", providerName: "p", model: "m", agentSecret: "keys", placement: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
 		secrets: []executor.Secret{
-			{Use: executor.ForProvider, For: "p", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
-			{Use: executor.ForTool, For: "weather", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+			{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+			{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
 		},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(resolved{})); d != "" {
@@ -258,28 +264,28 @@ func TestResolveByReference(t *testing.T) {
 	}
 }
 
-// TestHostRefuses: what the host cannot run as it is asked for is refused with the reason; what does not concern it runs.
-func TestHostRefuses(t *testing.T) {
-	r := resolver{imageRefusal: "no images here"}
-	command := func(image string) *v1alpha1.Task {
-		return task(func(t *v1alpha1.Task) { t.Spec.Image, t.Spec.Command = image, []string{"true"} })
-	}
-	because := func(reason string, err error) {
-		t.Helper()
-		if refused, ok := errors.AsType[*refusal](err); reason == "" && err != nil || reason != "" && (!ok || refused.reason != reason || refused.missing) {
-			t.Errorf("got %v, want %q", err, reason)
+// TestCredentialsOfTwoNamespaces: two Providers of one name, in two namespaces, keep their keys.
+func TestCredentialsOfTwoNamespaces(t *testing.T) {
+	of := func(namespace string) []client.Object {
+		return []client.Object{
+			&corev1.Secret{ObjectMeta: in(namespace, "keys"), Data: map[string][]byte{"api-key": []byte("key of " + namespace)}},
+			&v1alpha1.Provider{ObjectMeta: in(namespace, "p"), Spec: v1alpha1.ProviderSpec{
+				Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"},
+			}},
 		}
 	}
-	resolve := func(task *v1alpha1.Task) error { _, err := r.resolve(t.Context(), task); return err }
-	because(v1alpha1.ReasonImageNotUsed, resolve(command("alpine")))
-	because("", resolve(command("")))
-	r.programRefusal = "no sandbox here"
-	because(v1alpha1.ReasonSandboxUnavailable, resolve(command("")))
-	because(v1alpha1.ReasonSandboxUnavailable, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{Tools: []string{toolPrograms}}, "", v1alpha1.AgentSpec{}, &resolved{}))
-	with := v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: toolPrograms}}}
-	because(v1alpha1.ReasonSandboxUnavailable, r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
-	with.Tools[0].Enabled = new(false)
-	because("", r.tools(t.Context(), command(""), &v1alpha1.TaskAI{}, "", with, &resolved{}))
+	c := testClient(t, append(append(of("n"), of("other")...), &v1alpha1.Agent{ObjectMeta: in("n", "a"), Spec: v1alpha1.AgentSpec{
+		ProviderRef: ref("p"),
+		Model:       &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}}},
+	}})...)
+	got, err := (&resolver{cached: c, live: c, place: plan.Place{OtherNamespaces: true}}).resolve(t.Context(), aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"n/p": "key of n", "other/p": "key of other"}
+	if d := cmp.Diff(want, got.credentials.ProviderKeys); d != "" {
+		t.Error(d)
+	}
 }
 
 // TestPlacement: scalars of the task override the Agent's, and maps and lists replace them.

@@ -315,7 +315,7 @@ func TestStartByReference(t *testing.T) {
 	s := run{
 		now: noon, append: l.append, executor: e,
 		resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
-			return &resolved{agentSecret: "files", secrets: []executor.Secret{{Use: executor.ForTool, For: "x"}}}, nil
+			return &resolved{agentSecret: "files", secrets: []executor.Secret{{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "x"}}}}, nil
 		},
 		account: func(context.Context, *v1alpha1.Task) error { accounts++; return nil },
 		token: func(context.Context, *v1alpha1.Task, time.Duration) (string, error) {

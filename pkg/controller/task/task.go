@@ -181,14 +181,7 @@ func keepLedger(room *slots) handler.EventHandler {
 
 // steps are the concerns of a reconcile in calling order, joined with what they need.
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
-	refs := &resolver{
-		reader: w, crossNamespace: o.CrossNamespaceRefs, containerRefusal: o.ContainerRefusal, mountRefusal: o.MountRefusal,
-		imageRefusal: o.ImageRefusal, programRefusal: o.ProgramRefusal,
-		searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
-	}
-	if host, ok := o.Executor.(executor.ToolHost); ok {
-		refs.lacks = host.Lacks
-	}
+	refs := newResolver(o, w.Client, w.live)
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, result: w.result, append: w.appendMessages}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
@@ -79,12 +80,8 @@ func said(t *v1alpha1.Task, result string) []v1alpha1.SessionMessage {
 			SourceType: messageSource, SourceRef: t.Name,
 		})
 	}
-	if !t.Spec.SessionRef.PromptIncluded {
-		prompt := t.Spec.Prompt
-		if prompt == "" && t.Spec.AI != nil {
-			prompt = t.Spec.AI.Prompt
-		}
-		add(v1alpha1.RoleUser, "prompt", prompt)
+	if !plan.PromptInSession(&t.Spec) {
+		add(v1alpha1.RoleUser, "prompt", plan.Prompt(&t.Spec))
 	}
 	add(v1alpha1.RoleAssistant, "result", result)
 	return out

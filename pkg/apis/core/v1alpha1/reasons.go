@@ -49,6 +49,11 @@ const (
 	ReasonNoPrompt = "NoPrompt"
 	// ReasonNoProvider: neither the task nor its Agent names a Provider.
 	ReasonNoProvider = "NoProvider"
+	// ReasonProviderUnsupported: the Provider is of a type that this version cannot speak to. Use one of type openai or
+	// azure-openai.
+	ReasonProviderUnsupported = "ProviderUnsupported"
+	// ReasonProviderInvalid: the Provider lacks what its type needs, or its address cannot be used. Correct the Provider.
+	ReasonProviderInvalid = "ProviderInvalid"
 	// ReasonNoModel: neither the task, its Agent nor the Provider names a model.
 	ReasonNoModel = "NoModel"
 	// ReasonAmbiguousProvider: a provider type is named and several Providers have it. Name one with providerRef.
@@ -66,6 +71,9 @@ const (
 	// ReasonToolUnavailable: a tool cannot work where the task would run, because something is not configured there. The
 	// message says what; remove the tool, or ask the operator for it.
 	ReasonToolUnavailable = "ToolUnavailable"
+	// ReasonToolInvalid: a Tool's definition cannot be used; the message names the field. Correct the Tool, or remove it
+	// from the tools of the task and its Agent.
+	ReasonToolInvalid = "ToolInvalid"
 
 	// ReasonAgentNotFound: the Agent that the task names does not exist.
 	ReasonAgentNotFound = "AgentNotFound"
@@ -104,10 +112,6 @@ const (
 	ReasonTaskReplaced = "TaskReplaced"
 	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
 	ReasonReferenceInvalid = "ReferenceInvalid"
-	// ReasonProviderUnsupported: the Provider is of a type, or has options, that this version cannot speak to.
-	ReasonProviderUnsupported = "ProviderUnsupported"
-	// ReasonToolInvalid: a Tool's definition cannot be used, or two tools of the run have one name.
-	ReasonToolInvalid = "ToolInvalid"
 	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and
 	// the log says more.
 	ReasonCommandFailed = "CommandFailed"

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -87,8 +88,8 @@ func jobCases() map[string]struct {
 				r.Task.Annotations = map[string]string{v1alpha1.AnnotationParentTaskName: "parent"}
 				r.AgentSecret = "agent-files"
 				r.Secrets = []executor.Secret{
-					{Use: executor.ForProvider, For: "openai", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
-					{Use: executor.ForTool, For: "weather", Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
+					{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+					{Use: executor.ForTool, For: types.NamespacedName{Namespace: "team", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
 				}
 				r.Placement = v1alpha1.ExecutionPlacement{
 					RuntimeClassName: new("gvisor"), NodeSelector: map[string]string{"pool": "agents"},

@@ -177,7 +177,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 		if s.Use == executor.ForTool {
 			folder = runspec.CredentialTools
 		}
-		add(s.Ref.Name, s.Ref.Key, path.Join(folder, s.For), nil)
+		add(s.Ref.Name, s.Ref.Key, path.Join(folder, runspec.CredentialKey(s.For.Namespace, s.For.Name)), nil)
 	}
 	if run.Task.Spec.Type == v1alpha1.TaskTypeAI && e.opts.SearchURL != "" {
 		add(e.opts.SearchSecret, searchKey, runspec.CredentialSearch, new(true))

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -70,15 +71,14 @@ type used struct {
 	kinds map[string]v1alpha1.ProviderType
 }
 
-// used derives it from the stored task and agent, by the rules by which controller and worker resolve them.
+// used derives it from the stored task and agent, as the plan of the run does.
 func (s *scope) used(ctx context.Context) (*used, error) {
 	u := &used{
 		agent: map[types.NamespacedName]bool{}, providers: map[types.NamespacedName]bool{}, tools: map[types.NamespacedName]bool{},
 		skills: map[types.NamespacedName]bool{}, kinds: map[string]v1alpha1.ProviderType{},
 	}
 	t := s.task
-	var agent v1alpha1.AgentSpec
-	namespace := t.Namespace // the agent's
+	var agent *v1alpha1.Agent
 	if ref := t.Spec.AgentRef; ref != nil {
 		key := reference(t.Namespace, ref)
 		u.agent[key] = true
@@ -87,51 +87,29 @@ func (s *scope) used(ctx context.Context) (*used, error) {
 			return nil, err
 		}
 		if err == nil {
-			agent, namespace = a.Spec, a.Namespace
+			agent = a
 		}
 	}
-	ai := t.Spec.AI
-	if ai == nil {
-		ai = &v1alpha1.TaskAI{}
+	uses := plan.UsesOf(t, agent)
+	if p := uses.Provider; p != nil && p.Type != "" {
+		u.kinds[p.Ref.Namespace] = p.Type
+	} else if p != nil {
+		u.providers[p.Ref.NamespacedName] = true
 	}
-	u.addProviders(t.Namespace, ai, namespace, &agent)
-	for _, name := range ai.Tools {
-		u.tools[types.NamespacedName{Namespace: t.Namespace, Name: name}] = true
-	}
-	for i := range agent.Tools {
-		if tool := &agent.Tools[i]; tool.Enabled == nil || *tool.Enabled {
-			u.tools[types.NamespacedName{Namespace: namespace, Name: tool.Name}] = true
+	for _, f := range uses.Fallbacks {
+		if f.Provider != nil {
+			u.providers[f.Provider.NamespacedName] = true
 		}
 	}
-	for _, ref := range ai.Skills {
-		u.skills[types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}] = true
+	for _, key := range uses.Tools {
+		u.tools[key] = true
 	}
-	for _, ref := range agent.Skills {
-		u.skills[types.NamespacedName{Namespace: namespace, Name: ref.Name}] = true
+	for _, skill := range uses.Skills {
+		if !skill.ConfigMap {
+			u.skills[skill.NamespacedName] = true
+		}
 	}
 	return u, nil
-}
-
-func (u *used) addProviders(taskNamespace string, ai *v1alpha1.TaskAI, agentNamespace string, agent *v1alpha1.AgentSpec) {
-	model := agent.Model
-	if model == nil {
-		model = &v1alpha1.AgentModel{}
-	}
-	switch {
-	case ai.ProviderRef != nil:
-		u.providers[reference(taskNamespace, ai.ProviderRef)] = true
-	case ai.Provider == "" && agent.ProviderRef != nil:
-		u.providers[reference(agentNamespace, agent.ProviderRef)] = true
-	case ai.Provider != "":
-		u.kinds[taskNamespace] = ai.Provider
-	case model.Provider != "":
-		u.kinds[agentNamespace] = model.Provider
-	}
-	for _, f := range model.Fallbacks {
-		if f.ProviderRef != nil {
-			u.providers[reference(agentNamespace, f.ProviderRef)] = true
-		}
-	}
 }
 
 // provider reports whether the run uses a provider, by its name or as one of its type.

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -104,7 +105,7 @@ func (r *run) candidates(ctx context.Context, p *plan) ([]llm.Candidate, error) 
 // candidate makes the model of a provider: the first name given, or else the
 // provider's default.
 func (r *run) candidate(p *v1alpha1.Provider, names ...string) (llm.Candidate, error) {
-	config := openai.Config{APIKey: r.Credentials.ProviderKeys[p.Name], BaseURL: p.Spec.BaseURL, Clock: clock.RealClock{}}
+	config := openai.Config{APIKey: r.Credentials.ProviderKeys[runspec.CredentialKey(p.Namespace, p.Name)], BaseURL: p.Spec.BaseURL, Clock: clock.RealClock{}}
 	names = append(names, p.Spec.DefaultModel)
 	switch p.Spec.Type {
 	case v1alpha1.ProviderOpenAI:
@@ -212,7 +213,7 @@ func (r *run) customTool(ctx context.Context, namespace, name string) (tool.Tool
 		return nil, fmt.Errorf("tool %s/%s: %w", namespace, name, err)
 	}
 	t, err := custom.New(name, object.Spec, custom.Options{
-		Credential: r.Credentials.ToolKeys[name], Guard: egress.Guard{Allow: r.FetchAllow},
+		Credential: r.Credentials.ToolKeys[runspec.CredentialKey(namespace, name)], Guard: egress.Guard{Allow: r.FetchAllow},
 	})
 	if err != nil {
 		return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s/%s: %w", namespace, name, err)

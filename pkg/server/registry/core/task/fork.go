@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -277,14 +278,12 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 	if f.Workspace != nil {
 		s.Workspace = f.Workspace.DeepCopy()
 	}
-	if s.Type == v1alpha1.TaskTypeContainer && f.Prompt == "" {
+	own := strings.TrimSpace(f.Prompt) != ""
+	if s.Type == v1alpha1.TaskTypeContainer && !own {
 		return // nobody reads a prompt
 	}
-	prompt := s.Prompt
-	if strings.TrimSpace(prompt) == "" && s.AI != nil {
-		prompt = s.AI.Prompt
-	}
-	if f.Prompt != "" {
+	prompt := plan.Prompt(s)
+	if own {
 		prompt = f.Prompt
 	}
 	s.Prompt = fork.Prompt(history, prompt)

@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,37 +13,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/support"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// validateSupport refuses what this version cannot do. Of the agent it knows what is stored now; the controller
-// looks once more when the task is to start. A field that has an error already gets no second one.
-func (r rules) validateSupport(ctx context.Context, t *v1alpha1.Task, found field.ErrorList) field.ErrorList {
+// validatePlan refuses what cannot run wherever it is, as package plan decides it. Of the agent it knows what is stored
+// now; the controller looks once more when the task is to start. A field that has an error already gets no second one.
+func (r rules) validatePlan(ctx context.Context, t *v1alpha1.Task, found field.ErrorList) field.ErrorList {
+	list := plan.OfTask(t)
+	if a := r.agentOf(ctx, t); a != nil {
+		list = append(list, plan.OfAgent(t, a)...)
+	}
 	var errs field.ErrorList
-	for _, g := range support.Refused(support.Task(t)) {
-		if slices.ContainsFunc(found, func(e *field.Error) bool { return strings.HasPrefix(e.Field, g.Path) }) {
+	for _, refused := range list {
+		if slices.ContainsFunc(found, func(e *field.Error) bool { return strings.HasPrefix(e.Field, refused.Field) }) {
 			continue
 		}
-		errs = append(errs, field.Forbidden(field.NewPath(g.Path), g.Text))
-	}
-	for _, g := range support.AgentOf(t, r.agentOf(ctx, t)) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "agentRef"), "agent "+t.Spec.AgentRef.Name+": "+g.String()))
+		path := field.NewPath(refused.Field)
+		if refused.Reason == v1alpha1.ReasonNoPrompt {
+			errs = append(errs, field.Required(path, fmt.Sprintf("a task of type %s needs it, or spec.ai.prompt", t.Spec.Type)))
+			continue
+		}
+		errs = append(errs, field.Forbidden(path, strings.TrimPrefix(refused.Message, refused.Field+": ")))
 	}
 	return errs
 }
 
-// agentOf is the spec of the task's agent, empty where there is none yet, or one of another namespace.
-func (r rules) agentOf(ctx context.Context, t *v1alpha1.Task) *v1alpha1.AgentSpec {
+// agentOf is the task's agent; nil where there is none yet, or it is one of another namespace.
+func (r rules) agentOf(ctx context.Context, t *v1alpha1.Task) *v1alpha1.Agent {
 	ref := t.Spec.AgentRef
 	if ref == nil || r.agent == nil || ref.Namespace != "" && ref.Namespace != t.Namespace {
-		return &v1alpha1.AgentSpec{}
+		return nil
 	}
 	a, err := r.agent(ctx, ref.Name)
 	if err != nil { // the controller decides
-		return &v1alpha1.AgentSpec{}
+		return nil
 	}
-	return &a.Spec
+	return a
 }
 
 // supportWarnings describe what this version, or this host, leaves out.

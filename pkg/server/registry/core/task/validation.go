@@ -67,7 +67,7 @@ func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	if e := spec.Execution; e != nil && e.Workspace != nil {
 		errs = append(errs, r.validateExecutionWorkspace(spec, path.Child("execution", "workspace"))...)
 	}
-	return append(errs, r.validateSupport(ctx, t, errs)...)
+	return append(errs, r.validatePlan(ctx, t, errs)...)
 }
 
 // validateServerFields refuses what only the server may say. No path of this
@@ -104,16 +104,7 @@ func validateType(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	if spec.Type == v1alpha1.TaskTypeAgent && spec.AgentRef == nil {
 		errs = append(errs, field.Required(path.Child("agentRef"), "a task of type agent needs it"))
 	}
-	if (spec.Type == v1alpha1.TaskTypeAgent || spec.Type == v1alpha1.TaskTypeAI) && !hasPrompt(spec) {
-		errs = append(errs, field.Required(path.Child("prompt"), fmt.Sprintf("a task of type %s needs it", spec.Type)))
-	}
 	return errs
-}
-
-func hasPrompt(spec *v1alpha1.TaskSpec) bool {
-	return strings.TrimSpace(spec.Prompt) != "" ||
-		spec.AI != nil && strings.TrimSpace(spec.AI.Prompt) != "" ||
-		spec.SessionRef != nil && spec.SessionRef.PromptIncluded
 }
 
 func validateSchedule(t *v1alpha1.Task, path *field.Path) field.ErrorList {

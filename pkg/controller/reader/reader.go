@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reader reads what a plan refers to, for controllers: from their cache, and from the server what the cache does
+// not have yet.
+package reader
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
+)
+
+// Reader is a plan.Reader.
+type Reader struct {
+	// Cached is asked first.
+	Cached client.Reader
+	// Live reads from the server what Cached does not have. It is nil where Cached reads from the server itself.
+	Live client.Reader
+	// OnSecret, if set, gets each value that was found, apart from those of mounts.
+	OnSecret func(s plan.Secret, value []byte)
+}
+
+var _ plan.Reader = Reader{}
+
+func (r Reader) get(ctx context.Context, key types.NamespacedName, o client.Object) error {
+	err := r.Cached.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) && r.Live != nil {
+		err = r.Live.Get(ctx, key, o)
+	}
+	return err
+}
+
+// Agent reads an Agent.
+func (r Reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {
+	a := &v1alpha1.Agent{}
+	return a, r.get(ctx, key, a)
+}
+
+// Provider reads a Provider.
+func (r Reader) Provider(ctx context.Context, key types.NamespacedName) (*v1alpha1.Provider, error) {
+	p := &v1alpha1.Provider{}
+	return p, r.get(ctx, key, p)
+}
+
+// Providers lists the Providers of a namespace that are cached.
+func (r Reader) Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error) {
+	var list v1alpha1.ProviderList
+	err := r.Cached.List(ctx, &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// Skill reads a Skill.
+func (r Reader) Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.Skill, error) {
+	s := &v1alpha1.Skill{}
+	return s, r.get(ctx, key, s)
+}
+
+// Tool reads a Tool.
+func (r Reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error) {
+	t := &v1alpha1.Tool{}
+	return t, r.get(ctx, key, t)
+}
+
+// ConfigMapKey reads a key of a ConfigMap.
+func (r Reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error) {
+	m := &corev1.ConfigMap{}
+	err := r.get(ctx, key, m)
+	text, ok := m.Data[name]
+	return text, ok, err
+}
+
+// HasSecret looks for a Secret and the value of its key.
+func (r Reader) HasSecret(ctx context.Context, s plan.Secret) (bool, error) {
+	o := &corev1.Secret{}
+	err := r.get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, o)
+	if err != nil || s.Use == plan.ForMount {
+		return err == nil, err
+	}
+	value := o.Data[s.Ref.Key]
+	if len(value) > 0 && r.OnSecret != nil {
+		r.OnSecret(s, value)
+	}
+	return len(value) > 0, nil
+}

@@ -1,0 +1,155 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// defaultProviderKey is the key of a Provider's Secret where the Provider names none.
+const defaultProviderKey = "api-key"
+
+// modelNames are the names of the first model, of which the first that is not empty counts.
+func modelNames(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
+	var names []string
+	if t.Spec.AI != nil {
+		names = append(names, t.Spec.AI.Model)
+	}
+	if a != nil && a.Spec.Model != nil {
+		names = append(names, a.Spec.Model.Name)
+	}
+	return names
+}
+
+// models finds the model and its fallbacks. Each has to be usable: a fallback that is not would fail when it is needed most.
+func (m *maker) models(ctx context.Context, uses *Uses, names []string) error {
+	if uses.Provider == nil {
+		return refuse(v1alpha1.ReasonNoProvider, "neither the task nor its agent names a provider")
+	}
+	first, err := m.chosen(ctx, *uses.Provider)
+	if err != nil {
+		return err
+	}
+	if err := m.candidate(ctx, first, names...); err != nil {
+		return err
+	}
+	return m.fallbacks(ctx, first, uses.Fallbacks)
+}
+
+func (m *maker) fallbacks(ctx context.Context, first *v1alpha1.Provider, list []Fallback) error {
+	for _, f := range list {
+		p := first
+		if f.Provider != nil {
+			var err error
+			if p, err = m.provider(ctx, *f.Provider); err != nil {
+				return err
+			}
+		}
+		if p == nil {
+			continue
+		}
+		if err := m.candidate(ctx, p, f.Model); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chosen is the Provider that is named, or the only one of a type.
+func (m *maker) chosen(ctx context.Context, c ProviderChoice) (*v1alpha1.Provider, error) {
+	if c.Type == "" {
+		return m.provider(ctx, c.Ref)
+	}
+	list, err := m.reader.Providers(ctx, c.Ref.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("providers of namespace %s: %w", c.Ref.Namespace, err)
+	}
+	var found *v1alpha1.Provider
+	for i := range list {
+		if list[i].Spec.Type != c.Type {
+			continue
+		}
+		if found != nil {
+			return nil, refuse(v1alpha1.ReasonAmbiguousProvider, "more than one Provider of namespace %q has type %q; name one with providerRef", c.Ref.Namespace, c.Type)
+		}
+		found = &list[i]
+	}
+	if found == nil {
+		return nil, missing(v1alpha1.ReasonProviderNotFound, "no Provider of type %q exists in namespace %q", c.Type, c.Ref.Namespace)
+	}
+	return found, nil
+}
+
+func (m *maker) provider(ctx context.Context, r Reference) (*v1alpha1.Provider, error) {
+	if err := m.isolated(r, "Provider"); err != nil {
+		return nil, err
+	}
+	p, err := m.reader.Provider(ctx, r.NamespacedName)
+	return p, lookedFor(err, "Provider", r.NamespacedName)
+}
+
+// candidate adds a model of a Provider: the first of the names, or else the Provider's default.
+func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...string) error {
+	if err := CheckProvider(p); err != nil {
+		return err
+	}
+	names = append(names, p.Spec.DefaultModel)
+	if p.Spec.Azure != nil {
+		names = append(names, p.Spec.Azure.DeploymentName)
+	}
+	c := Candidate{Provider: p, Model: cmp.Or(names...)}
+	if c.Model == "" && !m.anyModel {
+		return refuse(v1alpha1.ReasonNoModel, "no model is named: not by the task, its agent or provider %q", p.Name)
+	}
+	m.plan.Candidates = append(m.plan.Candidates, c)
+	if m.withoutKeys {
+		return nil
+	}
+	return m.need(ctx, Secret{
+		Use: ForProvider, For: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, Namespace: p.Namespace,
+		Ref: v1alpha1.KeyReference{Name: p.Spec.SecretRef.Name, Key: cmp.Or(p.Spec.SecretRef.Key, defaultProviderKey)},
+	})
+}
+
+// CheckProvider returns a *Refusal for a Provider that no run can use as it is. Its key is not looked for.
+func CheckProvider(p *v1alpha1.Provider) error {
+	switch p.Spec.Type {
+	case v1alpha1.ProviderOpenAI:
+	case v1alpha1.ProviderAzureOpenAI:
+		if p.Spec.Azure == nil || p.Spec.Azure.DeploymentName == "" || p.Spec.BaseURL == "" {
+			return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: type %s needs spec.baseURL and spec.azure.deploymentName", p.Name, p.Spec.Type)
+		}
+	case v1alpha1.ProviderAnthropic:
+		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: the protocol %s is not spoken yet; use openai or azure-openai", p.Name, p.Spec.Type)
+	default:
+		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: type %q is not known; use openai or azure-openai", p.Name, p.Spec.Type)
+	}
+	if err := checkBaseURL(p.Spec.BaseURL); err != nil {
+		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: spec.baseURL: %v", p.Name, err)
+	}
+	return nil
+}
+
+// checkBaseURL does not repeat the address, which may hold credentials.
+func checkBaseURL(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("must be an absolute http or https URL")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("must not hold credentials, a query or a fragment")
+	}
+	return nil
+}

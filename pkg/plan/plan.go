@@ -1,0 +1,326 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a task runs with: its prompt, models, tools, skills, limits and keys, or why it cannot run.
+// There is one decision and several who need it: admission when a task is written (OfTask, OfAgent), the controller before
+// anything is started, the worker for its own run (both Make), the guards of the API that let a run read what it uses
+// (UsesOf), and the status of Agents (CheckAgent). Nothing here writes, waits or looks at a clock: the same objects give
+// the same Plan.
+//
+// The rules:
+//
+//   - Blank text is no prompt. The first of spec.prompt and spec.ai.prompt that is not blank is the task's.
+//   - What the task names wins over its Agent: the Provider, the model, the system prompt, temperature and limits. References
+//     of an Agent mean objects of its namespace.
+//   - Skills are the Agent's, then the task's; after them comes the system prompt. What is missing refuses the task.
+//   - Tools are the Agent's that are enabled, then the task's, each name once. A built-in tool wins over a Tool of its name.
+//     A name that is neither is left out, with a note. A Tool that cannot be used refuses the task.
+//   - A Provider that is not spoken to, or lacks its key, refuses the task, also as that of a fallback.
+package plan
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/support"
+)
+
+// Limits of a run of type ai where neither task nor Agent says otherwise.
+const (
+	// DefaultMaxIterations is how often a model is asked.
+	DefaultMaxIterations = 10
+	// CoordinationMaxIterations is the same for Agents that coordinate others.
+	CoordinationMaxIterations = 50
+	// AutonomousMaxIterations is the same for Agents that work in iterations of their own.
+	AutonomousMaxIterations = 100
+	// DefaultMaxTokens limits the output of one call of a model, in tokens.
+	DefaultMaxTokens = 4096
+)
+
+// Plan is what a task runs with. Apart from Secrets and Notes, a task of type container has none of it: its command is in
+// its spec.
+type Plan struct {
+	// Prompt is what is asked; empty where it is the last message of the session.
+	Prompt string
+	// Agent is nil for a task without one.
+	Agent *v1alpha1.Agent
+	// Candidates are the model and its fallbacks, in the order in which they are tried. There is at least one.
+	Candidates []Candidate
+	// Tools are those that the model may call, in the order of Uses.
+	Tools []Tool
+	// Gated are the tools whose calls need a person's approval.
+	Gated []string
+	// MaxIterations is how often the model may be asked, MaxTokens limits the output of each answer.
+	MaxIterations int
+	MaxTokens     int64
+	// Temperature is nil for the model's own.
+	Temperature *float64
+	// Secrets are those that the run needs, each once, without optional ones that are not there.
+	Secrets []Secret
+	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
+	MayPark bool
+	// Notes say what was asked for and is left out, for people.
+	Notes []string
+
+	texts []text
+}
+
+// Candidate is a model at a Provider.
+type Candidate struct {
+	Provider *v1alpha1.Provider
+	// Model is the name that the Provider's service knows it by.
+	Model string
+}
+
+// Tool is one that the model may call.
+type Tool struct {
+	Name string
+	// Object defines it; nil for a built-in tool.
+	Object *v1alpha1.Tool
+}
+
+// Make decides what the task runs with at a place. The error is a *Refusal if the task cannot run as it is written;
+// any other one is the Reader's.
+func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, error) {
+	m := &maker{reader: r, place: place, namespace: t.Namespace, plan: &Plan{}}
+	if err := m.mount(ctx, t); err != nil {
+		return nil, err
+	}
+	for _, refusal := range OfTask(t) {
+		if t.Spec.Type != v1alpha1.TaskTypeAgent || refusal.Reason != v1alpha1.ReasonNoPrompt { // the lack of a runtime matters more
+			return nil, refusal
+		}
+	}
+	if err := m.variables(ctx, t); err != nil {
+		return nil, err
+	}
+	switch t.Spec.Type {
+	case v1alpha1.TaskTypeContainer:
+		if err := m.container(t); err != nil {
+			return nil, err
+		}
+	case v1alpha1.TaskTypeAI:
+		if err := m.ai(ctx, t); err != nil {
+			return nil, err
+		}
+	case v1alpha1.TaskTypeAgent:
+		return nil, refuse(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
+	default:
+		return nil, refuse(v1alpha1.ReasonUnknownType, "tasks of type %q are not known", t.Spec.Type)
+	}
+	return m.plan, nil
+}
+
+// maker makes one Plan.
+type maker struct {
+	reader Reader
+	place  Place
+	// namespace is that of the run.
+	namespace string
+	// withoutKeys leaves out whether API keys and credentials exist.
+	withoutKeys bool
+	// anyModel accepts that no model is named.
+	anyModel bool
+	plan     *Plan
+	// skills are those that were read.
+	skills []*v1alpha1.Skill
+}
+
+func (m *maker) container(t *v1alpha1.Task) error {
+	switch {
+	case m.place.NoContainers != "":
+		return refuse(v1alpha1.ReasonHostCommandsNotAllowed, "%s", m.place.NoContainers)
+	case m.place.NoPrograms != "":
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)
+	case m.place.NoImages != "" && t.Spec.Image != "":
+		return refuse(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, m.place.NoImages)
+	case len(t.Spec.Command) == 0:
+		return refuse(v1alpha1.ReasonCommandRequired, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+	}
+	return nil
+}
+
+func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
+	p := m.plan
+	if !PromptInSession(&t.Spec) {
+		p.Prompt = Prompt(&t.Spec)
+	}
+	if err := m.agent(ctx, t); err != nil {
+		return err
+	}
+	uses := UsesOf(t, p.Agent)
+	if err := m.models(ctx, uses, modelNames(t, p.Agent)); err != nil {
+		return err
+	}
+	if err := m.system(ctx, uses); err != nil {
+		return err
+	}
+	if err := m.tools(ctx, uses.Tools); err != nil {
+		return err
+	}
+	p.Gated = uses.Gated
+	p.MayPark = len(p.Gated) > 0 || slices.ContainsFunc(p.Tools, func(t Tool) bool { return t.Name == ToolRequestApproval })
+	p.limit(t.Spec.AI)
+	return nil
+}
+
+func (m *maker) agent(ctx context.Context, t *v1alpha1.Task) error {
+	if t.Spec.AgentRef == nil {
+		return nil
+	}
+	ref := refer(t.Namespace, t.Spec.AgentRef)
+	if err := m.isolated(ref, "Agent"); err != nil {
+		return err
+	}
+	a, err := m.reader.Agent(ctx, ref.NamespacedName)
+	if err := lookedFor(err, "Agent", ref.NamespacedName); err != nil {
+		return err
+	}
+	if s := a.Spec.SecretRef; s != nil {
+		if err := m.mounted(ctx, types.NamespacedName{Namespace: a.Namespace, Name: s.Name}); err != nil {
+			return err
+		}
+	}
+	m.plan.Agent = a
+	if list := OfAgent(t, a); len(list) > 0 {
+		return list[0]
+	}
+	if a.Spec.Runtime != nil {
+		return refuse(v1alpha1.ReasonIncompatibleAgent, "agent %q has a runtime; a task of type ai needs an agent with a provider", a.Name)
+	}
+	return nil
+}
+
+// isolated refuses a reference to another namespace where that is not allowed.
+func (m *maker) isolated(r Reference, kind string) error {
+	if r.Namespace == r.From || m.place.OtherNamespaces {
+		return nil
+	}
+	return refuse(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, r.Name, r.Namespace, r.From)
+}
+
+// limit sets the limits of the run, of which the task's come before the Agent's.
+func (p *Plan) limit(ai *v1alpha1.TaskAI) {
+	if ai == nil {
+		ai = &v1alpha1.TaskAI{}
+	}
+	var a v1alpha1.AgentSpec
+	if p.Agent != nil {
+		a = p.Agent.Spec
+	}
+	model := ptr.Deref(a.Model, v1alpha1.AgentModel{})
+	p.MaxTokens = DefaultMaxTokens
+	for _, n := range []*int32{model.MaxTokens, ai.MaxTokens} {
+		if n != nil && *n > 0 {
+			p.MaxTokens = int64(*n)
+		}
+	}
+	p.Temperature = model.Temperature
+	if ai.Temperature != nil {
+		p.Temperature = ai.Temperature
+	}
+	switch c := a.Coordination; {
+	case c == nil || !c.Enabled:
+		p.MaxIterations = DefaultMaxIterations
+	case c.Autonomous:
+		p.MaxIterations = AutonomousMaxIterations
+	default:
+		p.MaxIterations = CoordinationMaxIterations
+	}
+}
+
+// mount checks the Secret that the task wants as files.
+func (m *maker) mount(ctx context.Context, t *v1alpha1.Task) error {
+	if t.Spec.SecretRef == nil {
+		return nil
+	}
+	ref := refer(t.Namespace, t.Spec.SecretRef)
+	if err := m.isolated(ref, "Secret"); err != nil {
+		return err
+	}
+	return m.mounted(ctx, ref.NamespacedName)
+}
+
+// mounted needs a Secret as files.
+func (m *maker) mounted(ctx context.Context, key types.NamespacedName) error {
+	if m.place.Started {
+		return nil
+	}
+	if err := m.need(ctx, Secret{Use: ForMount, Namespace: key.Namespace, Ref: v1alpha1.KeyReference{Name: key.Name}}); err != nil {
+		return err
+	}
+	if m.place.NoMounts != "" {
+		return refuse(v1alpha1.ReasonRefused, "Secret %s: %s", key.Name, m.place.NoMounts)
+	}
+	return nil
+}
+
+// need adds a Secret to the Plan, if it is there and the run can have it.
+func (m *maker) need(ctx context.Context, s Secret) error {
+	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}
+	there, err := m.reader.HasSecret(ctx, s)
+	if err := lookedFor(err, "Secret", key); err != nil {
+		return err
+	}
+	if !there {
+		return missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
+	}
+	if m.place.OwnSecretsOnly && s.Namespace != m.namespace {
+		return refuse(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
+	}
+	if !slices.Contains(m.plan.Secrets, s) {
+		m.plan.Secrets = append(m.plan.Secrets, s)
+	}
+	return nil
+}
+
+// variables checks what the variables of the task come from.
+func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
+	for _, e := range t.Spec.Env {
+		from := e.ValueFrom
+		switch {
+		case from == nil:
+			continue
+		case from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil && t.Spec.Type == v1alpha1.TaskTypeContainer && m.place.NoPodFields != "":
+			return refuse(v1alpha1.ReasonRefused, "spec.env: the value of %s comes from fields of a pod: %s", e.Name, m.place.NoPodFields)
+		case m.place.Started:
+			continue
+		}
+		optional, err := m.variable(ctx, t.Namespace, e.Name, from)
+		if _, ok := errors.AsType[*Refusal](err); ok && optional {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *maker) variable(ctx context.Context, namespace, name string, from *corev1.EnvVarSource) (optional bool, err error) {
+	switch {
+	case from.SecretKeyRef != nil:
+		r := from.SecretKeyRef
+		return ptr.Deref(r.Optional, false), m.need(ctx, Secret{
+			Use: ForVariable, For: types.NamespacedName{Namespace: namespace, Name: name}, Namespace: namespace,
+			Ref: v1alpha1.KeyReference{Name: r.Name, Key: r.Key},
+		})
+	case from.ConfigMapKeyRef != nil:
+		r := from.ConfigMapKeyRef
+		_, err := m.configMap(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, r.Key)
+		return ptr.Deref(r.Optional, false), err
+	default:
+		return false, nil
+	}
+}
+
+// leftOut notes a tool that nobody knows.
+func (m *maker) leftOut(name string) {
+	m.plan.Notes = append(m.plan.Notes, support.UnknownTool("tools", name))
+}

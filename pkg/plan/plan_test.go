@@ -1,0 +1,240 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/plantest"
+)
+
+// shelf is a Reader of the objects of plantest.
+type shelf map[string]any
+
+func newShelf() shelf {
+	s := shelf{}
+	for _, o := range plantest.Objects() {
+		switch o := o.(type) {
+		case *v1alpha1.Agent:
+			s["agent "+o.Namespace+"/"+o.Name] = o
+		case *v1alpha1.Provider:
+			s["provider "+o.Namespace+"/"+o.Name] = o
+		case *v1alpha1.Skill:
+			s["skill "+o.Namespace+"/"+o.Name] = o
+		case *v1alpha1.Tool:
+			s["tool "+o.Namespace+"/"+o.Name] = o
+		default:
+			panic(fmt.Sprintf("%T", o))
+		}
+	}
+	for _, o := range plantest.Secrets() {
+		s["secret "+o.Namespace+"/"+o.Name] = o
+	}
+	for _, o := range plantest.ConfigMaps() {
+		s["map "+o.Namespace+"/"+o.Name] = o
+	}
+	return s
+}
+
+var errAway = errors.New("away")
+
+func read[T any](s shelf, kind string, key types.NamespacedName) (*T, error) {
+	if s == nil {
+		return nil, errAway
+	}
+	o, ok := s[kind+" "+key.String()].(*T)
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
+	}
+	return o, nil
+}
+
+func (s shelf) Agent(_ context.Context, k types.NamespacedName) (*v1alpha1.Agent, error) {
+	return read[v1alpha1.Agent](s, "agent", k)
+}
+
+func (s shelf) Provider(_ context.Context, k types.NamespacedName) (*v1alpha1.Provider, error) {
+	return read[v1alpha1.Provider](s, "provider", k)
+}
+
+func (s shelf) Providers(_ context.Context, namespace string) ([]v1alpha1.Provider, error) {
+	var list []v1alpha1.Provider
+	for _, o := range s {
+		if p, ok := o.(*v1alpha1.Provider); ok && p.Namespace == namespace {
+			list = append(list, *p)
+		}
+	}
+	return list, nil
+}
+
+func (s shelf) Skill(_ context.Context, k types.NamespacedName) (*v1alpha1.Skill, error) {
+	return read[v1alpha1.Skill](s, "skill", k)
+}
+
+func (s shelf) Tool(_ context.Context, k types.NamespacedName) (*v1alpha1.Tool, error) {
+	return read[v1alpha1.Tool](s, "tool", k)
+}
+
+func (s shelf) ConfigMapKey(_ context.Context, k types.NamespacedName, name string) (string, bool, error) {
+	m, err := read[corev1.ConfigMap](s, "map", k)
+	if err != nil {
+		return "", false, err
+	}
+	text, ok := m.Data[name]
+	return text, ok, nil
+}
+
+func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, error) {
+	o, err := read[corev1.Secret](s, "secret", types.NamespacedName{Namespace: secret.Namespace, Name: secret.Ref.Name})
+	if err != nil {
+		return false, err
+	}
+	return secret.Use == plan.ForMount || len(o.Data[secret.Ref.Key]) > 0, nil
+}
+
+// decided is a decision in short: the reason, and "?" where the cause may still come.
+func decided(err error) string {
+	refused, ok := errors.AsType[*plan.Refusal](err)
+	switch {
+	case err == nil:
+		return "runs"
+	case !ok:
+		return err.Error()
+	case refused.Message == "":
+		return "no message"
+	}
+	return refused.Reason + map[bool]string{true: "?"}[refused.Missing]
+}
+
+// TestCases: every case of plantest, and the part of them that the task alone shows.
+func TestCases(t *testing.T) {
+	for _, tc := range plantest.Cases() {
+		want := "runs"
+		if tc.Reason != "" {
+			want = tc.Reason + map[bool]string{true: "?"}[tc.Missing]
+		}
+		place := plan.Place{NoPodFields: "no pods here"}
+		_, err := plan.Make(t.Context(), newShelf(), place, tc.Task)
+		if got := decided(err); got != want {
+			t.Errorf("%s: %s, want %s: %v", tc.Name, got, want, err)
+		}
+		if written := plan.OfTask(tc.Task); (len(written) > 0) != tc.Written || tc.Written && (written[0].Reason != tc.Reason || written[0].Field == "") {
+			t.Errorf("%s: when it is written: %+v", tc.Name, written)
+		}
+	}
+}
+
+// TestPlaces: what only the place knows.
+func TestPlaces(t *testing.T) {
+	image := func(s *v1alpha1.TaskSpec) { s.Image = "alpine" }
+	code := plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{"code_exec"} })
+	mount := func(s *v1alpha1.TaskSpec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "keys"} }
+	other := plantest.With(func(ai *v1alpha1.TaskAI) {
+		ai.ProviderRef = &v1alpha1.NamespacedReference{Namespace: plantest.Other, Name: "openai"}
+	})
+	noModel := plantest.With(func(ai *v1alpha1.TaskAI) {
+		ai.ProviderRef = &v1alpha1.NamespacedReference{Namespace: plantest.Other, Name: "no-model"}
+	})
+	lacks := func(tool string) string { return map[string]string{"code_exec": "no interpreter"}[tool] }
+	for name, tc := range map[string]struct {
+		place plan.Place
+		task  *v1alpha1.Task
+		want  string
+	}{
+		"no containers":            {plan.Place{NoContainers: "no"}, plantest.Container(), v1alpha1.ReasonHostCommandsNotAllowed},
+		"no containers, and an ai": {plan.Place{NoContainers: "no"}, plantest.AI(), "runs"},
+		"no images":                {plan.Place{NoImages: "no"}, plantest.Container(image), v1alpha1.ReasonImageNotUsed},
+		"no images, and none":      {plan.Place{NoImages: "no"}, plantest.Container(), "runs"},
+		"images":                   {plan.Place{}, plantest.Container(image), "runs"},
+		"no programs":              {plan.Place{NoPrograms: "no"}, plantest.Container(), v1alpha1.ReasonSandboxUnavailable},
+		"no programs for a tool":   {plan.Place{NoPrograms: "no"}, plantest.AI(code), v1alpha1.ReasonSandboxUnavailable},
+		"no programs, no tool":     {plan.Place{NoPrograms: "no"}, plantest.AI(), "runs"},
+		"no interpreter":           {plan.Place{Lacks: lacks}, plantest.AI(code), v1alpha1.ReasonToolUnavailable},
+		"interpreter not needed":   {plan.Place{Lacks: lacks}, plantest.AI(), "runs"},
+		"no mounts":                {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
+		"mounts":                   {plan.Place{}, plantest.AI(mount), "runs"},
+		"other namespaces":         {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
+		"secret of a pod":          {plan.Place{OtherNamespaces: true, OwnSecretsOnly: true}, plantest.AI(other), v1alpha1.ReasonRefused},
+		"no model":                 {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
+	} {
+		_, err := plan.Make(t.Context(), newShelf(), tc.place, tc.task)
+		if got := decided(err); got != tc.want {
+			t.Errorf("%s: %s, want %s: %v", name, got, tc.want, err)
+		}
+	}
+	if _, err := plan.Make(t.Context(), shelf(nil), plan.Place{}, plantest.AI()); decided(err) == "runs" || !errors.Is(err, errAway) {
+		t.Errorf("a reader that cannot read: %v", err)
+	}
+}
+
+// TestPlan: what a task runs with.
+func TestPlan(t *testing.T) {
+	task := plantest.AI(plantest.ByAgent("full"), func(s *v1alpha1.TaskSpec) {
+		s.Prompt = " "
+		s.AI = &v1alpha1.TaskAI{
+			Prompt: "of ai", Temperature: new(0.5), MaxTokens: new(int32(7)), Tools: []string{"open", "weather", "unknown"},
+			Skills: []v1alpha1.SkillReference{{Name: "skill"}},
+		}
+	})
+	p, err := plan.Make(t.Context(), newShelf(), plan.Place{}, task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var candidates, tools, secrets []string
+	for _, c := range p.Candidates {
+		candidates = append(candidates, c.Provider.Name+" "+c.Model)
+	}
+	for _, tl := range p.Tools {
+		tools = append(tools, fmt.Sprintf("%s %v", tl.Name, tl.Object != nil))
+	}
+	for _, s := range p.Secrets {
+		secrets = append(secrets, fmt.Sprintf("%s %s %s %s", s.Use, s.For, s.Ref.Name, s.Ref.Key))
+	}
+	for what, d := range map[string]string{
+		"candidates": cmp.Diff([]string{"openai agent-model", "azure model", "openai cheap"}, candidates),
+		"tools":      cmp.Diff([]string{"weather true", "file_read false", "open true"}, tools),
+		"secrets":    cmp.Diff([]string{"Provider n/openai keys api-key", "Provider n/azure keys api-key", "Tool n/weather keys token"}, secrets),
+		"system":     cmp.Diff("# Skill: skill\n\nof a Skill\n\nof a ConfigMap\n\n# Skill: skill\n\nof a Skill\n\nof a ConfigMap", p.System()),
+	} {
+		if d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	if p.Prompt != "of ai" || p.MaxTokens != 7 || *p.Temperature != 0.5 || p.MaxIterations != 10 || p.MayPark || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "unknown") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestMayPark: a run that has a way to ask people may have to wait for them.
+func TestMayPark(t *testing.T) {
+	ask := plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{"request_approval"} })
+	for name, tc := range map[string]struct {
+		task  *v1alpha1.Task
+		gated []string
+		want  bool
+	}{
+		"plain":               {plantest.AI(), nil, false},
+		"tool of the task":    {plantest.AI(ask), nil, true},
+		"tool of the agent":   {plantest.AI(plantest.ByAgent("asks")), nil, true},
+		"tools that are kept": {plantest.AI(plantest.ByAgent("gated")), []string{"open"}, true},
+		"agent without":       {plantest.AI(plantest.ByAgent("full")), nil, false},
+	} {
+		p, err := plan.Make(t.Context(), newShelf(), plan.Place{}, tc.task)
+		if err != nil || p.MayPark != tc.want || cmp.Diff(tc.gated, p.Gated) != "" {
+			t.Errorf("%s: %v, %+v", name, err, p)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Refusal is why a task cannot run as it is written.
+type Refusal struct {
+	// Reason is one of the reasons of tasks that are refused before they run, of package v1alpha1.
+	Reason string
+	// Message is for people. It names the object and the rule, and holds no value of a Secret.
+	Message string
+	// Field is the field of the task that is wrong, such as spec.prompt; empty where it is not a field of the task.
+	Field string
+	// Missing is set where the cause is an object, or a key of one, that may still come: the same task may run later.
+	Missing bool
+}
+
+// Error returns the message.
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+func missing(reason, format string, args ...any) *Refusal {
+	r := refuse(reason, format, args...)
+	r.Missing = true
+	return r
+}
+
+// lookedFor turns the error of a read into a Refusal where the object does not exist. Other errors say nothing about the
+// task, and are returned with what was read.
+func lookedFor(err error, kind string, key types.NamespacedName) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return missing(v1alpha1.ReasonNotFound(kind), "%s %q does not exist in namespace %q", kind, key.Name, key.Namespace)
+	default:
+		return fmt.Errorf("%s %s: %w", kind, key, err)
+	}
+}

@@ -1,0 +1,88 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// text is a part of what a model is told first. It is made when it is asked for, which controllers never do.
+type text func() string
+
+// System returns what the model is told before the conversation: the skills, then the system prompt.
+func (p *Plan) System() string {
+	var parts []string
+	for _, t := range p.texts {
+		parts = append(parts, t())
+	}
+	return JoinTexts(parts)
+}
+
+// JoinTexts makes one text of those that are not blank, with an empty line between them.
+func JoinTexts(parts []string) string {
+	parts = slices.Clone(parts)
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n\n")
+}
+
+// system finds skills and system prompt.
+func (m *maker) system(ctx context.Context, uses *Uses) error {
+	for _, s := range uses.Skills {
+		if err := m.skill(ctx, s); err != nil {
+			return err
+		}
+	}
+	prompt := uses.SystemPrompt.Inline
+	if uses.SystemPrompt.ConfigMap.Name != "" {
+		var err error
+		if prompt, err = m.configMap(ctx, uses.SystemPrompt.ConfigMap, uses.SystemPrompt.Key); err != nil {
+			return err
+		}
+	}
+	m.plan.texts = append(m.plan.texts, func() string { return prompt })
+	return nil
+}
+
+func (m *maker) skill(ctx context.Context, use SkillUse) error {
+	if use.ConfigMap {
+		s, err := m.configMap(ctx, use.NamespacedName, use.Key)
+		m.plan.texts = append(m.plan.texts, func() string { return s })
+		return err
+	}
+	s, err := m.reader.Skill(ctx, use.NamespacedName)
+	if err := lookedFor(err, "Skill", use.NamespacedName); err != nil {
+		return err
+	}
+	m.skills = append(m.skills, s)
+	m.plan.texts = append(m.plan.texts, func() string { return skillText(s) })
+	return nil
+}
+
+// skillText is the text of a skill: its own, then its files by path.
+func skillText(s *v1alpha1.Skill) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Skill: %s\n\n%s", s.Name, s.Spec.Content.Inline)
+	for _, path := range slices.Sorted(maps.Keys(s.Spec.Content.Files)) {
+		fmt.Fprintf(&b, "\n\n## File of the skill: %s\n\n%s", path, s.Spec.Content.Files[path])
+	}
+	return b.String()
+}
+
+func (m *maker) configMap(ctx context.Context, key types.NamespacedName, name string) (string, error) {
+	s, ok, err := m.reader.ConfigMapKey(ctx, key, name)
+	if err := lookedFor(err, "ConfigMap", key); err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q of namespace %q has no key %q", key.Name, key.Namespace, name)
+	}
+	return s, nil
+}

@@ -1,0 +1,152 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+
+	"golang.org/x/net/http/httpguts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Names of built-in tools of which the plan of a run depends.
+const (
+	// ToolCodeExec runs programs.
+	ToolCodeExec = "code_exec"
+	// ToolRequestApproval asks a person before a call is made.
+	ToolRequestApproval = "request_approval"
+)
+
+// toolName is what every vendor accepts as the name of a function.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// tools finds the tools of these names.
+func (m *maker) tools(ctx context.Context, names []types.NamespacedName) error {
+	for _, key := range names {
+		if tool.Builtin(key.Name) {
+			if err := m.builtin(key.Name); err != nil {
+				return err
+			}
+			m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name})
+			continue
+		}
+		if err := m.custom(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// builtin refuses a built-in tool that cannot work at the place.
+func (m *maker) builtin(name string) error {
+	if m.place.Lacks != nil {
+		if what := m.place.Lacks(name); what != "" {
+			return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
+		}
+	}
+	if name == ToolCodeExec && m.place.NoPrograms != "" {
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", name, m.place.NoPrograms)
+	}
+	return nil
+}
+
+// custom adds the Tool of a name, if there is one.
+func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
+	o, err := m.reader.Tool(ctx, key)
+	if apierrors.IsNotFound(err) {
+		m.leftOut(key.Name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", key, err)
+	}
+	if !toolName.MatchString(key.Name) {
+		return refuse(v1alpha1.ReasonToolInvalid, "tool %q: models know tools by names of 1 to 64 letters, digits, - and _", key.Name)
+	}
+	if err := CheckTool(&o.Spec); err != nil {
+		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: %v", key, err)
+	}
+	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
+	if ref := o.Spec.HTTP.AuthSecretRef; ref != nil && !m.withoutKeys {
+		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *ref})
+	}
+	return nil
+}
+
+// CheckTool returns why no run can use a Tool as it is; the error names the field. The credential is not looked for.
+func CheckTool(s *v1alpha1.ToolSpec) error {
+	if s.MCP != nil {
+		return errors.New("spec.mcp: MCP tools need a runtime that is not there; use http")
+	}
+	h := s.HTTP
+	if h == nil {
+		return errors.New("spec.http: required")
+	}
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("spec.http.url: must be an absolute http or https URL without credentials")
+	}
+	if h.OutboundAccessPolicyRef != nil {
+		return errors.New("spec.http.outboundAccessPolicyRef: outbound access policies are not available; use authSecretRef")
+	}
+	if s.Parameters != nil {
+		if err := tool.CheckSchema(s.Parameters.Raw); err != nil {
+			return fmt.Errorf("spec.parameters: %w", err)
+		}
+	}
+	if err := checkAuth(h); err != nil {
+		return err
+	}
+	return checkHeaders(h)
+}
+
+func checkAuth(h *v1alpha1.ToolHTTP) error {
+	if h.AuthSecretRef == nil {
+		return nil
+	}
+	switch h.AuthInject {
+	case v1alpha1.AuthInjectHeader, "":
+		return nil
+	case v1alpha1.AuthInjectBody:
+		if h.AuthBodyKey == "" {
+			return errors.New("spec.http.authBodyKey: required when authInject is body")
+		}
+		if h.Method == v1alpha1.ToolGet || h.Method == v1alpha1.ToolDelete {
+			return fmt.Errorf("spec.http.authInject: a %s request has no body", h.Method)
+		}
+		return nil
+	default:
+		return fmt.Errorf("spec.http.authInject: %q is not known; use header or body", h.AuthInject)
+	}
+}
+
+// checkHeaders refuses headers that the platform or HTTP itself sets. It does not repeat values, which may be credentials.
+func checkHeaders(h *v1alpha1.ToolHTTP) error {
+	reserved := []string{
+		"Txn-Token", "Transaction-Token", "Idempotency-Key", "Host", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	}
+	for name, value := range h.Headers {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name), !httpguts.ValidHeaderFieldValue(value):
+			return fmt.Errorf("spec.http.headers[%s]: not a valid header", name)
+		case slices.Contains(reserved, canonical):
+			return fmt.Errorf("spec.http.headers[%s]: reserved", name)
+		case h.AuthSecretRef != nil && h.AuthInject != v1alpha1.AuthInjectBody && canonical == "Authorization":
+			return fmt.Errorf("spec.http.headers[%s]: set by authSecretRef", name)
+		}
+	}
+	return nil
+}
