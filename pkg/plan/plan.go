@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,8 @@ type Plan struct {
 	Tools []Tool
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
+	// ApprovalTimeout is how long a decision may take; 0 is without end.
+	ApprovalTimeout time.Duration
 	// MaxIterations is how often the model may be asked, MaxTokens limits the output of each answer.
 	MaxIterations int
 	MaxTokens     int64
@@ -225,7 +228,11 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	if ai.Temperature != nil {
 		p.Temperature = ai.Temperature
 	}
-	switch c := a.Coordination; {
+	c := a.Coordination
+	if c != nil && c.ApprovalTimeout != nil {
+		p.ApprovalTimeout = c.ApprovalTimeout.Duration
+	}
+	switch {
 	case c == nil || !c.Enabled:
 		p.MaxIterations = DefaultMaxIterations
 	case c.Autonomous:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,32 @@ func TestMayPark(t *testing.T) {
 		p, err := plan.Make(t.Context(), newShelf(), plan.Place{}, tc.task)
 		if err != nil || p.MayPark != tc.want || cmp.Diff(tc.gated, p.Gated) != "" {
 			t.Errorf("%s: %v, %+v", name, err, p)
+		}
+	}
+}
+
+// TestApprovals: about which tools people are asked, and which agents may ask by themselves.
+func TestApprovals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		c     *v1alpha1.AgentCoordination
+		off   bool
+		gated []string
+		asks  bool
+	}{
+		"no coordination":        {},
+		"gated":                  {c: &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"drop", "request_approval"}}, gated: []string{"drop"}},
+		"autonomous":             {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, asks: true},
+		"autonomous, turned off": {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, off: true},
+		"not autonomous":         {c: &v1alpha1.AgentCoordination{Enabled: true}},
+	} {
+		task := plantest.AI()
+		if tc.off {
+			task.Annotations = map[string]string{v1alpha1.AnnotationDisableCoordination: "true"}
+		}
+		u := plan.UsesOf(task, &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Coordination: tc.c}})
+		asks := slices.ContainsFunc(u.Tools, func(k types.NamespacedName) bool { return k.Name == plan.ToolRequestApproval })
+		if !slices.Equal(u.Gated, tc.gated) || asks != tc.asks {
+			t.Errorf("%s: %v %t", name, u.Gated, asks)
 		}
 	}
 }

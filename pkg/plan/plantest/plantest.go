@@ -32,7 +32,7 @@ type Case struct {
 	Missing bool
 	// Written is set where the task alone shows it, so that it is not accepted.
 	Written bool
-	// Unseen is set where a worker, whose run was started, does not look.
+	// Unseen is set where a worker does not look: its run was started, so it has been decided.
 	Unseen bool
 }
 
@@ -215,7 +215,7 @@ func ofModels() []Case {
 		{Name: "no secret", Task: by("no-secret"), Reason: v1alpha1.ReasonSecretNotFound, Missing: true},
 		{Name: "no key", Task: by("no-key"), Reason: v1alpha1.ReasonSecretKeyNotFound, Missing: true},
 		{Name: "empty key", Task: by("empty-key"), Reason: v1alpha1.ReasonSecretKeyNotFound, Missing: true},
-		{Name: "other namespace", Task: other, Reason: v1alpha1.ReasonNamespaceIsolationViolation},
+		{Name: "other namespace", Task: other, Reason: v1alpha1.ReasonNamespaceIsolationViolation, Unseen: true},
 	}
 }
 

@@ -29,20 +29,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// Defaults and rules with numbers of the spec (D2 §3.1).
+// Rules about calls that are repeated.
 const (
-	// DefaultMaxIterations is for a plain ai task.
-	DefaultMaxIterations = 10
-	// CoordinationMaxIterations is for agents that coordinate others.
-	CoordinationMaxIterations = 50
-	// AutonomousMaxIterations is for agents that work in iterations of their own.
-	AutonomousMaxIterations = 100
-	// DefaultMaxTokens is the output limit of one model call.
-	DefaultMaxTokens = 4096
-
 	repeatsBeforeWarning = 3
 	repeatPenalty        = 5
 )
@@ -69,9 +61,9 @@ type Config struct {
 	Recorder Recorder
 	// AgentName is put on events.
 	AgentName string
-	// MaxIterations defaults to DefaultMaxIterations.
+	// MaxIterations defaults to plan.DefaultMaxIterations.
 	MaxIterations int
-	// MaxTokens defaults to DefaultMaxTokens.
+	// MaxTokens defaults to plan.DefaultMaxTokens.
 	MaxTokens int64
 	// Temperature is left to the vendor when nil.
 	Temperature *float64
@@ -114,10 +106,10 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 		l.prompt = messages[n-1].Text
 	}
 	if l.c.MaxIterations == 0 {
-		l.c.MaxIterations = DefaultMaxIterations
+		l.c.MaxIterations = plan.DefaultMaxIterations
 	}
 	if l.c.MaxTokens == 0 {
-		l.c.MaxTokens = DefaultMaxTokens
+		l.c.MaxTokens = plan.DefaultMaxTokens
 	}
 	text, err := l.run(ctx)
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err

@@ -1,23 +1,21 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ai runs tasks of type ai: it resolves what the task refers to through
-// the API server, makes the model and the tools, and plays the agent's loop.
+// Package ai runs tasks of type ai: it makes the models and the tools that the
+// plan of the run names, and plays the agent's loop.
 package ai
 
 import (
 	"context"
-	"fmt"
 	"os"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -40,30 +38,30 @@ func Run(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) work(ctx context.Context) (runner.Result, error) {
-	p, err := r.plan(ctx, r.Task)
+	p, err := r.Plan(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	candidates, err := r.candidates(ctx, p)
-	if err != nil {
-		return runner.Result{}, err
-	}
-	system, err := r.systemText(ctx, p)
+	candidates, err := r.candidates(p)
 	if err != nil {
 		return runner.Result{}, err
 	}
 	gate := r.gate(p)
-	tools, err := r.tools(ctx, p, gate)
+	tools, err := r.tools(p, gate)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	messages, err := r.conversation(ctx, p, system)
+	messages, err := r.conversation(ctx, p.Prompt, p.System())
 	if err != nil {
 		return runner.Result{}, err
+	}
+	agentName := ""
+	if p.Agent != nil {
+		agentName = p.Agent.Name
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Gate: gate, Recorder: r.Recorder, AgentName: p.agentName, Clock: r.Clock,
-		MaxIterations: maxIterations(p.agent.Coordination), MaxTokens: maxTokens(p), Temperature: temperature(p),
+		Candidates: candidates, Tools: tools, Gate: gate, Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
+		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
 	}, messages)
 	u := result.Usage
 	return runner.Result{Text: result.Text, Content: map[string]any{
@@ -75,98 +73,45 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}}, err
 }
 
-// candidates are the model and its fallbacks.
-func (r *run) candidates(ctx context.Context, p *plan) ([]llm.Candidate, error) {
-	provider, err := r.provider(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	first, err := r.candidate(provider, p.ai.Model, p.model.Name)
-	if err != nil {
-		return nil, err
-	}
-	out := []llm.Candidate{first}
-	for _, f := range p.model.Fallbacks {
-		fallback := provider
-		if f.ProviderRef != nil {
-			if fallback, err = r.namedProvider(ctx, p.agentNamespace, f.ProviderRef); err != nil {
-				return nil, err
-			}
+// candidates are the clients of the plan's models.
+func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
+	var out []llm.Candidate
+	for _, c := range p.Candidates {
+		provider := c.Provider
+		config := openai.Config{
+			APIKey:  r.Credentials.ProviderKeys[runspec.CredentialKey(provider.Namespace, provider.Name)],
+			BaseURL: provider.Spec.BaseURL, Clock: clock.RealClock{},
 		}
-		c, err := r.candidate(fallback, f.Model)
+		if azure := provider.Spec.Azure; azure != nil {
+			config.Azure = &openai.Azure{Deployment: azure.DeploymentName, APIVersion: azure.APIVersion}
+		}
+		model, err := openai.New(config)
 		if err != nil {
-			return nil, err
+			return nil, runner.Fail(v1alpha1.ReasonProviderInvalid, "provider %s: %w", provider.Name, err)
 		}
-		out = append(out, c)
+		out = append(out, llm.Candidate{Provider: provider.Name, Name: c.Model, Model: model})
 	}
 	return out, nil
 }
 
-// candidate makes the model of a provider: the first name given, or else the
-// provider's default.
-func (r *run) candidate(p *v1alpha1.Provider, names ...string) (llm.Candidate, error) {
-	config := openai.Config{APIKey: r.Credentials.ProviderKeys[runspec.CredentialKey(p.Namespace, p.Name)], BaseURL: p.Spec.BaseURL, Clock: clock.RealClock{}}
-	names = append(names, p.Spec.DefaultModel)
-	switch p.Spec.Type {
-	case v1alpha1.ProviderOpenAI:
-	case v1alpha1.ProviderAzureOpenAI:
-		if p.Spec.Azure == nil {
-			return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: spec.azure is required", p.Name)
-		}
-		config.Azure = &openai.Azure{Deployment: p.Spec.Azure.DeploymentName, APIVersion: p.Spec.Azure.APIVersion}
-		names = append(names, p.Spec.Azure.DeploymentName)
-	case v1alpha1.ProviderAnthropic:
-		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonProviderUnsupported, "provider %s: this worker does not speak the protocol %s", p.Name, p.Spec.Type)
-	default:
-		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonProviderUnsupported, "provider %s: type %q is not known", p.Name, p.Spec.Type)
-	}
-	if config.APIKey == "" {
-		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: the worker was given no key for it", p.Name)
-	}
-	name := ""
-	for _, n := range names {
-		if name == "" {
-			name = n
-		}
-	}
-	if name == "" {
-		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "no model is named: not by the task, its agent or provider %s", p.Name)
-	}
-	model, err := openai.New(config)
-	if err != nil {
-		return llm.Candidate{}, runner.Fail(v1alpha1.ReasonReferenceInvalid, "provider %s: %w", p.Name, err)
-	}
-	return llm.Candidate{Provider: p.Name, Name: name, Model: model}, nil
-}
-
-// tools are those that the agent and the task select. A name that nobody
-// knows is left out, as the spec says, and the log tells.
-func (r *run) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
+// tools are those of the plan.
+func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
 	builtin, err := r.builtin(gate)
 	if err != nil {
 		return nil, err
 	}
 	var tools []tool.Tool
-	seen := map[string]bool{}
-	for _, s := range selectedTools(p) {
-		if seen[s.name] {
-			continue
+	for _, use := range p.Tools {
+		t := builtin[use.Name]
+		if o := use.Object; o != nil {
+			t, err = custom.New(use.Name, o.Spec, custom.Options{
+				Credential: r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], Guard: egress.Guard{Allow: r.FetchAllow},
+			})
 		}
-		seen[s.name] = true
-		if s.name == exec.Name {
-			if err := r.Policy.Check(); err != nil {
-				return nil, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "tool %s: %w", s.name, err)
-			}
+		if err != nil {
+			return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s: %w", use.Name, err)
 		}
-		t, ok := builtin[s.name]
-		if !ok {
-			if t, err = r.customTool(ctx, s.namespace, s.name); err != nil {
-				return nil, err
-			}
-		}
-		if t != nil {
-			tools = append(tools, t)
-		}
+		tools = append(tools, t)
 	}
 	catalogue, err := tool.NewCatalogue(tools...)
 	if err != nil {
@@ -175,7 +120,7 @@ func (r *run) tools(ctx context.Context, p *plan, gate *agentloop.Gate) (*tool.C
 	return catalogue, nil
 }
 
-// builtin are the core tools by name (D2 §4.10).
+// builtin are the built-in tools by name.
 func (r *run) builtin(gate *agentloop.Gate) (map[string]tool.Tool, error) {
 	more := []string{r.TempDir}
 	if r.ArtifactsDir != "" {
@@ -200,23 +145,4 @@ func (r *run) builtin(gate *agentloop.Gate) (map[string]tool.Tool, error) {
 		out[t.Definition().Name] = t
 	}
 	return out, nil
-}
-
-// customTool makes a tool of a Tool object; nil when there is none of that name.
-func (r *run) customTool(ctx context.Context, namespace, name string) (tool.Tool, error) {
-	object, err := r.API.CoreV1alpha1().Tools(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		r.Log.Line("tool %s is not known and was left out", name)
-		return nil, nil //nolint:nilnil // not known, which is tolerated
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tool %s/%s: %w", namespace, name, err)
-	}
-	t, err := custom.New(name, object.Spec, custom.Options{
-		Credential: r.Credentials.ToolKeys[runspec.CredentialKey(namespace, name)], Guard: egress.Guard{Allow: r.FetchAllow},
-	})
-	if err != nil {
-		return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s/%s: %w", namespace, name, err)
-	}
-	return t, nil
 }

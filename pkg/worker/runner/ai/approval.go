@@ -6,7 +6,6 @@ package ai
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,25 +13,16 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
-// gate asks people, through the API, about calls of the tools that the agent
-// lists in coordination.approvalRequiredTools.
-func (r *run) gate(p *plan) *agentloop.Gate {
-	a := &Approvals{Run: r.Run}
-	g := &agentloop.Gate{Ask: a.Ask, Commit: r.Recorder.Commit}
-	if c := p.agent.Coordination; c != nil {
-		// Asking needs no leave.
-		g.Names = slices.DeleteFunc(slices.Clone(c.ApprovalRequiredTools), func(name string) bool { return name == request.Name })
-		if c.ApprovalTimeout != nil {
-			a.Timeout = c.ApprovalTimeout.Duration
-		}
-	}
-	return g
+// gate asks people, through the API, about calls of the tools that need it.
+func (r *run) gate(p *plan.Plan) *agentloop.Gate {
+	a := &Approvals{Run: r.Run, Timeout: p.ApprovalTimeout}
+	return &agentloop.Gate{Names: p.Gated, Ask: a.Ask, Commit: r.Recorder.Commit}
 }
 
 // Approvals asks for the approvals of one attempt.

@@ -12,11 +12,12 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
 const (
-	// defaultHistory is how many messages of its session a task reads (D2 §2.1).
+	// defaultHistory is how many messages of its session a task reads, unless it says otherwise.
 	defaultHistory = 50
 	// maxHistoryPage is how many the server gives at once.
 	maxHistoryPage = 500
@@ -24,32 +25,28 @@ const (
 
 // conversation is what the model is asked at first: the system text, what was
 // said in the task's session, and the prompt.
-func (r *run) conversation(ctx context.Context, p *plan, system string) ([]llm.Message, error) {
-	said, err := r.history(ctx, p.task)
+func (r *run) conversation(ctx context.Context, prompt, system string) ([]llm.Message, error) {
+	said, err := r.history(ctx, r.Task)
 	if err != nil {
 		return nil, err
 	}
 	notes, messages := replay(said)
-	if promptIncluded(p.task) {
+	if plan.PromptInSession(&r.Task.Spec) {
 		if len(messages) == 0 || messages[len(messages)-1].Role != llm.RoleUser {
-			return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", p.task.Spec.SessionRef.Name)
+			return nil, runner.Fail(v1alpha1.ReasonReferenceInvalid, "session %s: sessionRef.promptIncluded is set, but its last message is not one of the user", r.Task.Spec.SessionRef.Name)
 		}
 	} else {
-		messages = append(messages, llm.Message{Role: llm.RoleUser, Text: p.prompt})
+		messages = append(messages, llm.Message{Role: llm.RoleUser, Text: prompt})
 	}
 	// Many servers take a system message at the beginning only, and only one.
-	if system = joinTexts(append([]string{system}, notes...)); system != "" {
+	if system = plan.JoinTexts(append([]string{system}, notes...)); system != "" {
 		messages = append([]llm.Message{{Role: llm.RoleSystem, Text: system}}, messages...)
 	}
 	return messages, nil
 }
 
-func promptIncluded(t *v1alpha1.Task) bool {
-	return t.Spec.SessionRef != nil && t.Spec.SessionRef.PromptIncluded
-}
-
 // history reads the newest messages of the task's session, oldest first: at most
-// maxMessages, none behind throughMessageId.
+// maxMessages, none after throughMessageId.
 func (r *run) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.SessionMessage, error) {
 	ref := t.Spec.SessionRef
 	if ref == nil {

@@ -149,8 +149,7 @@ func TestConversation(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked []string
 			server := transcripts(t, tc.n, &asked)
-			task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Spec: v1alpha1.TaskSpec{SessionRef: tc.ref}}
-			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{}).Run}).conversation(t.Context(), &plan{task: task, prompt: "prompt"}, "sys")
+			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{SessionRef: tc.ref}).Run}).conversation(t.Context(), "prompt", "sys")
 			var f *runner.Failure
 			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != v1alpha1.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("error %v", err)

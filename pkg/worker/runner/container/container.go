@@ -28,7 +28,7 @@ const (
 	// commandGrace is the time a command has between SIGTERM and SIGKILL. It is
 	// shorter than an executor's own, so that the worker can still report.
 	commandGrace = 3 * time.Second
-	// maxOutput is how much of a command's output becomes the result: its end (D2 §3.1).
+	// maxOutput is how much of a command's output becomes the result: its end.
 	maxOutput = 5 << 20
 )
 
@@ -42,23 +42,12 @@ func Run(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, error) {
-	if !r.HostCommands && !r.Contained {
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonHostCommandsNotAllowed,
-			"tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)")
+	if _, err := r.Plan(ctx); err != nil {
+		return runner.Result{}, err
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
-	if len(t.Spec.Command) == 0 {
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
-	}
-	if err := r.Policy.Check(); err != nil {
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
-	}
 	env, dir := r.containerEnv(), r.containerDir()
 	if !r.Contained {
-		if t.Spec.Image != "" {
-			return runner.Result{}, runner.Fail(v1alpha1.ReasonImageNotUsed, "spec.image is %s, and tasks of type container run as commands of the host here: "+
-				"another program than that of the image would run; leave spec.image out", t.Spec.Image)
-		}
 		var err error
 		dir = r.WorkDir
 		if env, err = r.commandEnv(ctx, t); err != nil {
@@ -161,7 +150,7 @@ func (r *run) variable(ctx context.Context, namespace string, v corev1.EnvVar) (
 		}
 		return value, known, nil
 	}
-	return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: the value of %s comes from a pod's own fields, which commands of the host have not", v.Name)
+	return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: the value of %s has no source that a command of the host can have", v.Name)
 }
 
 // fanOut writes to the log and to the result.

@@ -12,25 +12,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxResponse is the limit of D2 §2.2.
+	// maxResponse is how long an answer may be, in bytes.
 	maxResponse = 10 << 20
 	// maxErrorBody is how much of a refusal the model is shown, in bytes.
 	maxErrorBody = 2 << 10
@@ -46,19 +43,13 @@ type Options struct {
 
 // New makes a tool of an object. The error names the field that is wrong.
 func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
-	if spec.MCP != nil {
-		return nil, errors.New("spec.mcp: MCP tools need a runtime that is not there")
-	}
-	if spec.HTTP == nil {
-		return nil, errors.New("spec.http: required")
+	if err := plan.CheckTool(&spec); err != nil {
+		return nil, err
 	}
 	h := spec.HTTP
 	u, err := url.Parse(h.URL)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("spec.http.url: must be an absolute http or https URL without credentials")
-	}
-	if h.OutboundAccessPolicyRef != nil {
-		return nil, errors.New("spec.http.outboundAccessPolicyRef: outbound access policies are not available")
+	if err != nil {
+		return nil, errors.New("spec.http.url: is not a URL") // the error repeats it, with what may be a credential
 	}
 	t := &httpTool{
 		definition: tool.Definition{Name: name, Description: spec.Description},
@@ -72,14 +63,8 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	}
 	if spec.Parameters != nil {
 		t.definition.Parameters = spec.Parameters.Raw
-		if err := tool.CheckSchema(t.definition.Parameters); err != nil {
-			return nil, fmt.Errorf("spec.parameters: %w", err)
-		}
 	}
 	if err := t.authenticate(h); err != nil {
-		return nil, err
-	}
-	if err := checkHeaders(h.Headers, t.authHeader); err != nil {
 		return nil, err
 	}
 	o.Guard.Private = true
@@ -115,39 +100,10 @@ func (t *httpTool) authenticate(h *v1alpha1.ToolHTTP) error {
 	if t.credential == "" {
 		return errors.New("spec.http.authSecretRef: the secret has no value")
 	}
-	switch h.AuthInject {
-	case v1alpha1.AuthInjectHeader, "":
-		t.authHeader = true
-	case v1alpha1.AuthInjectBody:
-		if h.AuthBodyKey == "" {
-			return errors.New("spec.http.authBodyKey: required when authInject is body")
-		}
-		if !t.hasBody() {
-			return fmt.Errorf("spec.http.authInject: a %s request has no body", t.method)
-		}
+	if h.AuthInject == v1alpha1.AuthInjectBody {
 		t.authKey = h.AuthBodyKey
-	default:
-		return fmt.Errorf("spec.http.authInject: %q is not known", h.AuthInject)
-	}
-	return nil
-}
-
-// checkHeaders refuses headers that the platform or HTTP itself sets.
-func checkHeaders(headers map[string]string, authHeader bool) error {
-	reserved := []string{
-		"Txn-Token", "Transaction-Token", "Idempotency-Key", "Host", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate",
-		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	}
-	for name, value := range headers {
-		canonical := http.CanonicalHeaderKey(name)
-		switch {
-		case !httpguts.ValidHeaderFieldName(name), !httpguts.ValidHeaderFieldValue(value):
-			return fmt.Errorf("spec.http.headers[%s]: not a valid header", name)
-		case slices.Contains(reserved, canonical):
-			return fmt.Errorf("spec.http.headers[%s]: reserved", name)
-		case authHeader && canonical == "Authorization":
-			return fmt.Errorf("spec.http.headers[%s]: set by authSecretRef", name)
-		}
+	} else {
+		t.authHeader = true
 	}
 	return nil
 }

@@ -1,0 +1,100 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/runspec"
+)
+
+// Plan returns what the task runs with. The controller decided the same before it started the run, by the same rules; what
+// has been deleted or changed since then is a Failure with the reason that the controller would give now.
+func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
+	p, err := plan.Make(ctx, reader{r}, r.place(), r.Task)
+	if refused, ok := errors.AsType[*plan.Refusal](err); ok {
+		return nil, Fail(refused.Reason, "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range p.Notes {
+		r.Log.Line("%s", note)
+	}
+	return p, nil
+}
+
+// place is where the run is. References to other namespaces are not refused: the controller has decided about them, and
+// the API server lets the run read nothing else.
+func (r *Run) place() plan.Place {
+	p := plan.Place{OtherNamespaces: true, Started: true}
+	if !r.HostCommands && !r.Contained {
+		p.NoContainers = "tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)"
+	}
+	if !r.Contained {
+		p.NoImages = "tasks of type container run as commands of the host here: another program than that of the image would run; leave spec.image out"
+		p.NoPodFields = "commands of the host have none; set value, or use a Secret or a ConfigMap"
+	}
+	if err := r.Policy.Check(); err != nil {
+		p.NoPrograms = err.Error()
+	}
+	return p
+}
+
+// reader reads what the task refers to through the API server, and keys from what the run was given.
+type reader struct{ *Run }
+
+var _ plan.Reader = reader{}
+
+func (r reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {
+	return r.API.CoreV1alpha1().Agents(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (r reader) Provider(ctx context.Context, key types.NamespacedName) (*v1alpha1.Provider, error) {
+	return r.API.CoreV1alpha1().Providers(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (r reader) Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error) {
+	list, err := r.API.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+func (r reader) Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.Skill, error) {
+	return r.API.CoreV1alpha1().Skills(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (r reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error) {
+	return r.API.CoreV1alpha1().Tools(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (r reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error) {
+	m, err := r.API.ConfigMap(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return "", false, err
+	}
+	text, ok := m.Data[name]
+	return text, ok, nil
+}
+
+// HasSecret reports whether the run was given the value: it may not read Secrets.
+func (r reader) HasSecret(_ context.Context, s plan.Secret) (bool, error) {
+	key := runspec.CredentialKey(s.For.Namespace, s.For.Name)
+	switch s.Use {
+	case plan.ForProvider:
+		return r.Credentials.ProviderKeys[key] != "", nil
+	case plan.ForTool:
+		return r.Credentials.ToolKeys[key] != "", nil
+	default: // variables and mounts are there when a run has started
+		return true, nil
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
+)
+
+// server answers as the API does, with the objects of plantest.
+func server(t *testing.T) *httptest.Server {
+	t.Helper()
+	group, core := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion
+	answers := map[string]any{}
+	providers := map[string]*v1alpha1.ProviderList{}
+	add := func(prefix, resource string, o runtime.Object) {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers[path.Join(prefix, "namespaces", m.GetNamespace(), resource, m.GetName())] = o
+	}
+	for _, o := range plantest.Objects() {
+		var kind string
+		switch o := o.(type) {
+		case *v1alpha1.Agent:
+			kind = "Agent"
+		case *v1alpha1.Skill:
+			kind = "Skill"
+		case *v1alpha1.Tool:
+			kind = "Tool"
+		case *v1alpha1.Provider:
+			kind = "Provider"
+			list := providers[o.Namespace]
+			if list == nil {
+				list = &v1alpha1.ProviderList{TypeMeta: metav1.TypeMeta{Kind: "ProviderList", APIVersion: group.String()}}
+				providers[o.Namespace] = list
+				answers["/apis/"+group.String()+"/namespaces/"+o.Namespace+"/providers"] = list
+			}
+			list.Items = append(list.Items, *o)
+		}
+		o.GetObjectKind().SetGroupVersionKind(group.WithKind(kind))
+		add("/apis/"+group.String(), strings.ToLower(kind)+"s", o)
+	}
+	for _, o := range plantest.ConfigMaps() {
+		o.SetGroupVersionKind(core.WithKind("ConfigMap"))
+		add("/api/v1", "configmaps", o)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			status := apierrors.NewNotFound(v1alpha1.Resource("things"), r.URL.Path).Status()
+			status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+			w.WriteHeader(http.StatusNotFound)
+			answer = status
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestCasesOfPlans: a worker decides about its run as admission and the controller do.
+func TestCasesOfPlans(t *testing.T) {
+	api := server(t)
+	for _, tc := range plantest.Cases() {
+		r := runnertest.New(t, api.URL, tc.Task.Spec)
+		r.Task, r.HostCommands = tc.Task, true
+		// What the controller gives: the keys that it found.
+		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k", "n/azure": "k", "n/azure-2": "k", "other/openai": "k"}
+		r.Credentials.ToolKeys = map[string]string{"n/weather": "k"}
+		want := tc.Reason
+		switch {
+		case tc.Unseen:
+			want = ""
+		case want == v1alpha1.ReasonSecretNotFound:
+			want = v1alpha1.ReasonSecretKeyNotFound // a worker cannot look for the Secret: it lacks the value
+		}
+		_, err := r.Plan(t.Context())
+		f, ok := errors.AsType[*runner.Failure](err)
+		if want == "" && err != nil || want != "" && (!ok || f.Reason != want) {
+			t.Errorf("%s: %v, want %q", tc.Name, err, want)
+		}
+	}
+}
