@@ -22,7 +22,7 @@ type AgentPlan struct {
 
 // CheckAgent decides about an Agent what Make would decide about a task that names it and nothing else. The task may
 // still name what the Agent does not: a model, for example. The keys of Providers and Tools are not looked for. The error
-// is a *Refusal, or the Reader's.
+// is a *RefusedError, or the Reader's.
 func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (*AgentPlan, error) {
 	m := &maker{reader: r, place: place, namespace: a.Namespace, withoutKeys: true, anyModel: true, plan: &Plan{}}
 	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}

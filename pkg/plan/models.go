@@ -120,7 +120,7 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	})
 }
 
-// CheckProvider returns a *Refusal for a Provider that no run can use as it is. Its key is not looked for.
+// CheckProvider returns a *RefusedError for a Provider that no run can use as it is. Its key is not looked for.
 func CheckProvider(p *v1alpha1.Provider) error {
 	switch p.Spec.Type {
 	case v1alpha1.ProviderOpenAI:

@@ -88,7 +88,7 @@ type Tool struct {
 	Object *v1alpha1.Tool
 }
 
-// Make decides what the task runs with at a place. The error is a *Refusal if the task cannot run as it is written;
+// Make decides what the task runs with at a place. The error is a *RefusedError if the task cannot run as it is written;
 // any other one is the Reader's.
 func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, error) {
 	m := &maker{reader: r, place: place, namespace: t.Namespace, plan: &Plan{}}
@@ -300,7 +300,7 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 			continue
 		}
 		optional, err := m.variable(ctx, t.Namespace, e.Name, from)
-		if _, ok := errors.AsType[*Refusal](err); ok && optional {
+		if _, ok := errors.AsType[*RefusedError](err); ok && optional {
 			continue
 		}
 		if err != nil {

@@ -108,7 +108,7 @@ func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, error) {
 
 // decided is a decision in short: the reason, and "?" where the cause may still come.
 func decided(err error) string {
-	refused, ok := errors.AsType[*plan.Refusal](err)
+	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case err == nil:
 		return "runs"

@@ -12,8 +12,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Refusal is why a task cannot run as it is written.
-type Refusal struct {
+// RefusedError is why a task cannot run as it is written.
+type RefusedError struct {
 	// Reason is one of the reasons of tasks that are refused before they run, of package v1alpha1.
 	Reason string
 	// Message is for people. It names the object and the rule, and holds no value of a Secret.
@@ -25,19 +25,19 @@ type Refusal struct {
 }
 
 // Error returns the message.
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusedError) Error() string { return r.Message }
 
-func refuse(reason, format string, args ...any) *Refusal {
-	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func refuse(reason, format string, args ...any) *RefusedError {
+	return &RefusedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-func missing(reason, format string, args ...any) *Refusal {
+func missing(reason, format string, args ...any) *RefusedError {
 	r := refuse(reason, format, args...)
 	r.Missing = true
 	return r
 }
 
-// lookedFor turns the error of a read into a Refusal where the object does not exist. Other errors say nothing about the
+// lookedFor turns the error of a read into a RefusedError where the object does not exist. Other errors say nothing about the
 // task, and are returned with what was read.
 func lookedFor(err error, kind string, key types.NamespacedName) error {
 	switch {

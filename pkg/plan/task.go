@@ -28,14 +28,14 @@ func PromptInSession(s *v1alpha1.TaskSpec) bool {
 
 // OfTask returns why the task cannot run wherever it is, as far as the task alone says. A task that breaks one of these
 // rules is not accepted when it is written; one that was stored before the rule existed is refused when it is to start.
-func OfTask(t *v1alpha1.Task) []*Refusal {
-	var list []*Refusal
+func OfTask(t *v1alpha1.Task) []*RefusedError {
+	var list []*RefusedError
 	for _, g := range support.Refused(support.Task(t)) {
-		list = append(list, &Refusal{Reason: v1alpha1.ReasonNotSupported, Message: g.String(), Field: g.Path})
+		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: g.String(), Field: g.Path})
 	}
 	asks := t.Spec.Type == v1alpha1.TaskTypeAI || t.Spec.Type == v1alpha1.TaskTypeAgent
 	if asks && Prompt(&t.Spec) == "" && !PromptInSession(&t.Spec) {
-		list = append(list, &Refusal{
+		list = append(list, &RefusedError{
 			Reason: v1alpha1.ReasonNoPrompt, Field: "spec.prompt",
 			Message: "the task has no prompt: spec.prompt and spec.ai.prompt are blank, and spec.sessionRef.promptIncluded is not set",
 		})
@@ -45,10 +45,10 @@ func OfTask(t *v1alpha1.Task) []*Refusal {
 
 // OfAgent returns what the task cannot have of its Agent, because this version lacks it. A task is not accepted either if
 // its Agent is there when it is written.
-func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*Refusal {
-	var list []*Refusal
+func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*RefusedError {
+	var list []*RefusedError
 	for _, g := range support.AgentOf(t, &a.Spec) {
-		list = append(list, &Refusal{Reason: v1alpha1.ReasonNotSupported, Message: "agent " + a.Name + ": " + g.String(), Field: "spec.agentRef"})
+		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: "agent " + a.Name + ": " + g.String(), Field: "spec.agentRef"})
 	}
 	return list
 }

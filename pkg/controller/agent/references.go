@@ -42,7 +42,7 @@ func (s references) do(ctx context.Context, a *v1alpha1.Agent) error {
 // problem is the first thing that is wrong, and the reason of the condition; no message for nothing.
 func (s references) problem(ctx context.Context, a *v1alpha1.Agent) (reason, message string, err error) {
 	found, err := plan.CheckAgent(ctx, s.reader, s.place, a)
-	refused, ok := errors.AsType[*plan.Refusal](err)
+	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
 	case ok && refused.Reason == v1alpha1.ReasonNotSupported:
 		return refused.Reason, refused.Message, nil

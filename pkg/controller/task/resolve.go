@@ -92,7 +92,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		from.OnSecret = res.credential
 	}
 	p, err := plan.Make(ctx, from, r.place, t)
-	if refused, ok := errors.AsType[*plan.Refusal](err); ok {
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		return nil, &refusal{reason: refused.Reason, message: refused.Message, missing: refused.Missing}
 	}
 	if err != nil {

@@ -104,7 +104,8 @@ func tool(name string, change ...func(*v1alpha1.ToolSpec)) *v1alpha1.Tool {
 func Secrets() []*corev1.Secret {
 	data := map[string][]byte{"api-key": []byte("value-1"), "token": []byte("value-2"), "empty": nil}
 	return []*corev1.Secret{
-		{ObjectMeta: in(Namespace, "keys"), Data: data}, {ObjectMeta: in(Namespace, "unused"), Data: map[string][]byte{"other": []byte("x")}},
+		{ObjectMeta: in(Namespace, "keys"), Data: data},
+		{ObjectMeta: in(Namespace, "unused"), Data: map[string][]byte{"other": []byte("x")}},
 		{ObjectMeta: in(Other, "keys"), Data: data},
 	}
 }
@@ -171,7 +172,9 @@ func Cases() []Case {
 
 func fine() []Case {
 	return []Case{
-		{Name: "by itself", Task: AI()}, {Name: "by its agent", Task: AI(ByAgent("full"))}, {Name: "command", Task: Container()},
+		{Name: "by itself", Task: AI()},
+		{Name: "by its agent", Task: AI(ByAgent("full"))},
+		{Name: "command", Task: Container()},
 		{Name: "blank prompt beside another", Task: AI(func(s *v1alpha1.TaskSpec) { s.Prompt, s.AI.Prompt = " ", "x" })},
 		{Name: "prompt in the session", Task: AI(func(s *v1alpha1.TaskSpec) {
 			s.Prompt, s.SessionRef = "", &v1alpha1.TaskSessionReference{Name: "s", PromptIncluded: true}
@@ -257,7 +260,9 @@ func ofValues() []Case {
 	}
 	node := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}
 	return []Case{
-		{Name: "variables", Task: env(secret("keys", false))}, {Name: "optional secret", Task: env(secret("gone", true))}, {Name: "optional text", Task: env(texts("gone", true))},
+		{Name: "variables", Task: env(secret("keys", false))},
+		{Name: "optional secret", Task: env(secret("gone", true))},
+		{Name: "optional text", Task: env(texts("gone", true))},
 		{Name: "no secret of a variable", Task: env(secret("gone", false)), Reason: v1alpha1.ReasonSecretNotFound, Missing: true, Unseen: true},
 		{Name: "no text of a variable", Task: env(texts("gone", false)), Reason: v1alpha1.ReasonConfigMapKeyNotFound, Missing: true, Unseen: true},
 		{Name: "field of a pod", Task: env(node), Reason: v1alpha1.ReasonRefused},

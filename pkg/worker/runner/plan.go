@@ -19,7 +19,7 @@ import (
 // has been deleted or changed since then is a Failure with the reason that the controller would give now.
 func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
 	p, err := plan.Make(ctx, reader{r}, r.place(), r.Task)
-	if refused, ok := errors.AsType[*plan.Refusal](err); ok {
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		return nil, Fail(refused.Reason, "%w", err)
 	}
 	if err != nil {
