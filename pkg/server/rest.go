@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/pkg/server/facade"
+	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // serveREST serves the REST paths, and whether the server is healthy, until ctx ends.
 func (p *Process) serveREST(ctx context.Context) error {
 	mux := http.NewServeMux()
-	health := facade.NewHealth(p.Clock, map[string]facade.Check{
+	health := facaderest.NewHealth(p.Clock, map[string]facaderest.Check{
 		"store": func(context.Context) error { return p.Healthy() }, "kubernetes": p.apiReady,
 	})
 	mux.HandleFunc("/healthz", health.Alive)

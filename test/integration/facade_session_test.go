@@ -37,7 +37,7 @@ func TestRESTTargetsAreServed(t *testing.T) {
 		}
 	}
 	for _, row := range facade.Rows() {
-		for _, target := range row.Native {
+		for _, target := range row.Targets() {
 			if !served[target] {
 				t.Errorf("%s %s needs %s, which is not served", row.Method, row.Path, target)
 			}

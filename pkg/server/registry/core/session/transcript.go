@@ -46,6 +46,12 @@ func (r *Resource) transcript(_ context.Context, p parent, respond rest.Responde
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("sessions"), "transcript/"+p.Path)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet && req.URL.Query().Has("format") {
+			if err := r.writeLines(w, req, p); err != nil {
+				respond.Error(apiError(p.Object, err))
+			}
+			return
+		}
 		code, serve := http.StatusOK, r.readMessages
 		if req.Method == http.MethodPost {
 			code, serve = http.StatusCreated, r.appendMessages

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"path"
@@ -121,12 +122,12 @@ func (r *Resource) logs(_ context.Context, p parent, respond rest.Responder) (ht
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		follow, err := boolean(req, "follow")
+		view, err := logViewOf(req)
 		if err != nil {
 			respond.Error(err)
 			return
 		}
-		r.readLog(w, req, p.Object, follow, respond)
+		r.readLog(w, req, p.Object, view, respond)
 	}), nil
 }
 
@@ -142,16 +143,22 @@ func boolean(req *http.Request, name string) (bool, error) {
 	return b, nil
 }
 
-// readLog writes what is there and, to follow, what comes until the task is in
-// a terminal phase or gone. The log is read once more after that is seen, so
+// readLog writes a view of the log: what is there and, to follow, what comes until
+// the task is in a terminal phase or gone. The log is read once more after that, so
 // that nothing written before the end is missed.
-func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, follow bool, respond rest.Responder) {
+func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
-	ended := !follow || t.Status.Phase.Terminal()
+	ended := !view.follow || t.Status.Phase.Terminal()
 	var offset int64
-	for started := false; ; {
+	var out io.WriteCloser // nil until the answer begins
+	defer func() {
+		if out != nil {
+			_ = out.Close() // a reader that is gone cannot be told
+		}
+	}()
+	for {
 		data, err := r.blobs.ReadLog(ctx, t.UID, offset)
-		if err != nil && !started {
+		if err != nil && out == nil {
 			respond.Error(err)
 			return
 		}
@@ -159,14 +166,12 @@ func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 			klog.FromContext(ctx).Error(err, "Log ends early", "task", klog.KObj(t), "offset", offset)
 			return
 		}
-		if !started {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			w.Header().Set("X-Content-Type-Options", "nosniff")
+		if out == nil {
+			out = view.writer(w, r.clock)
 			w.WriteHeader(http.StatusOK)
-			started = true
 		}
 		offset += int64(len(data))
-		if !write(w, data) || len(data) == 0 && ended {
+		if !write(w, out, data) || len(data) == 0 && ended {
 			return
 		}
 		if len(data) > 0 {
@@ -181,9 +186,9 @@ func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 	}
 }
 
-// write sends data at once and reports whether the reader is still there.
-func write(w http.ResponseWriter, data []byte) bool {
-	if _, err := w.Write(data); err != nil {
+// write sends data to out, which writes to w, at once. It reports whether the reader is still there.
+func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
+	if _, err := out.Write(data); err != nil {
 		return false
 	}
 	return http.NewResponseController(w).Flush() == nil

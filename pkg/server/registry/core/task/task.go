@@ -41,7 +41,7 @@ type Options struct {
 	Blobs *blob.Store
 	// Authorizer decides who may append controller-owned events.
 	Authorizer authorizer.Authorizer
-	// Clock times conditions, artifacts and the following of logs.
+	// Clock times conditions, artifacts and followed logs.
 	Clock clock.WithTicker
 	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
 	Loopback *restclient.Config

@@ -1,15 +1,15 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"bytes"
 	"io"
 )
 
-// filter copies a JSON document and leaves out some members, holding no more than a key and one write. It looks at
-// the members of the document itself and of the objects directly in it. The input must be valid JSON.
+// filter copies a JSON document and leaves out some members. It holds no more than a key and one write in memory, and
+// looks at the members of the document itself and of the objects directly in it. The input must be valid JSON.
 type filter struct {
 	w    io.Writer
 	drop map[string]bool // "kind", "metadata.resourceVersion"
@@ -69,9 +69,6 @@ func plainText(b []byte) int {
 	}
 	return len(b)
 }
-
-// Close does nothing: all was written.
-func (*filter) Close() error { return nil }
 
 func (f *filter) next(b byte) {
 	inObject := f.depth > 0 && f.depth <= watched && f.object[f.depth]

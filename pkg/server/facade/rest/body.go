@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-// admit opens the request's body, if its caller is known and the row takes one that long. The chain looks at the caller
-// again: this only keeps bodies of strangers out of memory.
+// admit opens the request's body if its caller is known and the row takes one of that length. The chain checks the caller
+// again; this only keeps bodies of unknown callers out of memory.
 func (c *call) admit() error {
 	user := ""
 	if check := c.f.o.Authenticate; check != nil {
@@ -67,8 +67,8 @@ func (c *call) body() ([]byte, error) {
 	return nil, badRequest("the body could not be read: %v", err)
 }
 
-// object reads a JSON object, whatever its type is said to be: tools that send one by hand call it a form. more sees
-// its keys. An empty body is an empty object where optional is set.
+// object reads a JSON object, whatever its Content-Type: tools that send one by hand call it a form. more sees its keys.
+// With optional an empty body is an empty object.
 func (c *call) object(optional bool, more check) (map[string]json.RawMessage, error) {
 	data, err := c.body()
 	if err != nil {

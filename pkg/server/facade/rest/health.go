@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// checkTimeout bounds one check of readiness (supplement 0.1).
+// checkTimeout bounds one check of readiness.
 const checkTimeout = 2 * time.Second
 
-// Check tells what is wrong, or nil.
+// Check returns what is wrong, or nil.
 type Check func(ctx context.Context) error
 
 // Health answers the probes of a listener that serves REST paths alone. They need no credentials.

@@ -1,11 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import "github.com/platform-ai/platform/pkg/server/cors"
 
-// newCORS lets pages of the origins use the facade (supplement 0.4).
+// newCORS lets pages of the origins use the facade.
 func newCORS(origins []string) cors.Policy {
 	return cors.New(origins,
 		[]string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"},

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"net/http"
@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics are those of REST requests (supplement E4). An endpoint is the pattern of a row, never a path.
+// metrics are those of REST requests. An endpoint is the pattern of a row, never a path.
 type metrics struct {
 	metric.Group
 	requests *prometheus.CounterVec
@@ -43,7 +43,7 @@ func (m *metrics) done(endpoint, method string, status int, took time.Duration) 
 	known := []string{
 		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, http.MethodHead,
 	}
-	if !slices.Contains(known, method) { // a client may invent as many as it likes
+	if !slices.Contains(known, method) { // clients may invent methods, and each would be a series
 		method = "other"
 	}
 	m.requests.WithLabelValues(endpoint, method, strconv.Itoa(status)).Inc()

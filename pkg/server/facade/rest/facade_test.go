@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"context"
@@ -20,9 +20,18 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
+// testRows are rows of each kind: passed, streamed, made of an answer.
+func testRows() []Row {
+	return []Row{
+		{Method: http.MethodGet, Path: "/api/v1/tasks/:id", Native: []Native{{Verb: "get", Path: "tasks/:id"}}},
+		{Method: http.MethodGet, Path: "/api/v1/tasks/:id/stream", Native: []Native{{Verb: "get", Path: "tasks/:id/stream"}}},
+		{Method: http.MethodGet, Path: "/api/v1/sessions", Native: []Native{{Verb: "list", Path: "sessions", All: true}}, Answer: Answer{Fields: Fields("items: items")}},
+	}
+}
+
 func newFacade(t *testing.T, chain http.HandlerFunc, o Options) *Facade {
 	t.Helper()
-	f, err := New(chain, o)
+	f, err := New(chain, testRows(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +140,11 @@ platform_api_requests_total{endpoint="unknown",method="other",status="404"} 1
 	if n, err := testutil.GatherAndCount(reg, "platform_api_request_duration_seconds"); n != 3 || err != nil {
 		t.Errorf("%d series of durations: %v", n, err)
 	}
-	if _, err := New(http.NotFoundHandler(), Options{Metrics: reg}); err == nil {
+	if _, err := New(http.NotFoundHandler(), testRows(), Options{Metrics: reg}); err == nil {
 		t.Error("the same metrics were registered twice")
 	}
 	f.Close()
-	if _, err := New(http.NotFoundHandler(), Options{Metrics: reg}); err != nil {
+	if _, err := New(http.NotFoundHandler(), testRows(), Options{Metrics: reg}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"bytes"
@@ -23,9 +23,6 @@ func filtered(t testing.TB, doc string, n int, members ...string) string {
 		if _, err := f.Write(part); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
 	}
 	return out.String()
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// check looks at a key of a document: at the names of the members around it, and its own. Members of lists have the
-// names of the list.
+// check looks at a key of a document. path is the names of the members around it; members of a list have the name of
+// the list.
 type check func(path []string, key string) error
 
-// scan checks what a decoder would not tell: that there is one JSON value, and that no key is given twice in an
-// object, of which one would win silently. more, where set, sees every key. It takes one pass.
+// scan checks what a decoder does not: that there is one JSON value, and that no object has a key twice, of which one
+// would win silently. more, where set, sees every key. It takes one pass.
 func scan(data []byte, more check) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

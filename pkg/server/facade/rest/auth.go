@@ -1,13 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // authorization is the Authorization of a request, and whether it brings one, good or bad. An x-api-key counts only
-// where there is none: a bad one must not fall through to another identity.
+// without an Authorization: a bad one must not fall through to another identity.
 func authorization(r *http.Request) (value string, has bool) {
 	if _, has := r.Header["Authorization"]; has {
 		return r.Header.Get("Authorization"), true
@@ -40,7 +41,7 @@ func authorize(r *http.Request, page bool) {
 	}
 }
 
-// bearer is the token of a request, read as the chain reads it, and whether it brings one, good or bad.
+// bearer is the token of a request as the chain reads it, and whether the request brings one, good or bad.
 func bearer(r *http.Request) (token string, has bool) {
 	value, has := authorization(r)
 	parts := strings.SplitN(strings.TrimSpace(value), " ", 3)
@@ -50,8 +51,8 @@ func bearer(r *http.Request) (token string, has bool) {
 	return parts[1], has
 }
 
-// credentials tells whether a request brings what the chain will check. Without, a chain that lets anybody read health
-// and discovery would take the caller for somebody: there is nobody like that here (supplement D2 §5).
+// credentials reports whether a request brings what the chain will check. Without credentials a chain that lets anybody
+// read health and discovery would accept an anonymous caller, whom REST does not know.
 func credentials(r *http.Request) bool {
 	if token, has := bearer(r); has {
 		return token != ""
@@ -59,11 +60,11 @@ func credentials(r *http.Request) bool {
 	return !fromPage(r) && r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 
-// fromPage tells whether a page in a browser made a request.
+// fromPage reports whether a page in a browser made a request.
 func fromPage(r *http.Request) bool { return r.Header.Get("Origin") != "" }
 
 // ownNamespace is the namespace of the ServiceAccount that a request's token names, or "". It only chooses where to
-// look, so the signature is not checked here; the chain does that before it answers.
+// look. The chain checks the signature before it answers.
 func ownNamespace(r *http.Request) string {
 	token, _ := bearer(r)
 	parts := strings.Split(token, ".")
@@ -83,6 +84,20 @@ func ownNamespace(r *http.Request) string {
 	return serviceAccountNamespace(claims.Subject)
 }
 
+// AccountNamespace is the namespace in the user name of a ServiceAccount, both as JSON; nil for any other name. It is for
+// Field.As.
+func AccountNamespace(user json.RawMessage) json.RawMessage {
+	var name string
+	if json.Unmarshal(user, &name) != nil {
+		return nil
+	}
+	ns := serviceAccountNamespace(name)
+	if ns == "" {
+		return nil
+	}
+	return json.RawMessage(strconv.Quote(ns))
+}
+
 // serviceAccountNamespace is the namespace in the user name of a ServiceAccount, or "".
 func serviceAccountNamespace(user string) string {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
@@ -93,7 +108,7 @@ func serviceAccountNamespace(user string) string {
 	return ns
 }
 
-// requestID is the client's id of the request, if it is fit to be logged, or a new one.
+// requestID is the client's id of the request if it can be logged, else a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	fit := func(c rune) bool {
@@ -103,63 +118,4 @@ func requestID(r *http.Request) string {
 		return id
 	}
 	return rand.Text()
-}
-
-// identity is what the chain knows of the caller.
-type identity struct {
-	Status struct {
-		UserInfo struct {
-			Username string   `json:"username"`
-			UID      string   `json:"uid"`
-			Groups   []string `json:"groups"`
-		} `json:"userInfo"`
-	} `json:"status"`
-}
-
-func (c *call) identity() (identity, error) {
-	var who identity
-	n, err := post("/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]string{
-		"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
-	})
-	if err == nil {
-		err = c.fetch(n, &who)
-	}
-	return who, err
-}
-
-// validate answers whether the credentials are good.
-func validate(c *call) error {
-	if _, err := c.identity(); err != nil {
-		return err
-	}
-	reply(c.w, http.StatusOK, map[string]bool{"authenticated": true})
-	return nil
-}
-
-// caller is the body of whoami (supplement D2 §5).
-type caller struct {
-	Authenticated bool     `json:"authenticated"`
-	AuthType      string   `json:"authType"`
-	Username      string   `json:"username"`
-	UID           string   `json:"uid,omitempty"`
-	Groups        []string `json:"groups"`
-	Namespace     string   `json:"namespace,omitempty"`
-	Subject       string   `json:"subject"`
-}
-
-func whoAmI(c *call) error {
-	who, err := c.identity()
-	if err != nil {
-		return err
-	}
-	u := who.Status.UserInfo
-	out := caller{
-		Authenticated: true, AuthType: "tokenReview", Username: u.Username, UID: u.UID, Groups: u.Groups,
-		Namespace: serviceAccountNamespace(u.Username), Subject: u.Username,
-	}
-	if _, has := authorization(c.r); !has {
-		out.AuthType = "clientCertificate"
-	}
-	reply(c.w, http.StatusOK, out)
-	return nil
 }

@@ -1,52 +1,21 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// row is one REST endpoint.
-type row struct {
-	method string
-	// pattern is the path as the contract writes it: a segment that begins with ":" takes any value.
-	pattern string
-	// body is how long the request's body may be, in bytes; 0 where the row reads none.
-	body int64
-	// native are the verbs and resources that the row uses, such as "create tasks/fork".
-	native []string
-	serve  func(c *call) error
-}
+func (r Row) segments() []string { return strings.Split(r.Path[1:], "/") }
 
-// Row tells of one REST endpoint.
-type Row struct {
-	// Method is the HTTP method.
-	Method string
-	// Path is the path, with parameters written as ":name".
-	Path string
-	// Native are the verbs and resources behind it, such as "create tasks/fork": what the caller needs permission for.
-	Native []string
-}
-
-// Rows lists the endpoints in the order of the table.
-func Rows() []Row {
-	rows := table()
-	out := make([]Row, len(rows))
-	for i, r := range rows {
-		out[i] = Row{Method: r.method, Path: r.pattern, Native: slices.Clone(r.native)}
-	}
-	return out
-}
-
-func (r row) segments() []string { return strings.Split(r.pattern[1:], "/") }
-
-// match gives the values of the pattern's parameters.
-func (r row) match(segments []string) (map[string]string, bool) {
+// match returns the values of the pattern's parameters.
+func (r Row) match(segments []string) (map[string]string, bool) {
 	pattern := r.segments()
 	if len(pattern) != len(segments) {
 		return nil, false
@@ -64,31 +33,42 @@ func (r row) match(segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// find gives the row of a request, or says why there is none.
-func (f *Facade) find(r *http.Request) (row, map[string]string, error) {
+// wanted reports whether the query asks for the row. A value that is not boolean does, so that the native side refuses it.
+func (r Row) wanted(q url.Values) bool {
+	if r.When == "" {
+		return true
+	}
+	on, err := strconv.ParseBool(q.Get(r.When))
+	return on || err != nil && q.Get(r.When) != ""
+}
+
+// find returns the row of a request, or the error that there is none.
+func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 	segments, ok := split(r.URL.EscapedPath())
 	if !ok {
-		return row{}, nil, restError{code: http.StatusBadRequest, message: "the path is not properly escaped"}
+		return Row{}, nil, restError{code: http.StatusBadRequest, message: "the path is not properly escaped"}
 	}
 	var allowed []string
-	var near row
+	var near Row
 	for _, candidate := range f.rows {
 		params, ok := candidate.match(segments)
 		if !ok {
 			continue
 		}
-		if candidate.method == r.Method {
+		if candidate.Method == r.Method && candidate.wanted(r.URL.Query()) {
 			return candidate, params, oneSegmentEach(params)
 		}
 		near = candidate
-		allowed = append(allowed, candidate.method)
+		if candidate.When == "" {
+			allowed = append(allowed, candidate.Method)
+		}
 	}
 	if len(allowed) == 0 {
-		return row{}, nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("there is nothing at %s", r.URL.Path)}
+		return Row{}, nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("there is nothing at %s", r.URL.Path)}
 	}
 	slices.Sort(allowed)
 	allow := strings.Join(allowed, ", ")
-	return row{pattern: near.pattern}, nil, restError{
+	return Row{Path: near.Path}, nil, restError{
 		code: http.StatusMethodNotAllowed, message: "the method is not allowed here; allowed: " + allow, allow: allow,
 	}
 }
@@ -103,7 +83,7 @@ func oneSegmentEach(params map[string]string) error {
 	return nil
 }
 
-// split takes a path apart; a slash at its end means nothing.
+// split takes a path apart; it ignores a slash at the end.
 func split(escaped string) ([]string, bool) {
 	path, ok := strings.CutPrefix(escaped, "/")
 	if !ok {
@@ -120,7 +100,7 @@ func split(escaped string) ([]string, bool) {
 	return segments, true
 }
 
-// family is the part of a path that says whose it is.
+// family is the part of a path that says to which API it belongs.
 func family(segments []string) string {
 	switch {
 	case len(segments) >= 3 && segments[0] == "api":

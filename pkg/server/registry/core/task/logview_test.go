@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package task
 
 import (
 	"bytes"
@@ -28,21 +28,23 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 		{"a\nb", 1, "b"},
 	} {
 		for n := 1; n <= len(tc.text)+1; n++ {
-			e := &tail{lines: tc.lines}
+			var out bytes.Buffer
+			e := &tail{w: &out, lines: tc.lines}
 			for rest := tc.text; rest != ""; rest = rest[min(n, len(rest)):] {
 				_, _ = e.Write([]byte(rest[:min(n, len(rest))]))
 			}
-			if got := e.text(); got != tc.want {
-				t.Errorf("%q in parts of %d: %q, want %q", tc.text, n, got, tc.want)
+			if err := e.Close(); err != nil || out.String() != tc.want {
+				t.Errorf("%q in parts of %d: %q, %v, want %q", tc.text, n, out.String(), err, tc.want)
 			}
 		}
 	}
-	long := &tail{lines: 3}
+	var out bytes.Buffer
+	long := &tail{w: &out, lines: 3}
 	for range 30 {
 		_, _ = long.Write(bytes.Repeat([]byte("x"), 1<<20))
 	}
-	if n := len(long.text()); n != maxTailBytes {
-		t.Errorf("%d bytes are kept, want %d", n, maxTailBytes)
+	if err := long.Close(); err != nil || out.Len() != maxTailBytes {
+		t.Errorf("%d bytes are kept, want %d: %v", out.Len(), maxTailBytes, err)
 	}
 }
 

@@ -1,21 +1,24 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facade serves the documented REST paths (/api/v1, /internal/v1). It stands in front of the whole handler
-// chain of the API server and owns no behaviour: a row of its table turns a REST request into requests to native
-// paths, which go through the chain with the caller's own credentials, so authentication, authorization, admission,
-// audit and limits are those of every other client. It knows an http.Handler and the API types, nothing else.
+// Package rest serves documented REST paths in front of the handler chain of an API server. A Row says what a path stands
+// for: the native requests, and how parameters and bodies become those of the other side. The requests go through the
+// whole chain with the caller's own credentials, so authentication, authorization, admission, audit and limits are those
+// of every other client. This package is the machinery; it knows no endpoint, only an http.Handler and the API types.
 //
-//	table.go     the rows: method, path, native targets, how the one becomes the other
-//	route.go     finding the row
+//	row.go       what a row can say
+//	route.go     finding the row of a request
+//	serve.go     carrying out a row
 //	call.go      one REST request, and the native requests that it makes
 //	body.go      reading the request's body, once its caller is known
+//	object.go    JSON bodies on their way to the chain
+//	document.go  JSON answers made of native ones
 //	writer.go    answers of the chain on their way to the client
-//	envelope.go  the shape of errors and lists
+//	envelope.go  the shape of errors and pages
 //
-// What is streamed natively (events, logs, artifacts, traces, lists) is streamed here: nothing but errors and single
-// small objects is held in memory.
-package facade
+// What is streamed natively (events, logs, artifacts, traces, lists) is streamed here. Only errors and answers that a row
+// makes of native ones are held in memory.
+package rest
 
 import (
 	"errors"
@@ -30,13 +33,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
-// Limits of request bodies, in bytes: of an object, of one event, and of a result or an artifact.
-const (
-	maxObject = 3 << 20
-	maxEvent  = 256 << 10
-	maxUpload = 10 << 20
-)
-
 // Options configure a Facade.
 type Options struct {
 	// Clock measures durations and paces heartbeats. Default: the real clock.
@@ -49,30 +45,30 @@ type Options struct {
 	Namespace string
 	// Sparse gets the failures of requests. Default: one on Clock.
 	Sparse *sparse.Log
-	// Authenticate finds out who makes a request, "" for nobody, before its body is read. Where it is not set, the chain
-	// alone does, after that.
+	// Authenticate returns who makes a request, "" for nobody, before its body is read. If it is not set, only the chain
+	// does, after the body was read.
 	Authenticate func(*http.Request) (user string)
 }
 
-// Facade is an http.Handler. Paths that are none of its own it leaves to the chain.
+// Facade is an http.Handler. It leaves paths that are not its own to the chain.
 type Facade struct {
 	chain   http.Handler
 	o       Options
-	rows    []row
+	rows    []Row
 	own     map[string]bool // first two path segments and, below /api/v1, the third
 	cors    cors.Policy
 	metrics *metrics
 }
 
-// New puts a facade before the handler chain of an API server. It fails where its metrics are registered already.
-func New(chain http.Handler, o Options) (*Facade, error) {
+// New puts rows in front of the handler chain of an API server. It fails if its metrics are registered already.
+func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Sparse == nil {
 		o.Sparse = sparse.New(o.Clock)
 	}
-	f := &Facade{chain: chain, o: o, rows: table(), own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
+	f := &Facade{chain: chain, o: o, rows: rows, own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
 	for _, r := range f.rows {
 		f.own[family(r.segments())] = true
 	}
@@ -112,7 +108,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Cache-Control", "no-store")
 	found, params, err := f.find(r)
 	defer func() {
-		f.metrics.done(found.pattern, r.Method, out.status(), f.o.Clock.Since(began))
+		f.metrics.done(found.Path, r.Method, out.status(), f.o.Clock.Since(began))
 	}()
 	defer f.recoverPanic(out, r)
 	f.cors.Allow(out.Header(), r)
@@ -122,7 +118,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		err = newCall(f, out, r, params, id).serve(found)
+		err = (&call{f: f, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found)
 	}
 	if err != nil {
 		f.fail(out, r, err)

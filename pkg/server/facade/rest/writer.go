@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func (o *observed) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the connection.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 func (o *observed) status() int {
@@ -44,7 +44,7 @@ func (o *observed) status() int {
 	return o.code
 }
 
-// answer takes an answer of the chain. Its body goes to out as it comes, that of an error is kept.
+// answer takes an answer of the chain. Its body goes to out as it comes; the body of an error is kept.
 type answer struct {
 	ctx    context.Context //nolint:containedctx // of the request that is answered; CloseNotify needs it
 	header http.Header
@@ -97,10 +97,10 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 	return a.client.SetWriteDeadline(t)
 }
 
-// Flush is FlushError for those who do not look.
+// Flush is FlushError for callers that ignore errors.
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// CloseNotify tells that the client went away. The chain's own wrappers flush only what has it.
+// CloseNotify reports that the client went away. The chain's own wrappers flush only writers that have it.
 func (a *answer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(a.ctx, func() { gone <- true })

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package facade
+package rest
 
 import (
 	"encoding/json"
@@ -33,10 +33,10 @@ func badRequest(format string, args ...any) error {
 	return restError{code: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
-// asError tells whether err is what a client may know of.
+// asError reports whether err may be shown to a client.
 func asError(err error) (restError, bool) { return errors.AsType[restError](err) }
 
-// envelope is the body of every error (supplement 0.1).
+// envelope is the body of every error.
 type envelope struct {
 	Error struct {
 		Code    int    `json:"code"`
@@ -44,7 +44,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// fail answers with an error. What is none is the server's own, and the client learns nothing of it.
+// fail answers with an error. Any other error than restError is the server's own, which the client must not see.
 func (f *Facade) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := asError(err)
 	if !ok {
@@ -100,22 +100,16 @@ const (
 	maxLimit     = 500
 )
 
-// listMembers are left out of a native list, which makes it the list envelope (supplement 0.2).
-func listMembers() []string { return []string{"kind", "apiVersion", "metadata.resourceVersion"} }
-
-// page reads limit and continue. all accepts the limit 0, which is everything.
-func page(q url.Values, all bool) (url.Values, error) {
-	limit, least := defaultLimit, 1
-	if all {
-		least = 0
-	}
+// page reads limit and continue. The limit 0 is everything.
+func page(q url.Values) (url.Values, error) {
+	limit := defaultLimit
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(s, "-") {
 			n, err = maxLimit, nil
 		}
-		if err != nil || n < least {
-			return nil, badRequest("limit: must be a number and at least %d", least)
+		if err != nil || n < 0 {
+			return nil, badRequest("limit: must be a number and at least 0")
 		}
 		limit = min(n, maxLimit)
 	}

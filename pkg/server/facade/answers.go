@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+)
+
+// approval is an approval as REST clients see it.
+func approval() []rest.Field {
+	return rest.Fields(
+		"id: metadata.name", `action: spec.action = ""`, "riskSummary: spec.riskSummary", "severity: spec.severity", "targetTool: spec.targetTool",
+		"toolCallID: spec.toolCallID", "taskUID: spec.taskUID", "targetArgsDigest: spec.targetArgsDigest", "targetSpecDigest: spec.targetSpecDigest",
+		"targetArgsPreview: spec.targetArgsPreview", `status: status.state = ""`, "createdAt: metadata.creationTimestamp = null",
+		"expiresAt: spec.expiresAt", "timeout: spec.timeout", "decisionSeq: status.decisionSeq", "decisionTime: status.decisionTime",
+		"decisionReason: status.decisionReason", "decisionActor: status.decisionActor", "binding: spec.binding",
+		"executionOutcome: status.executionOutcome", "executionReason: status.executionReason",
+	)
+}
+
+// approvals are those of a task. What is said of the task shows whether a decision is still possible.
+func approvals() []rest.Field {
+	return append(
+		rest.Fields("namespace: request.namespace", "taskName: task.metadata.name", "taskUID: task.metadata.uid", `taskPhase: task.status.phase = ""`),
+		rest.Field{Name: "taskDeleting", From: []string{"task.metadata.deletionTimestamp"}, Default: "false", As: present},
+		rest.Field{Name: "approvals", From: []string{"approvals.items"}, Default: "[]", Each: approval()},
+	)
+}
+
+func present(json.RawMessage) json.RawMessage { return json.RawMessage("true") }
+
+// figures are what the row of a session and its detail share. Token counts that nobody reported are left out: they are
+// not zero.
+func figures(of string) []rest.Field {
+	return rest.Fields(
+		"name: "+of+"metadata.name", "namespace: "+of+"metadata.namespace", "messageCount: "+of+"status.messageCount = 0",
+		"inputTokens: "+of+"status.inputTokens", "outputTokens: "+of+"status.outputTokens", "activeTask: "+of+`status.activeTask = ""`,
+		"createdAt: "+of+"metadata.creationTimestamp = null", "updatedAt: "+of+"status.updatedAt | "+of+"metadata.creationTimestamp = null",
+	)
+}
+
+// sessionList lists all sessions, without pages.
+func sessionList() []rest.Field {
+	row := append(rest.Fields("id: metadata.name", `sessionType: spec.sessionType = ""`), figures("")...)
+	return append([]rest.Field{{Name: "items", From: []string{"items"}, Default: "[]", Each: row}}, rest.Fields("metadata: = {}")...)
+}
+
+// conversation is a session with all that was said, one JSON object a line.
+func conversation() []rest.Field {
+	return slices.Concat(figures("session."), rest.Fields(`transcript: transcript = ""`, "executionControl: session.status.executionControl"))
+}
+
+// forked is what a fork made. A sequence of 0 is one.
+func forked() []rest.Field {
+	return rest.Fields(
+		`namespace: status.namespace = ""`, `sourceTaskName: status.sourceTaskName = ""`, `newTaskName: status.newTaskName = ""`,
+		"afterSeq: status.afterSeq = 0", "forkContext: status.forkContext",
+	)
+}
+
+// identity is who the caller is.
+func identity() []rest.Field {
+	const name = "status.userInfo.username"
+	return slices.Concat(
+		rest.Fields("authenticated: = true", "authType: request.authentication", "username: "+name+` = ""`, "uid: status.userInfo.uid", "groups: status.userInfo.groups = null"),
+		[]rest.Field{{Name: "namespace", From: []string{name}, As: rest.AccountNamespace}},
+		rest.Fields("subject: "+name+` = ""`),
+	)
+}
+
+// stored is where an event was stored. Its time is without trailing zeros.
+func stored() []rest.Field {
+	return append(rest.Fields(`id: id = ""`, "seq: seq = 0"), rest.Field{Name: "createdAt", From: []string{"createdAt"}, Default: `"0001-01-01T00:00:00Z"`, As: shortTime})
+}
+
+func shortTime(raw json.RawMessage) json.RawMessage {
+	var t time.Time
+	if json.Unmarshal(raw, &t) != nil {
+		return nil
+	}
+	short, err := json.Marshal(t)
+	if err != nil {
+		return nil
+	}
+	return short
+}

@@ -1,0 +1,101 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// call is one REST request.
+type call struct {
+	f      *Facade
+	w      http.ResponseWriter
+	r      *http.Request
+	query  url.Values
+	params map[string]string // of the path
+	id     string
+	ns     string // the namespace of the request
+	limit  int64  // of the body, by the row
+	done   func() // ends the accounting of the body; nil where none was read
+}
+
+// native is a request to the chain.
+type native struct {
+	method string
+	path   string
+	query  url.Values
+	// body is nil for none.
+	body io.Reader
+	// contentType of the body. Default: JSON.
+	contentType string
+	header      http.Header
+}
+
+// namespace is the first value that was given explicitly, else the caller's own namespace, else "default".
+func (c *call) namespace(explicit ...string) (string, error) {
+	ns := "default"
+	if own := ownNamespace(c.r); own != "" {
+		ns = own
+	}
+	for _, e := range explicit {
+		if e != "" {
+			ns = e
+			break
+		}
+	}
+	if msgs := validation.IsDNS1123Label(ns); len(msgs) > 0 {
+		return "", badRequest("namespace: %s", strings.Join(msgs, "; "))
+	}
+	if only := c.f.o.Namespace; only != "" && ns != only {
+		return "", restError{code: http.StatusForbidden, message: "namespace not allowed"}
+	}
+	return ns, nil
+}
+
+// request makes the native request: the caller's own, with another target. Nothing of the REST query goes along
+// unless n has it, for the same word may mean something else natively.
+func (c *call) request(n native) *http.Request {
+	r := c.r.Clone(c.r.Context())
+	r.Method = n.method
+	// Left to itself, the chain indents for some clients by their names.
+	q := url.Values{"pretty": {"false"}}
+	maps.Copy(q, n.query)
+	r.URL = &url.URL{Path: n.path, RawQuery: q.Encode()}
+	r.RequestURI = r.URL.RequestURI()
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Audit-ID", c.id)
+	for _, name := range []string{"Accept-Encoding", "Content-Type", "Content-Length", "Origin"} {
+		r.Header.Del(name)
+	}
+	authorize(r, fromPage(c.r))
+	maps.Copy(r.Header, n.header)
+	r.Body, r.ContentLength = http.NoBody, 0
+	if n.body != nil {
+		r.Body, r.ContentLength = io.NopCloser(n.body), c.r.ContentLength // of the caller's own body
+		if b, ok := n.body.(*bytes.Reader); ok {
+			r.ContentLength = b.Size()
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if n.contentType != "" {
+			r.Header.Set("Content-Type", n.contentType)
+		}
+	}
+	return r
+}
+
+// warn sends on the warnings of the API, and when to try again.
+func (c *call) warn(from http.Header) {
+	for _, name := range []string{"Warning", "Retry-After"} {
+		for _, v := range from.Values(name) {
+			c.w.Header().Add(name, v)
+		}
+	}
+}

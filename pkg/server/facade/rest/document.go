@@ -1,0 +1,125 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// document is the native answers of a request by their names. A path in it begins with a name; that of the answer
+// without a name has none.
+type document map[string]*node
+
+// node is a JSON value whose members are decoded when they are asked for.
+type node struct {
+	raw     json.RawMessage
+	members map[string]*node
+}
+
+func (d document) add(name string, raw json.RawMessage) {
+	if len(raw) > 0 {
+		d[name] = &node{raw: raw}
+	}
+}
+
+func (d document) has(name string) bool { return d[name] != nil }
+
+// get finds the value at a path, nil if there is none; null is none.
+func (d document) get(path string) json.RawMessage {
+	n := d[path]
+	if n == nil {
+		part, rest, below := strings.Cut(path, ".")
+		if n = d[part]; n == nil {
+			n, rest, below = d[""], path, true
+		}
+		for below && n != nil {
+			part, rest, below = strings.Cut(rest, ".")
+			n = n.member(part)
+		}
+	}
+	if n == nil || string(n.raw) == "null" {
+		return nil
+	}
+	return n.raw
+}
+
+func (n *node) member(name string) *node {
+	if n.members == nil {
+		var raw map[string]json.RawMessage
+		_ = json.Unmarshal(n.raw, &raw) // what is no object has no members
+		n.members = make(map[string]*node, len(raw))
+		for k, v := range raw {
+			n.members[k] = &node{raw: v}
+		}
+	}
+	return n.members[name]
+}
+
+// text is the value at a path as text, without quotes.
+func (d document) text(path string) string {
+	raw := d.get(path)
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// object makes an object of members.
+func (d document) object(fields []Field) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, f := range fields {
+		value := d.value(f)
+		if len(value) == 0 {
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"` + f.Name + `":`)
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+func (d document) value(f Field) json.RawMessage {
+	var raw json.RawMessage
+	for _, path := range f.From {
+		if raw = d.get(path); raw != nil {
+			break
+		}
+	}
+	if raw != nil && f.Each != nil {
+		raw = each(raw, f.Each)
+	}
+	if raw != nil && f.As != nil {
+		raw = f.As(raw)
+	}
+	if raw == nil {
+		return json.RawMessage(f.Default)
+	}
+	return raw
+}
+
+// each makes an object of each item of a list.
+func each(list json.RawMessage, fields []Field) json.RawMessage {
+	var items []json.RawMessage
+	if json.Unmarshal(list, &items) != nil {
+		return nil
+	}
+	b := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		d := document{}
+		d.add("", item)
+		b = append(b, d.object(fields)...)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,172 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// toNative reads the request's body and makes it the native one. namespace is the one that the body names, or "".
+func (c *call) toNative(b *Body) (native map[string]any, namespace string, err error) {
+	var look check
+	if b.Flat {
+		look = refuseIdentity
+	}
+	object, err := c.object(b.Optional, look)
+	if err != nil {
+		return nil, "", err
+	}
+	for header, member := range b.Headers {
+		if _, has := object[member]; has {
+			return nil, "", badRequest("%s: is given in the header %s", member, header)
+		}
+	}
+	if b.Members != nil {
+		if err := strictly(object, reflect.New(reflect.TypeOf(b.Members)).Interface()); err != nil {
+			return nil, "", err
+		}
+	}
+	for _, member := range b.Required {
+		if !given(object[member]) {
+			return nil, "", badRequest("%s: is required", member)
+		}
+	}
+	native = map[string]any{}
+	members := native
+	switch {
+	case b.Flat:
+		if native, namespace, err = flat(object); err != nil {
+			return nil, "", err
+		}
+	case b.Under != "":
+		members = map[string]any{}
+		native[b.Under] = members
+		fallthrough
+	default:
+		for name, raw := range object {
+			members[name] = raw
+		}
+	}
+	for header, member := range b.Headers {
+		if value := c.r.Header.Get(header); value != "" {
+			members[member] = value
+		}
+	}
+	for member, value := range b.Set {
+		members[member] = c.expand(value, nil)
+	}
+	if _, whole := native["kind"]; !whole || !b.Flat {
+		native["kind"] = b.Kind
+	}
+	if _, whole := native["apiVersion"]; !whole || !b.Flat {
+		native["apiVersion"] = v1alpha1.SchemeGroupVersion.String()
+	}
+	return native, namespace, nil
+}
+
+// flat reads the three forms of an object: flat fields, fields and spec, metadata and spec. What the fields may hold is
+// checked natively, where unknown ones are refused.
+func flat(body map[string]json.RawMessage) (object map[string]any, namespace string, err error) {
+	object = map[string]any{}
+	meta, spec := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if raw, ok := body["metadata"]; ok && json.Unmarshal(raw, &meta) != nil {
+		return nil, "", badRequest("metadata: must be an object")
+	}
+	_, nested := body["spec"]
+	if nested && json.Unmarshal(body["spec"], &spec) != nil {
+		return nil, "", badRequest("spec: must be an object")
+	}
+	if meta == nil { // null
+		meta = map[string]json.RawMessage{}
+	}
+	if spec == nil {
+		spec = map[string]json.RawMessage{}
+	}
+	for name, raw := range body {
+		switch name {
+		case "metadata", "spec":
+		case "apiVersion", "kind", "status": // of a whole manifest
+			object[name] = raw
+		case "name", "namespace", "labels", "annotations":
+			if _, twice := meta[name]; twice && string(meta[name]) != string(raw) {
+				return nil, "", badRequest("%s: differs from metadata.%s", name, name)
+			}
+			meta[name] = raw
+		default:
+			if nested {
+				return nil, "", badRequest("%s: belongs in spec, as the body has one", name)
+			}
+			spec[name] = raw
+		}
+	}
+	for _, f := range []string{"labels", "annotations"} {
+		if err := refuseOwned(f, meta[f]); err != nil {
+			return nil, "", err
+		}
+	}
+	if raw, ok := meta["namespace"]; ok && json.Unmarshal(raw, &namespace) != nil {
+		return nil, "", badRequest("namespace: must be text")
+	}
+	if !given(meta["name"]) && !given(meta["generateName"]) {
+		return nil, "", badRequest("name: is required")
+	}
+	if !given(spec["type"]) {
+		return nil, "", badRequest("type: is required")
+	}
+	object["metadata"], object["spec"] = meta, spec
+	return object, namespace, nil
+}
+
+func given(raw json.RawMessage) bool {
+	s := strings.TrimSpace(string(raw))
+	return s != "" && s != "null" && s != `""`
+}
+
+// refuseOwned refuses labels and annotations that only the platform writes.
+func refuseOwned(field string, raw json.RawMessage) error {
+	var values map[string]json.RawMessage
+	if raw != nil && json.Unmarshal(raw, &values) != nil {
+		return badRequest("%s: must be an object", field)
+	}
+	for key := range values {
+		prefix, _, _ := strings.Cut(strings.ToLower(key), "/")
+		brand := strings.TrimSuffix(v1alpha1.LabelPrefix, "/")
+		if strings.Contains(key, "/") && (prefix == brand || strings.HasSuffix(prefix, "."+brand)) {
+			return badRequest("%s: %q: names that begin with %s are reserved", field, key, v1alpha1.LabelPrefix)
+		}
+	}
+	return nil
+}
+
+// refuseIdentity refuses, at any depth and in any case, the fields that say on whose behalf a task runs: only the server
+// sets them. Labels and annotations are no fields.
+func refuseIdentity(path []string, key string) error {
+	if n := len(path); n > 0 && (path[n-1] == "labels" || path[n-1] == "annotations") {
+		return nil
+	}
+	switch strings.ToLower(key) {
+	case "requestedby", "transaction":
+		return badRequest("%s: is set by the server and cannot be given", join(path, key))
+	}
+	return nil
+}
+
+// strictly reads an object into a struct, which must have all members of the object.
+func strictly(object map[string]json.RawMessage, into any) error {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return badRequest("the body is not JSON: %v", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badRequest("the body is not what is expected here: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// serve carries out a row. A caller without credentials gets its answer before a body is read.
+func (c *call) serve(r Row) error {
+	if !credentials(c.r) {
+		return restError{code: http.StatusUnauthorized}
+	}
+	defer func() {
+		if c.done != nil {
+			c.done()
+		}
+	}()
+	for name, only := range r.Only {
+		if v := c.params[name]; v != only.Value {
+			return badRequest("%s: %q: %s", name, v, only.Else)
+		}
+	}
+	body, err := c.begin(r.Body)
+	if err != nil {
+		return err
+	}
+	parts := document{}
+	for i, n := range r.Native {
+		last := i == len(r.Native)-1
+		if n.Unless != "" && parts.has(n.Unless) {
+			continue
+		}
+		req, err := c.native(n, parts)
+		if err != nil {
+			return err
+		}
+		if last && r.Body != nil {
+			if err := c.send(&req, r.Body, body); err != nil {
+				return err
+			}
+		}
+		if last && r.Answer.Fields == nil && r.Answer.Fail == "" && r.Answer.Code != http.StatusNoContent {
+			return c.pass(req, r.Answer)
+		}
+		answer, err := c.read(n, req)
+		if err != nil {
+			return err
+		}
+		parts.add(n.Name, answer)
+	}
+	return c.answer(r.Answer, parts)
+}
+
+// begin reads a JSON body and finds the namespace. What the path says of the namespace is checked before the body.
+func (c *call) begin(b *Body) (body any, err error) {
+	_, inPath := c.params["namespace"]
+	if inPath || b == nil || b.Raw {
+		if c.ns, err = c.namespace(c.params["namespace"], c.query.Get("namespace")); err != nil {
+			return nil, err
+		}
+	}
+	if b == nil {
+		return nil, nil //nolint:nilnil // a row without a body
+	}
+	c.limit = b.Max
+	if b.Raw {
+		return nil, c.admit()
+	}
+	body, named, err := c.toNative(b)
+	if err != nil || inPath {
+		return body, err
+	}
+	c.ns, err = c.namespace(named, c.query.Get("namespace"))
+	return body, err
+}
+
+// send gives a native request its body.
+func (c *call) send(n *native, b *Body, body any) error {
+	if b.Raw {
+		n.contentType = c.r.Header.Get("Content-Type")
+		if n.contentType == "" {
+			n.contentType = "application/octet-stream"
+		}
+		n.body = c.r.Body // the native path has the same limit, and an answer of its own for a body of no declared length
+		return nil
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode the body: %w", err)
+	}
+	n.body = bytes.NewReader(data)
+	n.query.Set("fieldValidation", "Strict") // unknown fields are refused
+	return nil
+}
+
+// native makes the native request.
+func (c *call) native(n Native, parts document) (native, error) {
+	req := native{method: methods[n.Verb], path: c.path(n.Path), query: url.Values{}}
+	if n.Page {
+		q, err := page(c.query)
+		if err != nil {
+			return native{}, err
+		}
+		req.query = q
+	}
+	for name, value := range n.Set {
+		req.query.Set(name, c.expand(value, parts))
+	}
+	for _, name := range n.Pass {
+		values, has := c.query[name]
+		selector := name == "labelSelector"
+		if !has || c.query.Get(name) == "" && (selector || n.Set[name] != "") {
+			continue
+		}
+		if selector {
+			if _, err := labels.Parse(values[0]); err != nil {
+				return native{}, badRequest("labelSelector: %v", err)
+			}
+		}
+		req.query[name] = values
+	}
+	if n.Same != "" {
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(parts.text(n.Same + ".metadata.uid")))}}
+		data, err := json.Marshal(options)
+		if err != nil {
+			return native{}, fmt.Errorf("delete options: %w", err)
+		}
+		req.body = bytes.NewReader(data)
+	} else if n.Send != "" {
+		req.body = bytes.NewReader([]byte(n.Send))
+	}
+	return req, nil
+}
+
+var methods = map[string]string{"get": http.MethodGet, "list": http.MethodGet, "create": http.MethodPost, "delete": http.MethodDelete}
+
+// path is the native path, with the parameters of the REST path.
+func (c *call) path(pattern string) string {
+	segments := strings.Split(pattern, "/")
+	for i, s := range segments {
+		if name, param := strings.CutPrefix(s, ":"); param {
+			segments[i] = c.params[name]
+		}
+	}
+	path := strings.Join(segments, "/")
+	if segments[0] == "" {
+		return path
+	}
+	return "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + c.ns + "/" + path
+}
+
+// expand replaces texts in braces.
+func (c *call) expand(s string, parts document) string {
+	before, rest, found := strings.Cut(s, "{")
+	name, after, closed := strings.Cut(rest, "}")
+	if !found || !closed {
+		return s
+	}
+	value, param := c.params[name]
+	if label, ok := strings.CutPrefix(name, "label:"); ok {
+		value = v1alpha1.LabelValue(c.params[label])
+	} else if !param {
+		value = parts.text(name)
+	}
+	return before + value + c.expand(after, parts)
+}
+
+// read gets a small answer as JSON; of an empty text it is nothing.
+func (c *call) read(n Native, req native) (json.RawMessage, error) {
+	var all []json.RawMessage
+	for {
+		var body bytes.Buffer
+		err := c.stream(req, &body)
+		if p, ok := asError(err); ok && p.code == http.StatusNotFound && n.Missing != "" {
+			return nil, restError{code: p.code, message: fmt.Sprintf(n.Missing, c.params["id"])}
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case n.Text && body.Len() == 0:
+			return nil, nil
+		case n.Text:
+			return json.Marshal(body.String())
+		case n.Verb == "delete":
+			return nil, nil
+		case !json.Valid(body.Bytes()):
+			return nil, fmt.Errorf("answer of %s %s is not JSON", req.method, req.path)
+		}
+		if path, value, _ := strings.Cut(n.Hide, "="); path != "" {
+			d := document{}
+			d.add("", body.Bytes())
+			if d.text(path) == value {
+				return nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("%s %q not found", v1alpha1.Resource(strings.Split(n.Path, "/")[0]), c.params["id"])}
+			}
+		}
+		if !n.All {
+			return body.Bytes(), nil
+		}
+		var list struct {
+			Metadata struct{ Continue string }
+			Items    []json.RawMessage
+		}
+		if err := json.Unmarshal(body.Bytes(), &list); err != nil {
+			return nil, fmt.Errorf("answer of %s %s: %w", req.method, req.path, err)
+		}
+		all = append(all, list.Items...)
+		if list.Metadata.Continue == "" {
+			return json.Marshal(map[string]any{"items": slices.Concat([]json.RawMessage{}, all)})
+		}
+		req.query.Set("continue", list.Metadata.Continue)
+	}
+}
+
+// answer makes the answer from those of the native requests.
+func (c *call) answer(a Answer, parts document) error {
+	switch {
+	case a.Fail != "":
+		return restError{code: a.Code, message: a.Fail}
+	case a.Code == http.StatusNoContent:
+		c.w.WriteHeader(a.Code)
+		return nil
+	}
+	code := a.Code
+	if code == 0 || a.OKIf != "" && parts.text(a.OKIf) == "true" {
+		code = http.StatusOK
+	}
+	auth := "tokenReview"
+	if _, has := authorization(c.r); !has {
+		auth = "clientCertificate"
+	}
+	for name, value := range map[string]string{"request.namespace": c.ns, "request.authentication": auth} {
+		parts[name] = &node{raw: json.RawMessage(strconv.Quote(value))}
+	}
+	reply(c.w, code, parts.object(a.Fields))
+	return nil
+}
+
+// pass sends the answer on as it comes, without the members that are left out.
+func (c *call) pass(n native, s Answer) error {
+	a := &answer{ctx: c.r.Context(), header: c.w.Header(), out: c.w, client: http.NewResponseController(c.w)}
+	a.begin = func(code int) {
+		if s.Code != 0 {
+			code = s.Code
+		}
+		if len(s.Drop) > 0 {
+			a.header.Del("Content-Length")
+			a.out = newFilter(c.w, s.Drop...)
+		}
+		c.w.WriteHeader(code)
+	}
+	c.f.chain.ServeHTTP(a, c.request(n))
+	if err := a.problem(); err != nil {
+		return err
+	}
+	a.WriteHeader(http.StatusOK) // where the chain wrote nothing at all
+	return nil
+}
+
+// stream writes the body of the answer to out, as it comes.
+func (c *call) stream(n native, out io.Writer) error {
+	a := &answer{ctx: c.r.Context(), header: http.Header{}, out: out}
+	c.f.chain.ServeHTTP(a, c.request(n))
+	c.warn(a.header)
+	return a.problem()
+}

@@ -1,0 +1,174 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+const (
+	// maxTail is how many lines tailLines may ask for.
+	maxTail = 100_000
+	// maxTailBytes bounds the length of these lines together, in bytes.
+	maxTailBytes = 10 << 20
+	// maxLine is the length of a line as one server-sent event, in bytes; a longer line is sent in parts.
+	maxLine = 256 << 10
+	// heartbeat is how long a stream of events is silent before a comment shows that the connection lives.
+	heartbeat = 10 * time.Second
+)
+
+// logView is what a reader of a log asks for, by the parameters of the query.
+type logView struct {
+	// follow goes on until the task has ended (follow=true).
+	follow bool
+	// events sends each line as a server-sent event (format=events); otherwise the log is sent as text.
+	events bool
+	// tail is how many of the last lines are sent (tailLines); 0 is the whole log.
+	tail int
+}
+
+func logViewOf(req *http.Request) (v logView, err error) {
+	if v.follow, err = boolean(req, "follow"); err != nil {
+		return v, err
+	}
+	q := req.URL.Query()
+	switch f := q.Get("format"); f {
+	case "", "text":
+	case "events":
+		v.events = true
+	default:
+		return v, apierrors.NewBadRequest(fmt.Sprintf("format: %q is not text or events", f))
+	}
+	if s := q.Get("tailLines"); s != "" {
+		if v.tail, err = strconv.Atoi(s); err != nil || v.tail < 1 || v.tail > maxTail {
+			return v, apierrors.NewBadRequest(fmt.Sprintf("tailLines: must be a number from 1 to %d", maxTail))
+		}
+		if v.follow || v.events {
+			return v, apierrors.NewBadRequest("tailLines: cannot be used together with follow or format=events")
+		}
+	}
+	return v, nil
+}
+
+// writer sets the headers of the answer and gives the writer that makes the view of the log. Close ends the view.
+func (v logView) writer(w http.ResponseWriter, c clock.PassiveClock) io.WriteCloser {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	switch {
+	case v.events:
+		h.Set("Content-Type", sse.ContentType)
+		h.Set("X-Accel-Buffering", "no")
+		return newLines(w, c)
+	case v.tail > 0:
+		return &tail{w: w, lines: v.tail}
+	}
+	return whole{w}
+}
+
+// whole sends the log as it is.
+type whole struct{ io.Writer }
+
+// Close does nothing: all was written.
+func (whole) Close() error { return nil }
+
+// tail sends the last lines of the text that is written to it, at its end.
+type tail struct {
+	w     io.Writer
+	lines int
+	buf   []byte
+	ends  int // line ends in buf
+}
+
+// Write takes the next part of the text.
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	t.ends += bytes.Count(p, []byte{'\n'})
+	if over := len(t.buf) - maxTailBytes; over > 0 {
+		t.cut(over)
+	}
+	for t.ends > t.lines { // one more than wanted may be the end of the last line
+		t.cut(bytes.IndexByte(t.buf, '\n') + 1)
+	}
+	return len(p), nil
+}
+
+// Close sends the lines.
+func (t *tail) Close() error {
+	if t.ends == t.lines && len(t.buf) > 0 && t.buf[len(t.buf)-1] != '\n' {
+		t.cut(bytes.IndexByte(t.buf, '\n') + 1)
+	}
+	_, err := t.w.Write(t.buf)
+	return err
+}
+
+func (t *tail) cut(n int) {
+	t.ends -= bytes.Count(t.buf[:n], []byte{'\n'})
+	t.buf = t.buf[n:]
+}
+
+// lines turns text into server-sent events, one a line.
+type lines struct {
+	w     io.Writer
+	clock clock.PassiveClock
+	wrote time.Time
+	line  []byte // the beginning of a line whose end has not come
+	out   []byte
+}
+
+func newLines(w io.Writer, c clock.PassiveClock) *lines {
+	return &lines{w: w, clock: c, wrote: c.Now()}
+}
+
+// Write takes the next part of the text. Whoever follows a log writes an empty part while nothing happens, which is
+// the occasion for a heartbeat.
+func (l *lines) Write(p []byte) (int, error) {
+	l.out = l.out[:0]
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		l.line = append(l.line, part...)
+		if ended || len(l.line) >= maxLine {
+			l.event()
+		}
+	}
+	now := l.clock.Now()
+	if len(l.out) == 0 && now.Sub(l.wrote) >= heartbeat {
+		l.out = sse.AppendComment(l.out, "heartbeat")
+	}
+	if len(l.out) == 0 {
+		return len(p), nil
+	}
+	l.wrote = now
+	if _, err := l.w.Write(l.out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (l *lines) event() {
+	l.out = sse.Append(l.out, "", "", bytes.TrimSuffix(l.line, []byte{'\r'}))
+	l.line = l.line[:0]
+}
+
+// Close sends a last line that has no end.
+func (l *lines) Close() error {
+	if len(l.line) == 0 {
+		return nil
+	}
+	l.out = l.out[:0]
+	l.event()
+	_, err := l.w.Write(l.out)
+	return err
+}
