@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
 // Gap is one thing that an object asks for and does not get.
@@ -146,12 +147,17 @@ func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 	return slices.DeleteFunc(Refused(Agent(s)), func(g Gap) bool { return off && g.Path == "spec.coordination.enabled" })
 }
 
+func spoken(t v1alpha1.ProviderType) bool {
+	_, ok := vendors.Find(t)
+	return ok
+}
+
 // Provider is what a provider asks for and does not get.
 func Provider(s *v1alpha1.ProviderSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ProviderSpec]{
 		{
-			"spec.type", false, func(s *v1alpha1.ProviderSpec) bool { return s.Type == v1alpha1.ProviderAnthropic },
-			"the protocol anthropic is not spoken, so tasks that use this provider fail; use openai or azure-openai",
+			"spec.type", false, func(s *v1alpha1.ProviderSpec) bool { return !spoken(s.Type) },
+			"its protocol is not spoken, so tasks that use this provider fail; use one of " + vendors.Types(),
 		},
 		{"spec.rateLimit", false, func(s *v1alpha1.ProviderSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
 	})

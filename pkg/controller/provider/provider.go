@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
 // Secrets are not watched: a watch would hold all of them in memory. A Provider
@@ -92,8 +94,8 @@ func (s validate) problem(ctx context.Context, p *v1alpha1.Provider) (string, er
 	if len(secret.Data[ref.Key]) == 0 {
 		return fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
 	}
-	if p.Spec.Type == v1alpha1.ProviderAzureOpenAI && (p.Spec.BaseURL == "" || p.Spec.Azure == nil) {
-		return "type azure-openai needs baseURL and azure", nil
+	if err := vendors.Check(&p.Spec, field.NewPath("spec")).ToAggregate(); err != nil {
+		return err.Error(), nil
 	}
 	return "", nil
 }

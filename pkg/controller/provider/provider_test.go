@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 		{"no key", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, map[string][]byte{"x": []byte("k")}, nil, `Secret "s" has no key "api-key"`, recheckNotReady},
 		{"empty key", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, map[string][]byte{"api-key": nil}, nil, `Secret "s" has no key "api-key"`, recheckNotReady},
 		{"no secret", v1alpha1.ProviderSpec{SecretRef: v1alpha1.ProviderSecretReference{Name: "s"}}, nil, gone, `Secret "s" does not exist`, recheckNotReady},
-		{"azure", v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAzureOpenAI}, map[string][]byte{"api-key": []byte("k")}, nil, "type azure-openai needs baseURL and azure", recheckNotReady},
+		{"azure", v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAzureOpenAI}, map[string][]byte{"api-key": []byte("k")}, nil, "[spec.baseURL: Required value: type azure-openai needs it, spec.azure: Required value: type azure-openai needs it]", recheckNotReady},
 		{"unknown", v1alpha1.ProviderSpec{}, nil, errors.New("away"), "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

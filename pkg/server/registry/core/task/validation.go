@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
@@ -190,8 +191,9 @@ func validateReferences(t *v1alpha1.Task, path *field.Path) field.ErrorList {
 func validateAI(ai *v1alpha1.TaskAI, path *field.Path) field.ErrorList {
 	errs := rule.Between(ai.Temperature, 0, 2, path.Child("temperature"))
 	errs = append(errs, rule.Skills(ai.Skills, path.Child("skills"))...)
+	vendor, _ := vendors.Find(ai.Provider)
 	switch {
-	case ai.Provider == v1alpha1.ProviderAzureOpenAI:
+	case vendor.NeedsBaseURL: // which only a Provider has
 		errs = append(errs, field.Invalid(path.Child("provider"), ai.Provider, "needs a Provider: set providerRef"))
 	case ai.Provider != "" && ai.ProviderRef != nil:
 		errs = append(errs, field.Forbidden(path.Child("provider"), "cannot be set together with providerRef"))
