@@ -9,7 +9,11 @@
 // and accounted for.
 package llm
 
-import "context"
+import (
+	"context"
+
+	"github.com/platform-ai/platform/pkg/tooldef"
+)
 
 // Role says who speaks in a Message.
 type Role string
@@ -44,20 +48,12 @@ type ToolCall struct {
 	Arguments string
 }
 
-// ToolDef tells a model of a tool that it may call.
-type ToolDef struct {
-	Name        string
-	Description string
-	// Parameters is a JSON Schema of root type object.
-	Parameters []byte
-}
-
 // Request is one question to a model.
 type Request struct {
 	// Model is the vendor's name of the model.
 	Model    string
 	Messages []Message
-	Tools    []ToolDef
+	Tools    []tooldef.Definition
 	// Temperature is left to the vendor when nil.
 	Temperature *float64
 	// MaxTokens bounds the answer; 0 leaves it to the vendor.

@@ -11,8 +11,10 @@ import (
 	"net/url"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
 // defaultProviderKey is the key of a Provider's Secret where the Provider names none.
@@ -103,8 +105,8 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 		return err
 	}
 	names = append(names, p.Spec.DefaultModel)
-	if p.Spec.Azure != nil {
-		names = append(names, p.Spec.Azure.DeploymentName)
+	if vendor, ok := vendors.Find(p.Spec.Type); ok && vendor.DefaultModel != nil {
+		names = append(names, vendor.DefaultModel(&p.Spec))
 	}
 	c := Candidate{Provider: p, Model: cmp.Or(names...)}
 	if c.Model == "" && !m.anyModel {
@@ -122,16 +124,11 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 
 // CheckProvider returns a *RefusedError for a Provider that no run can use as it is. Its key is not looked for.
 func CheckProvider(p *v1alpha1.Provider) error {
-	switch p.Spec.Type {
-	case v1alpha1.ProviderOpenAI:
-	case v1alpha1.ProviderAzureOpenAI:
-		if p.Spec.Azure == nil || p.Spec.Azure.DeploymentName == "" || p.Spec.BaseURL == "" {
-			return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: type %s needs spec.baseURL and spec.azure.deploymentName", p.Name, p.Spec.Type)
-		}
-	case v1alpha1.ProviderAnthropic:
-		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: the protocol %s is not spoken yet; use openai or azure-openai", p.Name, p.Spec.Type)
-	default:
-		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: type %q is not known; use openai or azure-openai", p.Name, p.Spec.Type)
+	if _, ok := vendors.Find(p.Spec.Type); !ok {
+		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: the protocol %s is not spoken yet; use %s", p.Name, p.Spec.Type, vendors.Types())
+	}
+	if err := vendors.Check(&p.Spec, field.NewPath("spec")).ToAggregate(); err != nil {
+		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
 	}
 	if err := checkBaseURL(p.Spec.BaseURL); err != nil {
 		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: spec.baseURL: %v", p.Name, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
 // Names of built-in tools of which the plan of a run depends.
@@ -34,7 +35,7 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // tools finds the tools of these names.
 func (m *maker) tools(ctx context.Context, names []types.NamespacedName) error {
 	for _, key := range names {
-		if tool.Builtin(key.Name) {
+		if builtin.Has(key.Name) {
 			if err := m.builtin(key.Name); err != nil {
 				return err
 			}

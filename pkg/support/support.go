@@ -157,7 +157,7 @@ func Provider(s *v1alpha1.ProviderSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ProviderSpec]{
 		{
 			"spec.type", false, func(s *v1alpha1.ProviderSpec) bool { return !spoken(s.Type) },
-			"its protocol is not spoken, so tasks that use this provider fail; use one of " + vendors.Types(),
+			"its protocol is not spoken, so tasks that use this provider fail; use " + vendors.Types(),
 		},
 		{"spec.rateLimit", false, func(s *v1alpha1.ProviderSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
 	})

@@ -22,7 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 // maxCredentials bounds the credentials document, in bytes.
@@ -105,7 +105,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 }
 
 // codeLimits reads the operator's limits of code_exec.
-func codeLimits(getenv func(string) string) (exec.Limits, error) {
+func codeLimits(getenv func(string) string) (sandbox.Limits, error) {
 	number := func(name string) (uint64, error) {
 		s := getenv(name)
 		if s == "" {
@@ -120,7 +120,7 @@ func codeLimits(getenv func(string) string) (exec.Limits, error) {
 	cpu, err1 := number(runspec.EnvCodeCPUSeconds)
 	memory, err2 := number(runspec.EnvCodeMemoryKB)
 	processes, err3 := number(runspec.EnvCodeMaxProcesses)
-	return exec.Limits{CPU: time.Duration(cpu) * time.Second, MemoryBytes: memory << 10, Processes: processes},
+	return sandbox.Limits{CPU: time.Duration(cpu) * time.Second, MemoryBytes: memory << 10, Processes: processes},
 		errors.Join(err1, err2, err3)
 }
 

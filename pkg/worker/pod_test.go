@@ -89,7 +89,7 @@ func TestContainedCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := container.Run(t.Context(), w.given(task))
+	d, err := container.Runner.Run(t.Context(), w.given(task))
 	if err != nil || !strings.HasPrefix(d.Text, "1 t 12\n"+here+"\n") || strings.Count(d.Text, "\n") != 3 {
 		t.Errorf("%q, %v", d.Text, err)
 	}
@@ -97,7 +97,7 @@ func TestContainedCommand(t *testing.T) {
 		t.Errorf("log %s", log)
 	}
 	t.Chdir("/")
-	if d, err := container.Run(t.Context(), w.given(containerTask("pwd"))); err != nil || d.Text != w.config.WorkDir+"\n" {
+	if d, err := container.Runner.Run(t.Context(), w.given(containerTask("pwd"))); err != nil || d.Text != w.config.WorkDir+"\n" {
 		t.Errorf("without a folder of the image: %q, %v", d.Text, err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 // runners are what runs the tasks of each type. What is listed here must pass
 // the conformance tests of this package.
 var runners = map[v1alpha1.TaskType]runner.Runner{
-	v1alpha1.TaskTypeAI:        runner.Func(ai.Run),
-	v1alpha1.TaskTypeContainer: runner.Func(container.Run),
+	v1alpha1.TaskTypeAI:        ai.Runner,
+	v1alpha1.TaskTypeContainer: container.Runner,
 }
 
 // runnerOf returns the runner of a type of tasks.

@@ -276,7 +276,7 @@ func containerTask(script string) *v1alpha1.Task {
 func TestContainer(t *testing.T) {
 	t.Setenv("WORKER_SECRET", "hunter22")
 	w := newTestWorker(t, func(c *Config) { c.HostCommands = true })
-	d, err := container.Run(t.Context(), w.given(containerTask(`echo $GREETING $PLATFORM_TASK_NAME; pwd; env | grep -c WORKER_SECRET; echo warn >&2; echo `+providerKey)))
+	d, err := container.Runner.Run(t.Context(), w.given(containerTask(`echo $GREETING $PLATFORM_TASK_NAME; pwd; env | grep -c WORKER_SECRET; echo warn >&2; echo `+providerKey)))
 	if err != nil || !strings.HasPrefix(d.Text, "hello t\n"+w.config.WorkDir+"\n0\n") || strings.Contains(d.Text, "warn") || d.Content["exitCode"] != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -284,20 +284,20 @@ func TestContainer(t *testing.T) {
 		t.Errorf("log %s", log)
 	}
 	for script, reason := range map[string]string{"exit 3": v1alpha1.ReasonCommandFailed, "kill -9 $$": v1alpha1.ReasonCommandFailed} {
-		if _, err := container.Run(t.Context(), w.given(containerTask(script))); classify(err).Reason != reason || classify(err).Exit != runspec.ExitFailed {
+		if _, err := container.Runner.Run(t.Context(), w.given(containerTask(script))); classify(err).Reason != reason || classify(err).Exit != runspec.ExitFailed {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
 	missing := containerTask("")
 	missing.Spec.Command = []string{"no-such-command-here"}
-	if _, err := container.Run(t.Context(), w.given(missing)); classify(err).Reason != v1alpha1.ReasonCommandNotRun {
+	if _, err := container.Runner.Run(t.Context(), w.given(missing)); classify(err).Reason != v1alpha1.ReasonCommandNotRun {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestContainerIsRefused(t *testing.T) {
 	w := newTestWorker(t, nil)
-	if _, err := container.Run(t.Context(), w.given(containerTask("echo no"))); classify(err).Reason != v1alpha1.ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
+	if _, err := container.Runner.Run(t.Context(), w.given(containerTask("echo no"))); classify(err).Reason != v1alpha1.ReasonHostCommandsNotAllowed || !strings.Contains(err.Error(), "--allow-host-commands") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestContainerStops(t *testing.T) {
 			}
 		}
 	}()
-	d, err := container.Run(ctx, w.given(containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`)))
+	d, err := container.Runner.Run(ctx, w.given(containerTask(`trap 'echo bye; exit 0' TERM; echo begun; touch ready; while :; do sleep 0.02; done`)))
 	if classify(err).Reason != v1alpha1.ReasonWorkerStopped || d.Text != "begun\nbye\n" {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -3,12 +3,6 @@
 
 package executor
 
-// Names of built-in tools that need something of the executor's host.
-const (
-	ToolCodeExec  = "code_exec"
-	ToolWebSearch = "web_search"
-)
-
 // ToolHost is an Executor that knows which built-in tools cannot work in its runs of tasks of type ai.
 type ToolHost interface {
 	// Lacks says what a tool lacks there and how it can be had, as a clause for people; empty for nothing.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tooldef"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -92,7 +93,7 @@ turns:
   reply: {text: "{{ .Results.file_write }} and {{ .Results.web_fetch.error }}"}`)
 	c := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"})
 	req := ask("write it")
-	req.Tools = []llm.ToolDef{
+	req.Tools = []tooldef.Definition{
 		{Name: "file_write", Description: "writes", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`)},
 		{Name: "web_fetch", Parameters: []byte(`{"type":"object"}`)},
 	}

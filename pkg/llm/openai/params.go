@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
 // params turns a request into the SDK's.
@@ -80,7 +81,7 @@ func arguments(s string) string {
 	return "{}"
 }
 
-func toolParam(t llm.ToolDef) sdk.ChatCompletionToolUnionParam {
+func toolParam(t tooldef.Definition) sdk.ChatCompletionToolUnionParam {
 	f := shared.FunctionDefinitionParam{Name: t.Name}
 	if t.Description != "" {
 		f.Description = sdk.String(t.Description)

@@ -41,7 +41,7 @@ func names(which func(llm.Vendor) bool) string {
 			types = append(types, string(v.Type))
 		}
 	}
-	return strings.Join(types, ", ")
+	return strings.Join(types, " or ")
 }
 
 // Check returns which fields of a Provider do not fit its type.
@@ -52,7 +52,7 @@ func Check(s *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("baseURL"), "type "+string(s.Type)+" needs it"))
 	}
 	switch {
-	case v.NeedsAzure && s.Azure == nil:
+	case v.NeedsAzure && (s.Azure == nil || s.Azure.DeploymentName == ""):
 		errs = append(errs, field.Required(path.Child("azure"), "type "+string(s.Type)+" needs it"))
 	case !v.NeedsAzure && s.Azure != nil:
 		needs := names(func(v llm.Vendor) bool { return v.NeedsAzure })

@@ -14,7 +14,6 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/worker/tool"
-	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
 // ErrApproval ends a run that could not ask for an approval, or could not store
@@ -65,26 +64,26 @@ func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Na
 
 // RequestApproval serves the tool request_approval: it asks before the call is
 // made, and keeps the approval for it.
-func (g *Gate) RequestApproval(ctx context.Context, r request.Request) (request.Answer, error) {
+func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error) {
 	if !g.gated(r.Tool) {
 		e := tool.InvalidArguments("targetTool: %.64q needs no approval", r.Tool)
 		if len(g.Names) == 0 {
-			return request.Answer{}, e.Suggest("no tool of this run needs approval: call the tools that you need")
+			return tool.ApprovalAnswer{}, e.Suggest("no tool of this run needs approval: call the tools that you need")
 		}
-		return request.Answer{}, e.Suggest("tools that need approval: %v", g.Names)
+		return tool.ApprovalAnswer{}, e.Suggest("tools that need approval: %v", g.Names)
 	}
 	q, err := g.request(r.Tool, string(r.Arguments))
 	if err != nil {
-		return request.Answer{}, err
+		return tool.ApprovalAnswer{}, err
 	}
 	q.Action, q.RiskSummary, q.Severity = r.Action, r.RiskSummary, r.Severity
 	d, err := g.Ask(ctx, q)
 	if err != nil {
 		g.failed = err // which ends the run
-		return request.Answer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
+		return tool.ApprovalAnswer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
 	}
 	g.unspent.Keep(r.Tool, q.ArgsDigest, d)
-	return request.Answer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
+	return tool.ApprovalAnswer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
 }
 
 // request makes the request for a call; an *tool.Error when the call could not be made.

@@ -147,15 +147,11 @@ func (l *loop) run(ctx context.Context) (string, error) {
 	return l.exhausted(ctx)
 }
 
-func (l *loop) tools() []llm.ToolDef {
+func (l *loop) tools() []tool.Definition {
 	if l.c.Tools == nil {
 		return nil
 	}
-	var out []llm.ToolDef
-	for _, d := range l.c.Tools.Definitions() {
-		out = append(out, llm.ToolDef{Name: d.Name, Description: d.Description, Parameters: d.Parameters})
-	}
-	return out
+	return l.c.Tools.Definitions()
 }
 
 // final takes an answer without tool calls; a blank one gets a second chance.
@@ -202,7 +198,7 @@ func (l *loop) remind() {
 
 // ask puts one question to the model, and once more with half of the
 // conversation if it was too long.
-func (l *loop) ask(ctx context.Context, tools []llm.ToolDef) (llm.Response, error) {
+func (l *loop) ask(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
 	l.asked++
 	resp, err := l.call(ctx, tools)
 	if llm.ClassOf(err) != llm.ClassContextTooLong {
@@ -218,7 +214,7 @@ func (l *loop) ask(ctx context.Context, tools []llm.ToolDef) (llm.Response, erro
 	return l.call(ctx, tools)
 }
 
-func (l *loop) call(ctx context.Context, tools []llm.ToolDef) (llm.Response, error) {
+func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
 	o := llm.Options{
 		Candidates: l.c.Candidates, Policy: l.c.Policy, Clock: l.c.Clock,
 		Observer: llm.Observer{

@@ -26,7 +26,6 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
 // Runner does the work of one kind of task.
@@ -98,7 +97,7 @@ type Config struct {
 	// SearchURL is the search service of web_search, empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults.
-	CodeLimits exec.Limits
+	CodeLimits sandbox.Limits
 	// Getenv reads the worker's environment, for the variables of container tasks,
 	// and Environ has all of it.
 	Getenv  func(string) string

@@ -3,12 +3,74 @@
 
 package tool
 
-import "slices"
+import (
+	"context"
+	"encoding/json"
 
-// Builtin reports whether a name is that of a tool which every worker of a task of type ai has.
-func Builtin(name string) bool { return slices.Contains(BuiltinNames(), name) }
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+)
 
-// BuiltinNames are the tools that need no Tool object, sorted.
-func BuiltinNames() []string {
-	return []string{"code_exec", "file_read", "file_write", "request_approval", "web_fetch", "web_search"}
+// Builtin is a tool that needs no Tool object. Its package exports it, and
+// package builtin lists it.
+type Builtin struct {
+	Name string
+	// New makes the tool for a run. A *Refusal says why the run cannot have it.
+	New func(Given) (Tool, error)
+}
+
+// Given is what a built-in tool may use.
+type Given struct {
+	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
+	WorkDir, TempDir, ArtifactsDir string
+	// Path is where programs are looked for, and Env tells them where the run is.
+	Path string
+	Env  []string
+	// Policy is what programs may reach, and Limits bound each of them; zero
+	// fields have defaults.
+	Policy sandbox.Policy
+	Limits sandbox.Limits
+	// FetchAllow are the host:port that may be fetched from although they are private.
+	FetchAllow []string
+	// SearchURL is the search service, empty for none, and SearchKey its key.
+	SearchURL, SearchKey string
+	// Ask asks people to approve a call, and returns when they have decided.
+	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+}
+
+// Refusal is why a run cannot have a tool.
+type Refusal struct {
+	// Reason is one of the reasons of package v1alpha1.
+	Reason string
+	Err    error
+}
+
+// Error returns the text of the cause.
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// ApprovalRequest is what a model asks people to approve.
+type ApprovalRequest struct {
+	// Action is what is to be done, in words.
+	Action string
+	// Tool and Arguments are the call that is to be approved. The arguments are
+	// an object; whether they fit the tool is for who is asked to judge.
+	Tool      string
+	Arguments json.RawMessage
+	// RiskSummary says what could go wrong; it may be empty.
+	RiskSummary string
+	// Severity is warning or error.
+	Severity v1alpha1.EventSeverity
+}
+
+// ApprovalAnswer is how it was decided; it is the result that the model reads.
+type ApprovalAnswer struct {
+	ApprovalID string                 `json:"approvalID"`
+	Decision   v1alpha1.ApprovalState `json:"decision"`
+	// Reason is the deciding person's own words.
+	Reason string `json:"reason,omitempty"`
+	// Status tells the model what to do now.
+	Status string `json:"status"`
 }

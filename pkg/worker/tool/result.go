@@ -20,7 +20,6 @@ const (
 	TypePermissionDenied ErrorType = "permission_denied"
 	TypeInternal         ErrorType = "internal_error"
 	TypeLimitReached     ErrorType = "limit_reached"
-	TypeUnauthorizedTool ErrorType = "unauthorized_tool"
 	TypeUnknownTool      ErrorType = "unknown_tool"
 	// TypeUnavailable: the service behind the tool is not configured, not
 	// reachable or answered with a failure.

@@ -106,14 +106,36 @@ func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
 //	default  the default, told to the model in the schema
 //	minimum, maximum, minLength   bounds
 //
+// A Choice replaces the allowed values of an argument.
+//
 // It panics on a field that has no place in a schema: that is a mistake in the
 // program, found by the first test that makes the tool.
-func SchemaOf[A any]() json.RawMessage {
-	raw, err := json.Marshal(structSchema(reflect.TypeFor[A]()))
+func SchemaOf[A any](choices ...Choice) json.RawMessage {
+	s := structSchema(reflect.TypeFor[A]())
+	for _, c := range choices {
+		c.apply(s)
+	}
+	raw, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
 	}
 	return raw
+}
+
+// Choice is an argument whose allowed values are known only where the tool is
+// made, such as the languages that are installed.
+type Choice struct {
+	Argument string
+	Values   []string
+}
+
+func (c Choice) apply(s map[string]any) {
+	properties, _ := s["properties"].(map[string]any)
+	property, ok := properties[c.Argument].(map[string]any)
+	if !ok {
+		panic("tool: there is no argument " + c.Argument)
+	}
+	property["enum"] = c.Values
 }
 
 func structSchema(t reflect.Type) map[string]any {

@@ -10,15 +10,12 @@ package tool
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
 // Definition describes a tool to a model.
-type Definition struct {
-	Name        string
-	Description string
-	// Parameters is a JSON Schema of root type object. Empty means no parameters.
-	Parameters json.RawMessage
-}
+type Definition = tooldef.Definition
 
 // Tool is one thing that a model can do.
 type Tool interface {
@@ -31,9 +28,9 @@ type Tool interface {
 }
 
 // New makes a tool from a func. The schema comes from the argument struct; see SchemaOf.
-func New[A any](name, description string, call func(ctx context.Context, arguments A) (any, error)) Tool {
+func New[A any](name, description string, call func(ctx context.Context, arguments A) (any, error), choices ...Choice) Tool {
 	return &funcTool[A]{
-		definition: Definition{Name: name, Description: description, Parameters: SchemaOf[A]()},
+		definition: Definition{Name: name, Description: description, Parameters: SchemaOf[A](choices...)},
 		call:       call,
 	}
 }

@@ -3,16 +3,20 @@
 
 package kubernetes
 
-import "github.com/platform-ai/platform/pkg/controller/executor"
+import (
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/worker/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/tool/web"
+)
 
 var _ executor.ToolHost = &Executor{}
 
 // Lacks knows what the options say: the worker's own image has no interpreter; what another image has is not known.
 func (e *Executor) Lacks(tool string) string {
 	switch {
-	case tool == executor.ToolCodeExec && e.opts.AIImage == e.opts.WorkerImage:
+	case tool == exec.Name && e.opts.AIImage == e.opts.WorkerImage:
 		return "runs use the worker's own image, which has no interpreter; name one that has with the controller's --ai-worker-image"
-	case tool == executor.ToolWebSearch && e.opts.SearchURL == "":
+	case tool == web.SearchName && e.opts.SearchURL == "":
 		return "no search service is set up; name one with the controller's --search-url"
 	default:
 		return ""

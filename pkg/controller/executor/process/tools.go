@@ -4,10 +4,14 @@
 package process
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	code "github.com/platform-ai/platform/pkg/worker/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
 var _ executor.ToolHost = &Executor{}
@@ -15,9 +19,9 @@ var _ executor.ToolHost = &Executor{}
 // Lacks looks for what tools need on this machine.
 func (e *Executor) Lacks(tool string) string {
 	switch {
-	case tool == executor.ToolCodeExec && !slices.ContainsFunc([]string{"bash", "sh", "python3", "python", "node"}, installed):
-		return "none of bash, sh, python3, python and node is on the server's PATH; install one"
-	case tool == executor.ToolWebSearch && e.opts.SearchURL == "":
+	case tool == code.Name && !slices.ContainsFunc(code.Interpreters(), installed):
+		return fmt.Sprintf("none of %s is on the server's PATH; install one", strings.Join(code.Interpreters(), ", "))
+	case tool == web.SearchName && e.opts.SearchURL == "":
 		return "no search service is set up; name one with the server's --search-url"
 	default:
 		return ""

@@ -7,28 +7,27 @@ package ai
 
 import (
 	"context"
-	"os"
+	"errors"
 
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/agentloop"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
-	"github.com/platform-ai/platform/pkg/worker/tool/file"
-	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
-// Run asks the model of a task of type ai, with its tools, until it answers.
-func Run(ctx context.Context, given *runner.Run) (runner.Result, error) {
+// Runner asks the model of a task of type ai, with its tools, until it answers.
+var Runner runner.Runner = runner.Func(work)
+
+func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	r := &run{given}
 	result, err := r.work(ctx)
 	return result, failure(err)
@@ -78,14 +77,13 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 	var out []llm.Candidate
 	for _, c := range p.Candidates {
 		provider := c.Provider
-		config := openai.Config{
-			APIKey:  r.Credentials.ProviderKeys[runspec.CredentialKey(provider.Namespace, provider.Name)],
-			BaseURL: provider.Spec.BaseURL, Clock: clock.RealClock{},
+		vendor, ok := vendors.Find(provider.Spec.Type)
+		if !ok {
+			return nil, runner.Fail(v1alpha1.ReasonProviderUnsupported,
+				"provider %s: this version does not speak the protocol of type %s; use %s", provider.Name, provider.Spec.Type, vendors.Types())
 		}
-		if azure := provider.Spec.Azure; azure != nil {
-			config.Azure = &openai.Azure{Deployment: azure.DeploymentName, APIVersion: azure.APIVersion}
-		}
-		model, err := openai.New(config)
+		key := r.Credentials.ProviderKeys[runspec.CredentialKey(provider.Namespace, provider.Name)]
+		model, err := vendor.New(llm.Endpoint{Spec: &provider.Spec, Key: key, Clock: clock.RealClock{}})
 		if err != nil {
 			return nil, runner.Fail(v1alpha1.ReasonProviderInvalid, "provider %s: %w", provider.Name, err)
 		}
@@ -96,17 +94,15 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 
 // tools are those of the plan.
 func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
-	builtin, err := r.builtin(gate)
-	if err != nil {
-		return nil, err
+	given := tool.Given{
+		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: r.Env(), Policy: r.Policy, Limits: r.CodeLimits,
+		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval,
 	}
 	var tools []tool.Tool
 	for _, use := range p.Tools {
-		t := builtin[use.Name]
-		if o := use.Object; o != nil {
-			t, err = custom.New(use.Name, o.Spec, custom.Options{
-				Credential: r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], Guard: egress.Guard{Allow: r.FetchAllow},
-			})
+		t, err := r.tool(use, given)
+		if refused, ok := errors.AsType[*tool.Refusal](err); ok {
+			return nil, runner.Fail(refused.Reason, "tool %s: %w", use.Name, err)
 		}
 		if err != nil {
 			return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s: %w", use.Name, err)
@@ -120,29 +116,16 @@ func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error)
 	return catalogue, nil
 }
 
-// builtin are the built-in tools by name.
-func (r *run) builtin(gate *agentloop.Gate) (map[string]tool.Tool, error) {
-	more := []string{r.TempDir}
-	if r.ArtifactsDir != "" {
-		more = append(more, r.ArtifactsDir)
+// tool makes a tool of a Tool object, or a built-in one.
+func (r *run) tool(use plan.Tool, given tool.Given) (tool.Tool, error) {
+	if o := use.Object; o != nil {
+		return custom.New(use.Name, o.Spec, custom.Options{
+			Credential: r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], Guard: egress.Guard{Allow: r.FetchAllow},
+		})
 	}
-	roots, err := file.NewRoots(r.WorkDir, more...)
-	if err != nil {
-		return nil, runner.Misconfigured("%w", err)
+	b, ok := builtin.Find(use.Name)
+	if !ok {
+		return nil, errors.New("neither a Tool nor built in")
 	}
-	out := map[string]tool.Tool{}
-	for _, t := range []tool.Tool{
-		file.Read(roots),
-		file.Write(roots, r.ArtifactsDir),
-		exec.New(exec.Options{
-			WorkDir: r.WorkDir, TempDir: r.TempDir, Path: os.Getenv("PATH"), Env: r.Env(), Limits: r.CodeLimits, Sole: true, Clock: clock.RealClock{},
-			Policy: r.Policy,
-		}),
-		web.Fetch(egress.Guard{Allow: r.FetchAllow}),
-		web.Search(web.SearchConfig{URL: r.SearchURL, Key: r.Credentials.SearchKey}),
-		approval.New(gate.RequestApproval),
-	} {
-		out[t.Definition().Name] = t
-	}
-	return out, nil
+	return b.New(given)
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package approval has the tool request_approval, with which an agent asks a
-// person for leave to make one exact call before it makes it (D2 §4.10).
+// person for leave to make one exact call before it makes it.
 package approval
 
 import (
@@ -17,33 +17,12 @@ import (
 // Name is the name of the tool.
 const Name = "request_approval"
 
-// Request is what the model asks for.
-type Request struct {
-	// Action is what is to be done, in words.
-	Action string
-	// Tool and Arguments are the call that is to be approved. The arguments are
-	// an object; whether they fit the tool is the asked one's to judge.
-	Tool      string
-	Arguments json.RawMessage
-	// RiskSummary tells what could go wrong; it may be empty.
-	RiskSummary string
-	// Severity is warning or error.
-	Severity v1alpha1.EventSeverity
-}
+// Builtin is the tool request_approval.
+var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) { return New(g.Ask), nil }}
 
-// Answer is how it was decided; it is the result that the model reads.
-type Answer struct {
-	ApprovalID string                 `json:"approvalID"`
-	Decision   v1alpha1.ApprovalState `json:"decision"`
-	// Reason is the deciding person's own words.
-	Reason string `json:"reason,omitempty"`
-	// Status tells the model what to do now.
-	Status string `json:"status"`
-}
-
-// Func asks, and returns when it is decided. The Answer's Status is filled in
+// Func asks, and returns when it is decided. The answer's Status is filled in
 // by the tool. An *tool.Error is told to the model.
-type Func func(ctx context.Context, r Request) (Answer, error)
+type Func = func(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error)
 
 const parameters = `{
 	"type": "object",
@@ -96,7 +75,7 @@ func (t requestTool) Call(ctx context.Context, raw json.RawMessage) (any, error)
 	if a.Severity == "critical" {
 		severity = v1alpha1.SeverityError
 	}
-	answer, err := t.ask(ctx, Request{
+	answer, err := t.ask(ctx, tool.ApprovalRequest{
 		Action: a.Action, Tool: a.TargetTool, Arguments: a.TargetArguments, RiskSummary: a.RiskSummary, Severity: severity,
 	})
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 func TestRequestApproval(t *testing.T) {
-	var asked []Request
-	answer, failure := Answer{}, error(nil)
-	catalogue, err := tool.NewCatalogue(New(func(_ context.Context, r Request) (Answer, error) {
+	var asked []tool.ApprovalRequest
+	answer, failure := tool.ApprovalAnswer{}, error(nil)
+	catalogue, err := tool.NewCatalogue(New(func(_ context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error) {
 		asked = append(asked, r)
 		return answer, failure
 	}))
@@ -28,24 +28,24 @@ func TestRequestApproval(t *testing.T) {
 	const call = `{"action":"delete it","targetTool":"drop","targetArguments":{"b":1.0,"a":"x"},"riskSummary":"data is lost","severity":"critical"}`
 	for _, tc := range []struct {
 		name, arguments string
-		answer          Answer
+		answer          tool.ApprovalAnswer
 		err             error
 		want            string // part of the result
-		asked           *Request
+		asked           *tool.ApprovalRequest
 	}{
 		{
-			name: "approved", arguments: call, answer: Answer{ApprovalID: "id", Decision: v1alpha1.ApprovalApproved, Reason: "go on"},
+			name: "approved", arguments: call, answer: tool.ApprovalAnswer{ApprovalID: "id", Decision: v1alpha1.ApprovalApproved, Reason: "go on"},
 			want:  `{"success":true,"data":{"approvalID":"id","decision":"approved","reason":"go on","status":"approved for one call: call drop now, with exactly these arguments"}}`,
-			asked: &Request{Action: "delete it", Tool: "drop", Arguments: []byte(`{"b":1.0,"a":"x"}`), RiskSummary: "data is lost", Severity: v1alpha1.SeverityError},
+			asked: &tool.ApprovalRequest{Action: "delete it", Tool: "drop", Arguments: []byte(`{"b":1.0,"a":"x"}`), RiskSummary: "data is lost", Severity: v1alpha1.SeverityError},
 		},
 		{
-			name: "declined", arguments: `{"action":"a","targetTool":"t","targetArguments":{}}`, answer: Answer{ApprovalID: "id", Decision: v1alpha1.ApprovalDeclined},
-			want: `"status":"declined: do not`, asked: &Request{Action: "a", Tool: "t", Arguments: []byte(`{}`), Severity: v1alpha1.SeverityWarning},
+			name: "declined", arguments: `{"action":"a","targetTool":"t","targetArguments":{}}`, answer: tool.ApprovalAnswer{ApprovalID: "id", Decision: v1alpha1.ApprovalDeclined},
+			want: `"status":"declined: do not`, asked: &tool.ApprovalRequest{Action: "a", Tool: "t", Arguments: []byte(`{}`), Severity: v1alpha1.SeverityWarning},
 		},
-		{name: "expired", arguments: call, answer: Answer{Decision: v1alpha1.ApprovalExpired}, want: `nobody decided in time`, asked: &Request{}},
-		{name: "cancelled", arguments: call, answer: Answer{Decision: v1alpha1.ApprovalCancelled}, want: `withdrawn`, asked: &Request{}},
-		{name: "not asked for", arguments: call, err: tool.InvalidArguments("drop needs no approval"), want: `"errorType":"invalid_arguments"`, asked: &Request{}},
-		{name: "unforeseen", arguments: call, err: errors.New("boom"), want: `"errorType":"internal_error"`, asked: &Request{}},
+		{name: "expired", arguments: call, answer: tool.ApprovalAnswer{Decision: v1alpha1.ApprovalExpired}, want: `nobody decided in time`, asked: &tool.ApprovalRequest{}},
+		{name: "cancelled", arguments: call, answer: tool.ApprovalAnswer{Decision: v1alpha1.ApprovalCancelled}, want: `withdrawn`, asked: &tool.ApprovalRequest{}},
+		{name: "not asked for", arguments: call, err: tool.InvalidArguments("drop needs no approval"), want: `"errorType":"invalid_arguments"`, asked: &tool.ApprovalRequest{}},
+		{name: "unforeseen", arguments: call, err: errors.New("boom"), want: `"errorType":"internal_error"`, asked: &tool.ApprovalRequest{}},
 		{name: "blank action", arguments: `{"action":" ","targetTool":"t","targetArguments":{}}`, want: `"errorType":"invalid_arguments"`},
 		{name: "no arguments", arguments: `{"action":"a","targetTool":"t"}`, want: `"errorType":"invalid_arguments"`},
 		{name: "arguments are no object", arguments: `{"action":"a","targetTool":"t","targetArguments":"x"}`, want: `"errorType":"invalid_arguments"`},

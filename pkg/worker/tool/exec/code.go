@@ -8,13 +8,16 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -22,16 +25,31 @@ import (
 // Name is the name of the tool.
 const Name = "code_exec"
 
+// Builtin is the tool code_exec. A run whose programs cannot be kept in a sandbox,
+// or that has no interpreter, cannot have it.
+var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) {
+	if err := g.Policy.Check(); err != nil {
+		return nil, &tool.Refusal{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
+	}
+	t, err := New(Options{
+		WorkDir: g.WorkDir, TempDir: g.TempDir, Path: g.Path, Env: g.Env, Limits: g.Limits, Sole: true, Clock: clock.RealClock{}, Policy: g.Policy,
+	})
+	if err != nil {
+		return nil, &tool.Refusal{Reason: v1alpha1.ReasonToolUnavailable, Err: err}
+	}
+	return t, nil
+}}
+
 const (
 	defaultTimeout = 30
 	maxTimeout     = 60
-	// maxOutput is the cap of each stream (D2 §4.10).
+	// maxOutput is the cap of each stream.
 	maxOutput = 64 << 10
 )
 
-// Arguments are the arguments of code_exec (D2 §4.10).
+// Arguments are the arguments of code_exec.
 type Arguments struct {
-	Language string `json:"language" desc:"Language of the code" enum:"python,javascript,bash,python3,node,sh"`
+	Language string `json:"language" desc:"Language of the code"`
 	Code     string `json:"code" desc:"Program to run; it has no standard input" minLength:"1"`
 	Timeout  *int   `json:"timeout,omitempty" desc:"Seconds the program may take, at most 60" minimum:"1" default:"30"`
 }
@@ -61,12 +79,13 @@ type Options struct {
 	// Sole is as in Command.
 	Sole bool
 	// Limits of each process. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
-	Limits Limits
+	Limits sandbox.Limits
 	Clock  clock.WithDelayedExecution
 }
 
-// New returns the tool code_exec.
-func New(o Options) tool.Tool {
+// New returns the tool code_exec. It offers the languages whose interpreter is
+// installed and within reach of the policy; without any it is an error.
+func New(o Options) (tool.Tool, error) {
 	d := defaultLimits()
 	if o.Limits.CPU == 0 {
 		o.Limits.CPU = d.CPU
@@ -81,44 +100,79 @@ func New(o Options) tool.Tool {
 		o.Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}
 	o.Path = o.Policy.SearchPath(o.Path)
-	description := "Run a short program in the working folder and return what it prints."
+	names := o.offered()
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no interpreter is installed where programs of the run may look for one; it needs one of %s", strings.Join(Interpreters(), ", "))
+	}
+	description := "Run a short program in the working folder and return what it prints. Languages: " + strings.Join(names, ", ") + "."
 	if !o.Policy.Off && !o.Policy.Network {
 		description += " It has no network."
 	}
-	return tool.New(Name, description, o.call)
+	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names}), nil
 }
 
-// interpreter is how a language is run.
-type interpreter struct {
+// language is how the programs of a language are run.
+type language struct {
+	name string
+	// programs are the interpreters, the best first.
 	programs []string
 	file     string
 	shell    bool
 }
 
-func interpreterOf(language string) interpreter {
-	switch language {
-	case "python", "python3":
-		return interpreter{programs: []string{"python3", "python"}, file: "main.py"}
-	case "javascript", "node":
+// languages are those that models may ask for. Some have two names, because
+// models use either.
+func languages() []language {
+	python, node := []string{"python3", "python"}, []string{"node"}
+	return []language{
+		{name: "python", programs: python, file: "main.py"},
 		// .cjs: require works, whatever package.json lies around.
-		return interpreter{programs: []string{"node"}, file: "main.cjs"}
-	case "sh":
-		return interpreter{programs: []string{"sh"}, file: "main.sh", shell: true}
-	default:
-		return interpreter{programs: []string{"bash"}, file: "main.sh", shell: true}
+		{name: "javascript", programs: node, file: "main.cjs"},
+		{name: "bash", programs: []string{"bash"}, file: "main.sh", shell: true},
+		{name: "python3", programs: python, file: "main.py"},
+		{name: "node", programs: node, file: "main.cjs"},
+		{name: "sh", programs: []string{"sh"}, file: "main.sh", shell: true},
 	}
 }
 
+// Interpreters returns the programs of which the tool needs one.
+func Interpreters() []string {
+	var all []string
+	for _, l := range languages() {
+		for _, p := range l.programs {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// offered returns the names of the languages whose interpreter is there.
+func (o Options) offered() []string {
+	var names []string
+	for _, l := range languages() {
+		if lookup(o.Policy, o.Path, l.programs...) != "" {
+			names = append(names, l.name)
+		}
+	}
+	return names
+}
+
 func (o Options) call(ctx context.Context, a Arguments) (any, error) {
-	in := interpreterOf(a.Language)
+	i := slices.IndexFunc(languages(), func(l language) bool { return l.name == a.Language })
+	program := ""
+	if i >= 0 {
+		program = lookup(o.Policy, o.Path, languages()[i].programs...)
+	}
+	if program == "" { // it is not in the schema, or was removed meanwhile
+		return nil, tool.Errorf(tool.TypeUnavailable, "there is no interpreter for %s", a.Language).
+			Suggest("use one of: %s", strings.Join(o.offered(), ", "))
+	}
+	in := languages()[i]
 	if reason := destructive(a.Code, in.shell); reason != "" {
 		return nil, tool.Errorf(tool.TypePermissionDenied, "the program was not run: %s", reason).
 			Suggest("work on files in the working folder only")
-	}
-	program := lookup(o.Policy, o.Path, in.programs...)
-	if program == "" {
-		return nil, tool.Errorf(tool.TypeUnavailable, "%s is not installed where the worker runs", in.programs[0]).
-			Suggest("use another language")
 	}
 	dir, err := os.MkdirTemp(o.TempDir, "code-")
 	if err != nil {

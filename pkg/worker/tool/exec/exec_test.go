@@ -13,7 +13,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +24,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -37,7 +40,11 @@ func options(t *testing.T) Options {
 // execute calls code_exec and returns the data of its result.
 func execute(t *testing.T, o Options, a Arguments) (Result, tool.Result) {
 	t.Helper()
-	c, err := tool.NewCatalogue(New(o))
+	code, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tool.NewCatalogue(code)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +70,8 @@ func TestLanguages(t *testing.T) {
 	o := options(t)
 	for language, code := range tests {
 		t.Run(language, func(t *testing.T) {
-			in := interpreterOf(language)
-			if lookup(o.Policy, o.Path, in.programs...) == "" {
-				t.Skipf("%s is not installed", in.programs[0])
+			if !slices.Contains(o.offered(), language) {
+				t.Skipf("no interpreter for %s is installed", language)
 			}
 			got, r := execute(t, o, Arguments{Language: language, Code: code})
 			if want := (Result{Output: "out\n", Error: "err\n", ExitCode: 3}); got != want {
@@ -75,6 +81,62 @@ func TestLanguages(t *testing.T) {
 	}
 	if left, err := os.ReadDir(o.TempDir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestOffersWhatIsInstalled: the model is offered the languages whose interpreter
+// is within reach, is told so when it asks for another, and there is no tool without any.
+func TestOffersWhatIsInstalled(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t)
+	o.Path = t.TempDir()
+	o.Policy.Read = append(o.Policy.Read, o.Path)
+	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "it needs one of python3, python, node, bash, sh") {
+		t.Errorf("without an interpreter: %v", err)
+	}
+	if err := os.Symlink(shell, filepath.Join(o.Path, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	code, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct{ Language struct{ Enum []string } }
+	}
+	if err := json.Unmarshal(code.Definition().Parameters, &schema); err != nil || !slices.Equal(schema.Properties.Language.Enum, []string{"sh"}) {
+		t.Errorf("%s, %v", code.Definition().Parameters, err)
+	}
+	if d := code.Definition().Description; !strings.Contains(d, "Languages: sh.") {
+		t.Errorf("described as %s", d)
+	}
+	if got, r := execute(t, o, Arguments{Language: "sh", Code: "echo out"}); got.Output != "out\n" {
+		t.Errorf("got %s", r.Text)
+	}
+	if _, r := execute(t, o, Arguments{Language: "python", Code: "print(1)"}); r.ErrorType != tool.TypeInvalidArguments || !strings.Contains(r.Text, "language: value must be 'sh'") {
+		t.Errorf("another language: %s", r.Text)
+	}
+	if err := os.Remove(filepath.Join(o.Path, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := code.Call(t.Context(), json.RawMessage(`{"language":"sh","code":"echo"}`)); err == nil || !strings.Contains(err.Error(), "no interpreter for sh") {
+		t.Errorf("removed meanwhile: %v", err)
+	}
+}
+
+// TestRunCannotHaveIt: a run without a sandbox, or without an interpreter, is refused for that reason.
+func TestRunCannotHaveIt(t *testing.T) {
+	for reason, given := range map[string]tool.Given{
+		v1alpha1.ReasonSandboxUnavailable: {Policy: sandbox.Policy{Kernel: &sandbox.Kernel{}}, Path: os.Getenv("PATH")},
+		v1alpha1.ReasonToolUnavailable:    {Policy: sandbox.Policy{Read: sandbox.System()}, Path: "/nonexistent"},
+	} {
+		var refused *tool.Refusal
+		if _, err := Builtin.New(given); !errors.As(err, &refused) || refused.Reason != reason {
+			t.Errorf("%s: %v", reason, err)
+		}
 	}
 }
 
@@ -117,7 +179,7 @@ func TestTimeout(t *testing.T) {
 
 func TestLimitsAreSet(t *testing.T) {
 	o := options(t)
-	o.Limits = Limits{CPU: 7 * time.Second, MemoryBytes: 512 << 20, Processes: 100}
+	o.Limits = sandbox.Limits{CPU: 7 * time.Second, MemoryBytes: 512 << 20, Processes: 100}
 	got, _ := execute(t, o, Arguments{Language: "bash", Code: "ulimit -t; ulimit -d; ulimit -c; ulimit -u"})
 	lines := strings.Split(got.Output, "\n")
 	if len(lines) < 4 || lines[0] != "7" || lines[1] != strconv.Itoa(512<<10) || lines[2] != "0" {
@@ -239,11 +301,6 @@ func TestProgramThatIsNotThere(t *testing.T) {
 	if !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	o := options(t)
-	o.Path = t.TempDir()
-	if _, r := execute(t, o, Arguments{Language: "python", Code: "1"}); r.ErrorType != tool.TypeUnavailable {
-		t.Errorf("got %s", r.Text)
-	}
 }
 
 func TestDenied(t *testing.T) {
@@ -279,7 +336,11 @@ func TestDenied(t *testing.T) {
 // TestStoppedCallIsNotAResult cancels the run during a call of the tool.
 func TestStoppedCallIsNotAResult(t *testing.T) {
 	o := options(t)
-	c, err := tool.NewCatalogue(New(o))
+	code, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tool.NewCatalogue(code)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,18 +35,6 @@ const markerEnv = "PLATFORM_EXEC_ID"
 // is still held open by a process that could not be killed.
 const drainTime = 2 * time.Second
 
-// Limits bound each process of a Run. Zero fields are not limited.
-type Limits struct {
-	// CPU is the processor time of each process.
-	CPU time.Duration
-	// MemoryBytes bounds the data segment: what a process can fill, as opposed to
-	// what runtimes such as V8 reserve and never touch.
-	MemoryBytes uint64
-	// Processes bounds how many processes and threads the user may have more
-	// than it has now. It does not bind root.
-	Processes uint64
-}
-
 // Command is a program to run.
 type Command struct {
 	// Args is the program, which is looked up in PATH as far as Policy reaches, and its arguments.
@@ -57,7 +45,8 @@ type Command struct {
 	Stdout, Stderr io.Writer
 	// Policy is what the program may reach.
 	Policy sandbox.Policy
-	Limits Limits
+	// Limits bound each of its processes.
+	Limits sandbox.Limits
 	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 kills at once.
 	Grace time.Duration
 	// Sole says that the calling process has no other children and runs one
@@ -121,7 +110,7 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 			return Outcome{}, fmt.Errorf("adopt orphans: %w", err)
 		}
 	}
-	limits, err := c.Limits.list()
+	limits, err := rlimits(c.Limits)
 	if err != nil {
 		return Outcome{}, err
 	}

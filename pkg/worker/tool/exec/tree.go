@@ -189,8 +189,8 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 	return nil
 }
 
-// list gives the limits as the system has them, counted from what the user runs now.
-func (l Limits) list() ([]sandbox.Limit, error) {
+// rlimits gives the limits as the system has them, counted from what the user runs now.
+func rlimits(l sandbox.Limits) ([]sandbox.Limit, error) {
 	var set []sandbox.Limit
 	add := func(resource int, value uint64) { set = append(set, sandbox.Limit{Resource: resource, Value: value}) }
 	if l.CPU > 0 {
@@ -229,8 +229,7 @@ func userThreads() (uint64, error) {
 	return uint64(n), nil
 }
 
-// defaultLimits are those of code_exec (D2 §4.10): 60 s of processor time,
-// 4 GiB, 1,024 processes.
-func defaultLimits() Limits {
-	return Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024}
+// defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes.
+func defaultLimits() sandbox.Limits {
+	return sandbox.Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024}
 }

@@ -15,8 +15,39 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
+
+// Names of the tools.
+const (
+	ReadName  = "file_read"
+	WriteName = "file_write"
+)
+
+// ReadBuiltin is the tool file_read.
+var ReadBuiltin = tool.Builtin{Name: ReadName, New: func(g tool.Given) (tool.Tool, error) {
+	roots, err := rootsOf(g)
+	return Read(roots), err
+}}
+
+// WriteBuiltin is the tool file_write.
+var WriteBuiltin = tool.Builtin{Name: WriteName, New: func(g tool.Given) (tool.Tool, error) {
+	roots, err := rootsOf(g)
+	return Write(roots, g.ArtifactsDir), err
+}}
+
+func rootsOf(g tool.Given) (*Roots, error) {
+	more := []string{g.TempDir}
+	if g.ArtifactsDir != "" {
+		more = append(more, g.ArtifactsDir)
+	}
+	roots, err := NewRoots(g.WorkDir, more...)
+	if err != nil {
+		return nil, &tool.Refusal{Reason: v1alpha1.ReasonWorkerMisconfigured, Err: err}
+	}
+	return roots, nil
+}
 
 // Roots are the folders that the tools may touch.
 type Roots struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// ReadArguments are the arguments of file_read (D2 §4.10).
+// ReadArguments are the arguments of file_read.
 type ReadArguments struct {
 	Path   string `json:"path" desc:"File to read; relative paths start in the working folder" minLength:"1"`
 	Offset int64  `json:"offset,omitempty" desc:"Byte to start at" minimum:"0" default:"0"`
@@ -38,7 +38,7 @@ const defaultReadLimit = 64 << 10
 
 // Read returns the tool file_read.
 func Read(roots *Roots) tool.Tool {
-	return tool.New("file_read", "Read a text file from the working folder or the temporary folder.",
+	return tool.New(ReadName, "Read a text file from the working folder or the temporary folder.",
 		func(_ context.Context, a ReadArguments) (any, error) { return roots.read(a) })
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// WriteArguments are the arguments of file_write (D2 §4.10).
+// WriteArguments are the arguments of file_write.
 type WriteArguments struct {
 	Path       string `json:"path" desc:"File to write; relative paths start in the working folder" minLength:"1"`
 	Content    string `json:"content" desc:"Text to write"`
@@ -45,7 +45,7 @@ func Write(roots *Roots, artifactsDir string) tool.Tool {
 	if artifactsDir != "" {
 		description += " Files in " + artifactsDir + " are kept as artifacts of the task."
 	}
-	return tool.New("file_write", description,
+	return tool.New(WriteName, description,
 		func(_ context.Context, a WriteArguments) (any, error) { return roots.write(a) })
 }
 

@@ -37,7 +37,15 @@ const (
 	maxBody = 5 << 20
 )
 
-// FetchArguments are the arguments of web_fetch (D2 §4.10).
+// FetchName is the name of the tool.
+const FetchName = "web_fetch"
+
+// FetchBuiltin is the tool web_fetch.
+var FetchBuiltin = tool.Builtin{Name: FetchName, New: func(g tool.Given) (tool.Tool, error) {
+	return Fetch(egress.Guard{Allow: g.FetchAllow}), nil
+}}
+
+// FetchArguments are the arguments of web_fetch.
 type FetchArguments struct {
 	URL      string `json:"url" desc:"Page to fetch, http or https" minLength:"1"`
 	MaxChars *int   `json:"max_chars,omitempty" desc:"Most characters to return" minimum:"1" default:"50000"`
@@ -60,7 +68,7 @@ type FetchResult struct {
 // Fetch returns the tool web_fetch.
 func Fetch(guard egress.Guard) tool.Tool {
 	f := &fetcher{client: client(guard, checkRedirect)}
-	return tool.New("web_fetch", "Fetch a web page and return it as readable text.", f.call)
+	return tool.New(FetchName, "Fetch a web page and return it as readable text.", f.call)
 }
 
 type fetcher struct{ client *http.Client }

@@ -21,7 +21,15 @@ const (
 	maxSearchBody = 2 << 20
 )
 
-// SearchArguments are the arguments of web_search (D2 §4.10).
+// SearchName is the name of the tool.
+const SearchName = "web_search"
+
+// SearchBuiltin is the tool web_search.
+var SearchBuiltin = tool.Builtin{Name: SearchName, New: func(g tool.Given) (tool.Tool, error) {
+	return Search(SearchConfig{URL: g.SearchURL, Key: g.SearchKey}), nil
+}}
+
+// SearchArguments are the arguments of web_search.
 type SearchArguments struct {
 	Query string `json:"query" desc:"What to look for" minLength:"1"`
 	Limit *int   `json:"limit,omitempty" desc:"Most results to return" minimum:"1" maximum:"50" default:"5"`
@@ -48,7 +56,7 @@ type SearchConfig struct {
 func Search(c SearchConfig) tool.Tool {
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	s := &searcher{config: c, client: client(egress.Guard{Private: true}, noRedirect)}
-	return tool.New("web_search", "Search the web.", s.call)
+	return tool.New(SearchName, "Search the web.", s.call)
 }
 
 type searcher struct {

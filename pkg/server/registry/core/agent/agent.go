@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
 // Options are what agents need beside the object store. All may be zero.
@@ -65,7 +65,7 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 	}
 	path := field.NewPath("spec", "tools")
 	for i, t := range a.Spec.Tools {
-		if o.Tool == nil || t.Enabled != nil && !*t.Enabled || tool.Builtin(t.Name) {
+		if o.Tool == nil || t.Enabled != nil && !*t.Enabled || builtin.Has(t.Name) {
 			continue
 		}
 		if _, err := o.Tool(ctx, t.Name); apierrors.IsNotFound(err) {

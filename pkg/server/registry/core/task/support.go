@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
 // validatePlan refuses what cannot run wherever it is, as package plan decides it. Of the agent it knows what is stored
@@ -68,7 +68,7 @@ func (r rules) supportWarnings(ctx context.Context, t *v1alpha1.Task) []string {
 	}
 	path := field.NewPath("spec", "ai", "tools")
 	for i, name := range t.Spec.AI.Tools {
-		if tool.Builtin(name) {
+		if builtin.Has(name) {
 			continue
 		}
 		if _, err := r.tool(ctx, name); apierrors.IsNotFound(err) {

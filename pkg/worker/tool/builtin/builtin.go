@@ -1,0 +1,52 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package builtin is the list of the tools that every task of type ai can have
+// without a Tool object. Workers make them; servers and controllers know them by
+// name.
+package builtin
+
+import (
+	"slices"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool/exec"
+	"github.com/platform-ai/platform/pkg/worker/tool/file"
+	"github.com/platform-ai/platform/pkg/worker/tool/web"
+)
+
+// list has a line for each tool.
+var list = []tool.Builtin{
+	approval.Builtin,
+	exec.Builtin,
+	file.ReadBuiltin,
+	file.WriteBuiltin,
+	web.FetchBuiltin,
+	web.SearchBuiltin,
+}
+
+// Find returns the tool of a name, and false if there is none.
+func Find(name string) (tool.Builtin, bool) {
+	i := slices.IndexFunc(list, func(b tool.Builtin) bool { return b.Name == name })
+	if i < 0 {
+		return tool.Builtin{}, false
+	}
+	return list[i], true
+}
+
+// Has reports whether there is a tool of a name.
+func Has(name string) bool {
+	_, ok := Find(name)
+	return ok
+}
+
+// Names returns the names of all, sorted.
+func Names() []string {
+	var names []string
+	for _, b := range list {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return names
+}
