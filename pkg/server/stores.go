@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
@@ -25,7 +26,7 @@ const lockPoll = 5 * time.Millisecond
 // Stores are what a server keeps on disk.
 type Stores struct {
 	// Engine is the one database below all others.
-	Engine *engine.Engine
+	Engine engine.Engine
 	// Objects are the kept kinds.
 	Objects *object.DB
 	// Events are the streams of tasks.
@@ -62,10 +63,10 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	return st, nil
 }
 
-func (o *Options) openEngine(ctx context.Context) (*engine.Engine, error) {
+func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 	began := o.Clock.Now()
 	for waiting := false; ; waiting = true {
-		e, err := engine.Open(ctx, engine.Options{Dir: o.Path("store"), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value()})
+		e, err := local.Open(ctx, local.Options{Dir: o.Path("store"), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value()})
 		if !errors.Is(err, engine.ErrLocked) {
 			return e, err
 		}

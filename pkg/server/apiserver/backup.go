@@ -28,7 +28,7 @@ const backupRetry = 30
 // BackupOptions configure the handler of archive.Path. All are needed.
 type BackupOptions struct {
 	// Engine is the store.
-	Engine *engine.Engine
+	Engine engine.Engine
 	// Scheme is that of the server; refusals are written with it.
 	Scheme *runtime.Scheme
 	// Clock tells when a backup was made.

@@ -36,7 +36,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/host"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -85,7 +85,7 @@ func (s *server) start() {
 	t.Helper()
 	_, base := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(base)
-	e := must(engine.Open(ctx, engine.Options{Dir: filepath.Join(s.dir, "store")}))(t)
+	e := must(local.Open(ctx, local.Options{Dir: filepath.Join(s.dir, "store")}))(t)
 	db := must(object.Open(ctx, e, object.Options{}))(t)
 	s.host = must(host.New(host.Config{Dir: filepath.Join(s.dir, "pki"), Clock: s.clock}))(t)
 	scheme := must(apiserver.NewScheme(host.Install, install.Install))(t)

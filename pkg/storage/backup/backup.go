@@ -22,19 +22,19 @@ import (
 // Source is a backup that is ready to be written. It keeps files that the store
 // would otherwise remove until it is closed.
 type Source struct {
-	checkpoint *engine.Checkpoint
+	checkpoint engine.Checkpoint
 	manifest   archive.Manifest
 }
 
 // Open makes a copy of the store for a backup. Only one is open at a time: a
 // second one is engine.ErrCheckpoint. Its time is now.
-func Open(ctx context.Context, e *engine.Engine, now time.Time) (*Source, error) {
+func Open(ctx context.Context, e engine.Engine, now time.Time) (*Source, error) {
 	c, err := e.Checkpoint(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	s := &Source{checkpoint: c, manifest: archive.Manifest{
-		Format: archive.Format, Store: engine.Layout, Program: version.Version(), Revision: c.Revision(), Time: now.UTC().Truncate(time.Second),
+		Format: archive.Format, Store: c.Layout(), Program: version.Version(), Revision: c.Revision(), Time: now.UTC().Truncate(time.Second),
 	}}
 	for _, f := range c.Files() {
 		s.manifest.Files = append(s.manifest.Files, archive.File{Name: f.Name, Size: f.Size})

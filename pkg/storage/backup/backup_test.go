@@ -23,12 +23,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // put writes keys as one request.
 type put []string
 
-func (p put) Sequence(b *engine.Batch) error {
+func (p put) Sequence(b engine.Batch) error {
 	b.Next()
 	for _, k := range p {
 		if err := b.Set([]byte(k), []byte(strings.Repeat(k, 100))); err != nil {
@@ -40,9 +41,9 @@ func (p put) Sequence(b *engine.Batch) error {
 
 func (put) Publish() {}
 
-func openStore(t testing.TB, dir string) *engine.Engine {
+func openStore(t testing.TB, dir string) engine.Engine {
 	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Options{Dir: dir, OnFatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	e, err := local.Open(context.Background(), local.Options{Dir: dir, OnFatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func openStore(t testing.TB, dir string) *engine.Engine {
 }
 
 // stored is a store with some of everything.
-func stored(t testing.TB) *engine.Engine {
+func stored(t testing.TB) engine.Engine {
 	t.Helper()
 	e := openStore(t, filepath.Join(t.TempDir(), "store"))
 	for i := range 10 {
@@ -73,7 +74,7 @@ func stored(t testing.TB) *engine.Engine {
 func wantContents() Contents { return Contents{Objects: 10, Events: 20, Files: 1, Messages: 2} }
 
 // written is a backup of e.
-func written(t testing.TB, e *engine.Engine) []byte {
+func written(t testing.TB, e engine.Engine) []byte {
 	t.Helper()
 	s, err := Open(t.Context(), e, time.Unix(1_800_000_000, 0))
 	if err != nil {
@@ -87,7 +88,7 @@ func written(t testing.TB, e *engine.Engine) []byte {
 }
 
 // content is every key and value of a store but the engine's own.
-func content(t testing.TB, e *engine.Engine) map[string]string {
+func content(t testing.TB, e engine.Engine) map[string]string {
 	t.Helper()
 	it, err := e.NewIter(nil, nil)
 	if err != nil {
@@ -129,8 +130,8 @@ func entryName(f archive.File) string { return archive.StoreFolder + "/" + f.Nam
 
 // The format takes the stores of the engine of this version, and names their layout without knowing the engine.
 func TestStoreLayout(t *testing.T) {
-	if archive.StoreLayout != engine.Layout {
-		t.Errorf("archives have stores of layout %q, the engine writes %q", archive.StoreLayout, engine.Layout)
+	if archive.StoreLayout != local.Layout {
+		t.Errorf("archives have stores of layout %q, the engine writes %q", archive.StoreLayout, local.Layout)
 	}
 }
 

@@ -24,7 +24,7 @@ type Contents struct {
 }
 
 // count reads every key and every value of the store.
-func count(ctx context.Context, e *engine.Engine) (c Contents, err error) {
+func count(ctx context.Context, e engine.Engine) (c Contents, err error) {
 	it, err := e.NewIter(nil, nil)
 	if err != nil {
 		return c, err

@@ -12,14 +12,14 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // FuzzRead: whatever the bytes are, the reader ends, gives only files that may be written, each with the size that the
 // manifest says, and accepts nothing that a sum does not hold for.
 func FuzzRead(f *testing.F) {
 	plain := crafted{
-		manifest: archive.Manifest{Format: archive.Format, Store: engine.Layout, Files: []archive.File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},
+		manifest: archive.Manifest{Format: archive.Format, Store: local.Layout, Files: []archive.File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},
 		entries:  []tar.Header{{Name: "store/LAYOUT", Typeflag: tar.TypeReg}, {Name: "store/000001.log", Typeflag: tar.TypeReg}},
 		data:     [][]byte{[]byte("data"), nil},
 	}

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 const (
@@ -55,7 +55,7 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 		return nil, fmt.Errorf("backup: data folder: %w", err)
 	}
 	temporary := filepath.Join(dataDir, restoringFolder)
-	lock, err := engine.Lock(temporary)
+	lock, err := local.Lock(temporary)
 	if err != nil {
 		return nil, fmt.Errorf("backup: restore in %s: %w", temporary, err)
 	}
@@ -119,7 +119,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 // prove opens the store in dir, reads all of it, which checks the sum of each
 // block, and gives it a new base.
 func prove(ctx context.Context, dir string, revision uint64) (c Contents, base uint64, err error) {
-	e, err := engine.Open(ctx, engine.Options{Dir: dir, OnCorruption: func(error) {}}) // reading tells
+	e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading tells
 	if err != nil {
 		return c, 0, fmt.Errorf("backup: %w", err)
 	}

@@ -73,7 +73,7 @@ type File struct {
 
 // Store is the blobs of an engine.
 type Store struct {
-	engine *engine.Engine
+	engine engine.Engine
 	limits Limits
 	clock  clock.PassiveClock
 	rates  *quota.Rates
@@ -92,7 +92,7 @@ type owner struct {
 }
 
 // New returns the blobs of e. The clock times rates.
-func New(e *engine.Engine, l Limits, c clock.PassiveClock) *Store {
+func New(e engine.Engine, l Limits, c clock.PassiveClock) *Store {
 	return &Store{
 		engine: e, limits: l, clock: c, rates: quota.NewRates(rateNames), owners: map[types.UID]*owner{},
 		totals: quota.NewTotals(e, func(ns string) []byte { return append([]byte{spaceHeld}, ns...) }),
@@ -153,7 +153,7 @@ func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, d
 		return fmt.Errorf("put file: %w", err)
 	}
 	c := change{need: engine.Grow, ns: ns, uid: uid, bytes: int64(len(data)) - replaced}
-	err = s.write(ctx, c, func(b *engine.Batch) error {
+	err = s.write(ctx, c, func(b engine.Batch) error {
 		header := binary.BigEndian.AppendUint64(make([]byte, 0, headerSize+len(f.ContentType)), uint64(len(data)))
 		header = binary.BigEndian.AppendUint64(header, uint64(f.CreatedAt.UnixMicro()))
 		if err := b.Set(fileKey(uid, kindFile, f.Name), append(header, f.ContentType...)); err != nil {
@@ -275,7 +275,7 @@ func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	o.Lock()
 	defer o.Unlock()
 	prefix := ownerPrefix(uid)
-	err := s.write(ctx, change{need: engine.Free, uid: uid, all: true}, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
+	err := s.write(ctx, change{need: engine.Free, uid: uid, all: true}, func(b engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
 	if err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}

@@ -17,13 +17,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/blob"
-	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
 func open(t *testing.T, dir string) *blob.Store {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: dir})
+	e, err := local.Open(t.Context(), local.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestConcurrentAppendsAreWhole(t *testing.T) {
 func TestDeleteTakesOneOwnerAndStaysAfterReopen(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
-	e, err := engine.Open(ctx, engine.Options{Dir: dir})
+	e, err := local.Open(ctx, local.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +207,11 @@ func TestLogIsBounded(t *testing.T) {
 // where an append ended, and what was acknowledged is there.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(20) {
-		disk, ctx := enginetest.NewDisk(), t.Context()
+		disk, ctx := localtest.NewDisk(), t.Context()
 		old, next := pattern(700<<10), pattern(600<<10+1)
-		run := func(d *enginetest.Disk, f func(*blob.Store)) {
+		run := func(d *localtest.Disk, f func(*blob.Store)) {
 			t.Helper()
-			e, err := engine.Open(ctx, engine.Options{Dir: enginetest.Dir, FS: d.FS()})
+			e, err := local.Open(ctx, local.Options{Dir: localtest.Dir, FS: d.FS()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,8 +227,8 @@ func TestCrash(t *testing.T) {
 			}
 			// The second write is on its way when the power goes.
 			var once sync.Once
-			disk.Fail(func(op enginetest.Op) error {
-				if op.Log() && op.Kind == enginetest.Sync {
+			disk.Fail(func(op localtest.Op) error {
+				if op.Log() && op.Kind == localtest.Sync {
 					once.Do(func() { crashed = disk.Crash(50, seed) })
 				}
 				return nil

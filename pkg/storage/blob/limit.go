@@ -61,7 +61,7 @@ type change struct {
 }
 
 // write applies one synced batch with the change of the total. The caller has the owner's lock.
-func (s *Store) write(ctx context.Context, c change, fill func(*engine.Batch) error) error {
+func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (s *Store) write(ctx context.Context, c change, fill func(*engine.Batch) er
 }
 
 // apply makes a batch visible with n more bytes in the total of a namespace, unless there is no room for them.
-func (s *Store) apply(b *engine.Batch, ns string, n int64) (wait func() error, err error) {
+func (s *Store) apply(b engine.Batch, ns string, n int64) (wait func() error, err error) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if n == 0 {

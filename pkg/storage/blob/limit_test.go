@@ -16,14 +16,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/storage/blob"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // limited runs f with a store of dir that has limits, and closes it.
 func limited(t *testing.T, dir string, l blob.Limits, c clock.PassiveClock, f func(s *blob.Store)) {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: dir})
+	e, err := local.Open(t.Context(), local.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

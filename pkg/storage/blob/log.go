@@ -52,7 +52,7 @@ func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []
 		data = append(data[:int64(len(data))-over:int64(len(data))-over], logMark...)
 	}
 	if err == nil {
-		err = s.write(ctx, change{need: engine.Grow, ns: ns, uid: uid, bytes: int64(len(data))}, func(b *engine.Batch) error {
+		err = s.write(ctx, change{need: engine.Grow, ns: ns, uid: uid, bytes: int64(len(data))}, func(b engine.Batch) error {
 			for rest := data; len(rest) > 0; {
 				n := min(len(rest), pieceSize)
 				if err := b.Set(logKey(uid, end), rest[:n]); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) logEnd(uid types.UID) (end int64, err error) {
 	return offset + int64(len(it.Value())), err
 }
 
-func (s *Store) logIter(uid types.UID) (*engine.Iter, error) {
+func (s *Store) logIter(uid types.UID) (engine.Iter, error) {
 	prefix := ownerPrefix(uid, kindLog)
 	return s.engine.NewIter(prefix, after(prefix))
 }

@@ -1,299 +1,208 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine is the one embedded database of the platform: a Pebble store
-// with a single revision counter and a single point where writes are put in order.
-//
-// A write is a Txn. Writers that arrive while a group is being synced form the
-// next group; the first of them leads it. The leader sequences each Txn of the
-// group against sequenced state, puts all of them into one Pebble batch, syncs
-// it once, hands leadership on and publishes the group in order. Hence
-//
-//   - order of revision = order in the write-ahead log = order of publication;
-//   - nothing is published, or acknowledged, before it is durable;
-//   - concurrent writers share one fsync, and none holds a lock during it;
-//   - after a failed write or sync nothing is acknowledged any more.
-//
-// Pebble shows a batch to readers before it is synced. A keyspace must therefore
-// bound its reads by what it published (Publish, Advance), never read "latest".
-//
-// The engine knows nothing of what keys mean beyond their first byte, which names
-// the keyspace; FORMAT.md draws them all.
 package engine
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
-	"syscall"
-
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
+	"io"
 )
-
-// FS is the file system that the store lives on.
-type FS = vfs.FS
-
-// Options of an Engine. The zero value of every field but Dir is usable.
-type Options struct {
-	// Dir is the store's directory. It is created if it does not exist; its parent must exist.
-	Dir string
-	// FS is the file system. Default: the disk.
-	FS FS
-	// BlockCacheBytes bounds the cache of blocks read. It is filled on use. Default: 64 MiB.
-	BlockCacheBytes int64
-	// MemTableBytes is the size that a memtable grows to under load; it starts at
-	// 256 KiB, and up to four exist. Default: 32 MiB, or a sixty-fourth of a volume
-	// that is smaller than 2 GiB.
-	MemTableBytes int64
-	// Reserve is how many bytes of the volume writes that add to the store leave free;
-	// negative: none. Default: 256 MiB, or an eighth of a volume that is smaller than
-	// 2 GiB. It has no effect on a file system that does not tell what is free.
-	Reserve int64
-	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
-	GroupBytes int
-	// Clock measures commit durations. Default: the real clock.
-	Clock clock.PassiveClock
-	// Registerer, where set, gets the store's metrics until Close.
-	Registerer prometheus.Registerer
-	// OnFatal is called once, with the store's locks held, when the disk failed in
-	// a way that leaves the outcome of a write unknown. It should end the process.
-	// Default: log the error and exit with status 1.
-	OnFatal func(error)
-	// OnCorruption, where set, is told of a damaged block instead of OnFatal, and reading it is an error; for a store
-	// that is being checked and not in use.
-	OnCorruption func(error)
-}
-
-const (
-	defaultBlockCache = 64 << 20
-	defaultMemTable   = 32 << 20
-	defaultGroup      = 4 << 20
-
-	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as the API wants
-)
-
-func (o *Options) ensureDefaults(log logr.Logger) {
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.BlockCacheBytes == 0 {
-		o.BlockCacheBytes = defaultBlockCache
-	}
-	if o.GroupBytes == 0 {
-		o.GroupBytes = defaultGroup
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	if o.OnFatal == nil {
-		o.OnFatal = func(err error) {
-			log.Error(err, "The store failed, exiting so that no write is lost silently")
-			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
-		}
-	}
-}
 
 // Engine is an open store. All methods may be called concurrently.
-type Engine struct {
-	opts    Options
-	log     logr.Logger
-	db      *pebble.DB
-	lock    *pebble.Lock
-	metrics *metrics
-	space   *space
-	// reclaiming is held by one compaction of Reclaim at a time.
-	reclaiming sync.Mutex
+type Engine interface {
+	Reader
+	Committer
+	Background
 
-	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
-	refs    atomic.Int64
-	drained chan struct{} // gets a value when the last operation ends after Close began
-
-	mu      sync.Mutex // guards queue and leading; never held while waiting
-	queue   []*pending
-	leading bool
-
-	// Only the commit leader touches these; the hand-over of leadership orders them.
-	sequenced uint64
-	previous  chan struct{} // closed when the group before the current one is published
-
-	published atomic.Uint64
-	base      uint64      // set by Open
-	id        string      // set by Open
-	copying   atomic.Bool // a checkpoint is open
-	failure   atomic.Pointer[failure]
-	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
+	// ID is the identity of the store: a random UUID that is made with it, never changes, and is the same in every copy.
+	ID() string
+	// Full reports whether there is less room than the reserve.
+	Full() bool
+	// Healthy returns nil while the store works, and why it does not otherwise. A full disk is no such error.
+	Healthy() error
+	// Checkpoint makes a consistent copy of the store, which lasts until it is closed. It has every write that was
+	// acknowledged before the call. Writers are not held up. There is one at a time: a second one is ErrCheckpoint.
+	Checkpoint(ctx context.Context) (Checkpoint, error)
+	// Close waits for operations in flight, iterators and checkpoints included, and closes the store. Later calls of any
+	// method that can fail return ErrClosed.
+	Close() error
 }
 
-const closedRefs = math.MinInt64 / 4 // far enough from both ends for every call in flight
+// Reader reads what batches have written, durable or not.
+type Reader interface {
+	// Get returns a copy of the value of key, and whether there is one. Looking for a key that does not exist may be
+	// dearer than a write; keep an index of what exists.
+	Get(key []byte) (val []byte, ok bool, err error)
+	// NewIter returns an iterator over [lower, upper). A nil bound is open. It must be closed.
+	NewIter(lower, upper []byte) (Iter, error)
+	// Revision returns the highest revision that is durable and published. A fresh store is at 1.
+	Revision() uint64
+	// Base returns the revision that the last Rebase moved to, and 0 if there was none: nobody may resume from a
+	// revision below it.
+	Base() uint64
+}
 
-// Errors of the engine, to be compared with errors.Is.
+// Committer puts writes in order.
+type Committer interface {
+	// Commit runs t through the pipeline. It returns nil when t is durable and published, and Sequence's error when t was
+	// refused. An error that is ErrFailed means that the outcome is unknown until the store is opened again.
+	Commit(t Txn) error
+	// Advance makes rev the published revision. A Txn calls it from Publish, under the lock that guards its state, with a
+	// revision of its own: a reader under that lock then never sees state newer than Revision, nor Revision newer than state.
+	Advance(rev uint64)
+	// Bump moves the revision by n without any other change and returns the new revision.
+	Bump(n uint64) (uint64, error)
+	// Rebase moves the revision by n, which must exceed what was given since the store was copied, and makes the new one
+	// its Base from the next opening on. It is for a store that is restored from a backup: a client may have seen changes
+	// that are not in it, under revisions that are given again otherwise, so it must neither go on from them nor take
+	// what comes for what it has.
+	Rebase(n uint64) (uint64, error)
+}
+
+// Background is for changes that take no revision: content that readers find through other rows, and the removal of old versions.
+type Background interface {
+	// NewBatch returns a batch that must be given to Apply, ApplyInOrder or Discard.
+	NewBatch() (Batch, error)
+	// Apply makes b's changes, atomically, and ends b.
+	Apply(b Batch, d Durability) error
+	// ApplyInOrder makes b's changes visible, atomically, and ends b. Batches of callers that order their calls are durable
+	// in that order, too: a crash keeps none without those before it. wait returns when b is durable; it must be called
+	// once.
+	ApplyInOrder(b Batch) (wait func() error, err error)
+	// Room refuses what Commit would, for a write of about size bytes that is made with Apply.
+	Room(n Need, size int) error
+	// Reclaim gives the room of deleted keys from lo to hi back to a store that is full, in the background; otherwise that
+	// happens in its own time.
+	Reclaim(ctx context.Context, lo, hi []byte)
+}
+
+// Txn is one atomic request.
+type Txn interface {
+	// Sequence runs on the commit leader, one Txn at a time, in commit order. It
+	// decides against sequenced (not merely published) state and writes to b. An
+	// error means that it wrote nothing; the Txn is then refused with that error.
+	// It must not block on another Commit.
+	Sequence(b Batch) error
+	// Publish runs once after the batch is durable, in sequence order, never
+	// concurrently with another Publish. It makes the Txn's effect visible.
+	// Refused Txns are not published.
+	Publish()
+}
+
+// Overlapper is a Txn with work that needs neither order nor durability, such as
+// preparing what Publish shows.
+type Overlapper interface {
+	Txn
+	// Overlap runs once, on the goroutine that called Commit, while the Txn waits or its
+	// batch is being synced. Publish may run before it, or at the same time.
+	Overlap()
+}
+
+// Needer is a Txn that is not Grow.
+type Needer interface {
+	Txn
+	// Need is called before Sequence, on the commit leader.
+	Need() Need
+}
+
+// Need says what a write does to the room of the store, and so how long it goes on when that ends.
+type Need int
+
+const (
+	// Grow is a write that adds to the store. It needs the whole reserve to stay free.
+	Grow Need = iota
+	// Upkeep is a small write on which things that exist depend: status, leases, ends. It needs half of the reserve.
+	Upkeep
+	// Free is a write that makes room, or will. It needs next to nothing.
+	Free
+)
+
+// Durability says what Apply waits for.
+type Durability bool
+
+// The two durabilities.
+const (
+	Sync   Durability = true  // return when it is durable
+	NoSync Durability = false // may be lost in a crash, together with all later writes or alone
+)
+
+// Batch collects changes that become durable together. It is not safe for
+// concurrent use. Keys and values are copied.
+type Batch interface {
+	// Next assigns the next revision. It is for Txn.Sequence only: the revisions of
+	// a Txn that is refused are given again. On a batch of NewBatch it returns 0.
+	Next() uint64
+	// Set writes v under k.
+	Set(k, v []byte) error
+	// Delete removes k.
+	Delete(k []byte) error
+	// DeleteRange removes every key in [lo, hi).
+	DeleteRange(lo, hi []byte) error
+	// SetDeferred returns a key and a value of the given lengths inside the batch, to
+	// be filled before finish is called. Nothing else may be done with the batch meanwhile.
+	SetDeferred(klen, vlen int) (k, v []byte, finish func() error)
+	// Len is the size of the batch in bytes.
+	Len() int
+	// Discard ends a batch of NewBatch without applying it. It may be called again, and after Apply.
+	Discard()
+}
+
+// Iter walks keys in order. It sees the store as it was when it was made, and
+// may keep that state on disk until Close. It is not safe for concurrent use.
+type Iter interface {
+	// First, Last, Next, Prev, SeekGE and SeekLT move and report whether there is a key: the first, the last, the next, the
+	// previous, the first at or after k, the last before k.
+	First() bool
+	Last() bool
+	Next() bool
+	Prev() bool
+	SeekGE(k []byte) bool
+	SeekLT(k []byte) bool
+	// Valid reports whether the iterator is at a key.
+	Valid() bool
+	// Key is the current key, valid until the next move.
+	Key() []byte
+	// Value is the current value, valid until the next move. It is nil if it cannot
+	// be read; Error then says why.
+	Value() []byte
+	// Error is the first error met. A move that returns false may be one.
+	Error() error
+	// Close ends the iterator and returns the first error met. It may be called again.
+	Close() error
+}
+
+// Checkpoint is a consistent copy of a store, for reading. Its methods may be called concurrently.
+type Checkpoint interface {
+	// Layout names the format of the files, and so the engine that opens them.
+	Layout() string
+	// Revision is that of the last write in the copy.
+	Revision() uint64
+	// Files are all files of the copy, by name.
+	Files() []CheckpointFile
+	// Open opens a file of the copy for reading.
+	Open(name string) (io.ReadCloser, error)
+	// Close removes the copy. It is called once; the engine's Close waits for it.
+	Close() error
+}
+
+// CheckpointFile is one file of a checkpoint.
+type CheckpointFile struct {
+	// Name has no folder.
+	Name string
+	// Size is the length in bytes; it does not change.
+	Size int64
+}
+
+// Errors of engines, to be compared with errors.Is.
 var (
 	ErrClosed = errors.New("engine: store is closed")
 	ErrLocked = errors.New("engine: store is in use by another process")
-	// ErrFailed marks every error after the disk failed: the outcome of the write is unknown.
+	// ErrFailed marks every error after a write failed: the outcome of the write is unknown.
 	ErrFailed = errors.New("engine: store failed")
+	// ErrCheckpoint refuses a second checkpoint while one is open.
+	ErrCheckpoint = errors.New("engine: another checkpoint is open")
+	// ErrFull refuses a write for which there is no room: what is free is kept for deletes, for the end of what runs, and
+	// for the store's own work. It ends by itself when there is room again.
+	ErrFull = errors.New("the disk of the server is full")
 )
-
-var (
-	revisionKey = []byte("mrevision")
-	baseKey     = []byte("mbase")
-)
-
-// Open opens the store in o.Dir, creating it if there is none. It returns
-// ErrLocked while another process has it open, and a *LayoutError, having
-// modified nothing, when the directory holds something else than a store of this
-// version. The logger in ctx is the store's for its life.
-func Open(ctx context.Context, o Options) (_ *Engine, err error) {
-	log := klog.FromContext(ctx).WithName("engine")
-	o.ensureDefaults(log)
-	lock, err := claim(o.FS, o.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
-	}
-	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}, 1), previous: make(chan struct{})}
-	e.space = watchSpace(&e.opts, log)
-	if e.opts.MemTableBytes == 0 {
-		e.opts.MemTableBytes = e.space.memTable()
-	}
-	e.metrics = newMetrics(e)
-	close(e.previous)
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), lock.Close())
-		}
-	}()
-	if err := removeCheckpoint(o.FS, o.Dir); err != nil {
-		return nil, fmt.Errorf("remove what is left of a checkpoint: %w", err)
-	}
-	cache := pebble.NewCache(o.BlockCacheBytes)
-	defer cache.Unref()
-	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
-		return nil, err
-	}
-	if err := e.recover(); err != nil {
-		return nil, errors.Join(err, e.db.Close())
-	}
-	if o.Registerer != nil {
-		if err := o.Registerer.Register(e.metrics); err != nil {
-			return nil, errors.Join(err, e.db.Close())
-		}
-	}
-	return e, nil
-}
-
-func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
-	o := &pebble.Options{
-		Cache:                       cache,
-		FS:                          e.space.wrap(),
-		Lock:                        e.lock,
-		FormatMajorVersion:          pebbleFormat,
-		MemTableSize:                uint64(e.opts.MemTableBytes),
-		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       8,
-		L0StopWritesThreshold:       64,
-		Logger:                      pebbleLog{e},
-		EventListener:               e.events(),
-	}
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // values are read by their exact key
-	}
-	return o
-}
-
-// recover finds the revision of the last write, and the store's identity. Batches are
-// atomic and carry the revision, so nothing else needs repair.
-func (e *Engine) recover() (err error) {
-	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
-		return err
-	}
-	if e.base, err = readNumber(e.db, baseKey, 0); err != nil {
-		return err
-	}
-	e.published.Store(e.sequenced)
-	return e.identify()
-}
-
-var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
-
-// Close waits for operations in flight, iterators included, and closes the store.
-// Later calls of any method that can fail return ErrClosed.
-func (e *Engine) Close() error {
-	n := e.refs.Add(closedRefs)
-	if n < closedRefs {
-		e.refs.Add(-closedRefs)
-		return ErrClosed
-	}
-	if n > closedRefs {
-		<-e.drained
-	}
-	if e.opts.Registerer != nil {
-		e.opts.Registerer.Unregister(e.metrics)
-	}
-	f := e.failure.Load()
-	switch {
-	case f == nil:
-		return errors.Join(e.db.Close(), e.lock.Close())
-	case f.stuck:
-		// Pebble was left with its locks held. The lock on the directory ends with the process.
-		return f.err()
-	default:
-		return errors.Join(f.err(), guard(e.db.Close), e.lock.Close())
-	}
-}
-
-// acquire keeps the database open until release.
-func (e *Engine) acquire() error {
-	if e.refs.Add(1) > 0 {
-		return nil
-	}
-	e.release()
-	return ErrClosed
-}
-
-func (e *Engine) release() {
-	if e.refs.Add(-1) == closedRefs {
-		select {
-		case e.drained <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Revision returns the highest revision that is durable and published. A fresh
-// store is at 1.
-func (e *Engine) Revision() uint64 { return e.published.Load() }
-
-// Base returns the revision that the last Rebase moved to, and 0 if there was none:
-// nobody may resume from a revision below it.
-func (e *Engine) Base() uint64 { return e.base }
-
-// Advance makes rev the published revision. A Txn calls it from Publish, under
-// the lock that guards its state, with a revision of its own: a reader under that
-// lock then never sees state newer than Revision, nor Revision newer than state.
-func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
-
-// Healthy returns nil while the store works, and why it does not otherwise: the
-// failure that stopped it, or the last error of a background flush or compaction
-// until one succeeds. A full disk is no such error; see Full.
-func (e *Engine) Healthy() error {
-	if f := e.failure.Load(); f != nil {
-		return f.err()
-	}
-	// On a full disk background work fails; reads and deletes go on, and no restart helps.
-	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
-		return fmt.Errorf("engine: background work: %w", *err)
-	}
-	if e.refs.Load() < 0 {
-		return ErrClosed
-	}
-	return nil
-}

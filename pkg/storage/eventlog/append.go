@@ -142,7 +142,7 @@ func (t *appendTxn) Need() engine.Need {
 }
 
 // Sequence decides what becomes of the append, and writes it.
-func (t *appendTxn) Sequence(b *engine.Batch) error {
+func (t *appendTxn) Sequence(b engine.Batch) error {
 	if err := t.locate(); err != nil {
 		return err
 	}

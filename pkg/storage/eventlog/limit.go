@@ -95,7 +95,7 @@ func (n *namespaceBytes) Admit(c *Change) error {
 }
 
 // Project keeps the total.
-func (n *namespaceBytes) Project(b *engine.Batch, c *Change) error {
+func (n *namespaceBytes) Project(b engine.Batch, c *Change) error {
 	return n.totals.Add(b, c.Stream.Namespace, c.Bytes)
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
@@ -25,7 +25,7 @@ func TestNamespaceTotal(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	opened := func(f func(l *eventlog.Log)) {
 		t.Helper()
-		e, err := engine.Open(ctx, engine.Options{Dir: dir})
+		e, err := local.Open(ctx, local.Options{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

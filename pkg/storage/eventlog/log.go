@@ -113,7 +113,7 @@ type Log struct {
 // Open opens the log in e. It reads what left and was not yet purged, and
 // nothing else. The logger in ctx is the log's for its life; cancelling ctx does
 // not close it.
-func Open(ctx context.Context, e *engine.Engine, o Options) (*Log, error) {
+func Open(ctx context.Context, e engine.Engine, o Options) (*Log, error) {
 	o.ensureDefaults()
 	s := newShared(e, o)
 	if err := s.load(); err != nil {

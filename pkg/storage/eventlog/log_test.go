@@ -25,20 +25,21 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open opens a log; a nil disk is a folder of the real one.
-func open(t testing.TB, disk *enginetest.Disk, o eventlog.Options) *eventlog.Log {
+func open(t testing.TB, disk *localtest.Disk, o eventlog.Options) *eventlog.Log {
 	t.Helper()
-	eo := engine.Options{Dir: t.TempDir(), OnFatal: func(err error) { t.Errorf("fatal: %v", err) }}
+	eo := local.Options{Dir: t.TempDir(), OnFatal: func(err error) { t.Errorf("fatal: %v", err) }}
 	if disk != nil {
-		eo.Dir, eo.FS = enginetest.Dir, disk.FS()
+		eo.Dir, eo.FS = localtest.Dir, disk.FS()
 	}
-	e, err := engine.Open(context.Background(), eo)
+	e, err := local.Open(context.Background(), eo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestConcurrent(t *testing.T) {
 
 // Pebble shows a batch before its sync. While a sync hangs no reader may see it.
 func TestNothingBeforeDurable(t *testing.T) {
-	disk := enginetest.NewDisk()
+	disk := localtest.NewDisk()
 	l := open(t, disk, eventlog.Options{CachedStreams: 4})
 	ctx := context.Background()
 	a := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}
@@ -186,8 +187,8 @@ func TestNothingBeforeDurable(t *testing.T) {
 
 	hanging, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	disk.Fail(func(op enginetest.Op) error {
-		if op.Log() && op.Kind == enginetest.Sync {
+	disk.Fail(func(op localtest.Op) error {
+		if op.Log() && op.Kind == localtest.Sync {
 			once.Do(func() { close(hanging) })
 			<-release
 		}
@@ -236,7 +237,7 @@ func TestNothingBeforeDurable(t *testing.T) {
 
 // The events given are not changed, and the results are the caller's own.
 func TestAppendLeavesItsInputAlone(t *testing.T) {
-	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	l := open(t, localtest.NewDisk(), eventlog.Options{})
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
 	in := of("TaskStarted")
 	in.Summary, in.Labels = "token=abc", map[string]string{"x": "y"}
@@ -248,7 +249,7 @@ func TestAppendLeavesItsInputAlone(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	l := open(t, enginetest.NewDisk(), eventlog.Options{Registerer: reg})
+	l := open(t, localtest.NewDisk(), eventlog.Options{Registerer: reg})
 	ctx := context.Background()
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
 	secret := of("ToolCallFailed")
@@ -288,7 +289,7 @@ platform_execution_events_appended_total{event_type="ToolCallFailed",stream_type
 // Times and failures are derived from events as they are stored.
 func TestDerivedMetrics(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	disk := enginetest.NewDisk()
+	disk := localtest.NewDisk()
 	ctx := context.Background()
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a"}
 	with := func(typ, content string) *v1alpha1.ExecutionEvent {
@@ -357,7 +358,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 20,000 events")
 	}
-	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	l := open(t, localtest.NewDisk(), eventlog.Options{})
 	ctx := context.Background()
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}
 	fill := func(n int) {
@@ -405,7 +406,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 }
 
 func TestWatchErrors(t *testing.T) {
-	l := open(t, enginetest.NewDisk(), eventlog.Options{})
+	l := open(t, localtest.NewDisk(), eventlog.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	if _, err := l.Watch(ctx, eventlog.Query{Types: []v1alpha1.EventType{"x"}}, 0, eventlog.WatchOptions{}); err == nil {
 		t.Error("a watch of an unknown type begins")
@@ -475,7 +476,7 @@ func (s *strict) Admit(c *eventlog.Change) error {
 	return nil
 }
 
-func (s *strict) Project(b *engine.Batch, c *eventlog.Change) error {
+func (s *strict) Project(b engine.Batch, c *eventlog.Change) error {
 	for a := range c.Appended() {
 		if a.Event.Type == s.refused {
 			s.t.Errorf("%s/%d was refused, and is counted", c.Stream, a.Seq)

@@ -29,7 +29,7 @@ type Projection interface {
 	Admit(c *Change) error
 	// Project adds the rows of a change that all admitted to the change's batch. It
 	// must not refuse: an error stops the store.
-	Project(b *engine.Batch, c *Change) error
+	Project(b engine.Batch, c *Change) error
 }
 
 // Change is what one commit does to a stream: it appends events, or removes the
@@ -81,7 +81,7 @@ func (list projections) admit(c *Change) error {
 }
 
 // project adds the rows of all for a change.
-func (list projections) project(b *engine.Batch, c *Change) error {
+func (list projections) project(b engine.Batch, c *Change) error {
 	var err error
 	for _, p := range list {
 		err = errors.Join(err, p.Project(b, c))

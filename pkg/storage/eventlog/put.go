@@ -12,7 +12,7 @@ import (
 
 // recorder writes records and keeps the first error.
 type recorder struct {
-	batch *engine.Batch
+	batch engine.Batch
 	err   error
 
 	short [facetValueLen]byte     // value of the event's entries in the stream

@@ -17,7 +17,7 @@ import (
 // records reads what is on disk. The store may show what is not published yet;
 // the caller bounds what it takes.
 type records struct {
-	engine *engine.Engine
+	engine engine.Engine
 	idents *lru.Cache // identity by stream number
 }
 

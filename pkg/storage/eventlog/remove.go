@@ -95,7 +95,7 @@ type removeTxn struct {
 func (t *removeTxn) Need() engine.Need { return engine.Free }
 
 // Sequence decides what leaves, and writes it.
-func (t *removeTxn) Sequence(b *engine.Batch) error {
+func (t *removeTxn) Sequence(b engine.Batch) error {
 	h, err := t.w.sequencedHead(t.stream)
 	if err != nil || h == nil || h.sequenced.deleted != 0 {
 		return err
@@ -130,7 +130,7 @@ func (t *removeTxn) Publish() {
 // sequenceRemoval assigns a revision to each event of a live stream up to last and
 // writes the one record of them all. With whole the stream goes, and its name is
 // the caller's to write. What it refuses it refuses before it writes.
-func (w *Writer) sequenceRemoval(b *engine.Batch, h *head, last int64, whole bool) (*deletion, error) {
+func (w *Writer) sequenceRemoval(b engine.Batch, h *head, last int64, whole bool) (*deletion, error) {
 	st := h.sequenced
 	d := &deletion{
 		identity: h.identity, first: st.oldest, last: last, whole: whole,

@@ -12,7 +12,7 @@ import (
 
 // source walks the entries of one index range.
 type source struct {
-	it    *engine.Iter
+	it    engine.Iter
 	parse func(k, v []byte) (posting, error)
 	cur   posting
 	ok    bool
@@ -24,8 +24,8 @@ type source struct {
 type scan struct {
 	*shared
 	sources []*source
-	data    *engine.Iter // over all events, for those that come without their record
-	id      *identity    // of the last event's stream
+	data    engine.Iter // over all events, for those that come without their record
+	id      *identity   // of the last event's stream
 	err     error
 }
 

@@ -33,7 +33,7 @@ type shared struct {
 	hub hub
 }
 
-func newShared(e *engine.Engine, o Options) *shared {
+func newShared(e engine.Engine, o Options) *shared {
 	s := &shared{records: records{engine: e, idents: lru.New(o.CachedStreams)}, opts: o}
 	s.heads.init(o.CachedStreams)
 	s.left.init()

@@ -19,12 +19,12 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
-func on(disk *enginetest.Disk, more ...func(*setup)) func(*setup) {
+func on(disk *localtest.Disk, more ...func(*setup)) func(*setup) {
 	return func(s *setup) {
-		s.engine.FS, s.engine.Dir, s.engine.MemTableBytes = disk.FS(), enginetest.Dir, 256<<10
+		s.engine.FS, s.engine.Dir, s.engine.MemTableBytes = disk.FS(), localtest.Dir, 256<<10
 		for _, f := range more {
 			f(s)
 		}
@@ -69,7 +69,7 @@ func TestCrash(t *testing.T) {
 }
 
 func crash(t *testing.T, seed uint64) {
-	disk := enginetest.NewDisk()
+	disk := localtest.NewDisk()
 	h := open(t, on(disk, func(s *setup) { s.db.ObjectCacheBytes = int64(seed%2) - 1 })) // decoded objects kept or not
 	s := &shown{seen: map[uint64]string{}}
 	var (
@@ -138,8 +138,8 @@ func crash(t *testing.T, seed uint64) {
 // TestDiskFailure has a disk that fails under load: no write after it is
 // acknowledged, shown or watched, and the store says it is not ready.
 func TestDiskFailure(t *testing.T) {
-	for _, kind := range []enginetest.Kind{enginetest.Write, enginetest.Sync} {
-		disk := enginetest.NewDisk()
+	for _, kind := range []localtest.Kind{localtest.Write, localtest.Sync} {
+		disk := localtest.NewDisk()
 		fatal := make(chan error, 1)
 		h := open(t, on(disk, func(s *setup) { s.engine.OnFatal = func(err error) { fatal <- err } }))
 		create(t, h, "before")
@@ -147,9 +147,9 @@ func TestDiskFailure(t *testing.T) {
 		if err := h.ReadinessCheck(); err != nil {
 			t.Fatal(err)
 		}
-		disk.Fail(func(o enginetest.Op) error {
+		disk.Fail(func(o localtest.Op) error {
 			if o.Log() && o.Kind == kind {
-				return enginetest.ErrInjected
+				return localtest.ErrInjected
 			}
 			return nil
 		})

@@ -95,7 +95,7 @@ func (o *Options) ensureDefaults() error {
 // DB is the object part of an engine. All methods may be called concurrently.
 type DB struct {
 	opts    Options
-	engine  *engine.Engine
+	engine  engine.Engine
 	log     logr.Logger
 	ctx     context.Context //nolint:containedctx // the life of the DB, for work that no single request owns
 	cancel  context.CancelFunc
@@ -127,7 +127,7 @@ var (
 
 // Open opens the object keyspaces of e. It reads a few records, whatever the
 // number of objects; Close must be called before the engine's.
-func Open(ctx context.Context, e *engine.Engine, o Options) (*DB, error) {
+func Open(ctx context.Context, e engine.Engine, o Options) (*DB, error) {
 	if err := o.ensureDefaults(); err != nil {
 		return nil, err
 	}

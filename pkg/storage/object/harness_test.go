@@ -35,6 +35,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 func TestMain(m *testing.M) {
@@ -69,7 +70,7 @@ func newCodec(t testing.TB) runtime.Codec {
 
 // setup is how a test's store is made.
 type setup struct {
-	engine engine.Options
+	engine local.Options
 	db     Options
 	config Config
 }
@@ -83,13 +84,13 @@ type mode struct {
 // harness gives the conformance helpers what they need beyond storage.Interface.
 type harness struct {
 	*Store
-	engine *engine.Engine
+	engine engine.Engine
 }
 
 func open(t testing.TB, with ...func(*setup)) harness {
 	t.Helper()
 	su := setup{
-		engine: engine.Options{OnFatal: func(err error) { t.Errorf("fatal: %v", err) }},
+		engine: local.Options{OnFatal: func(err error) { t.Errorf("fatal: %v", err) }},
 		config: Config{
 			Codec: newCodec(t), Transformer: storagetesting.NewPrefixTransformer([]byte(testPrefix), false),
 			NewFunc: newPod, ResourcePrefix: "/pods/", GroupResource: pods,
@@ -101,7 +102,7 @@ func open(t testing.TB, with ...func(*setup)) harness {
 	if su.engine.Dir == "" {
 		su.engine.Dir = t.TempDir()
 	}
-	e, err := engine.Open(context.Background(), su.engine)
+	e, err := local.Open(context.Background(), su.engine)
 	if err != nil {
 		t.Fatal(err)
 	}

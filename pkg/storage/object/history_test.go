@@ -175,7 +175,7 @@ func TestExpiredInThreeShapes(t *testing.T) {
 }
 
 // keysOf returns how many keys each keyspace holds.
-func keysOf(t *testing.T, e *engine.Engine) map[string]int {
+func keysOf(t *testing.T, e engine.Engine) map[string]int {
 	t.Helper()
 	it, err := e.NewIter(nil, nil)
 	if err != nil {

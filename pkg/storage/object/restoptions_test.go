@@ -33,6 +33,7 @@ import (
 	aestransformer "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // podStrategy lets the generic registry serve example pods.
@@ -60,9 +61,9 @@ func (podStrategy) ValidateUpdate(_ context.Context, _, _ apiruntime.Object) fie
 
 var examplePods = schema.GroupResource{Group: "example.apiserver.k8s.io", Resource: "pods"}
 
-func newDB(t *testing.T, dir string, reg prometheus.Registerer) (*engine.Engine, *DB) {
+func newDB(t *testing.T, dir string, reg prometheus.Registerer) (engine.Engine, *DB) {
 	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Options{Dir: dir, Registerer: reg})
+	e, err := local.Open(context.Background(), local.Options{Dir: dir, Registerer: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func serve(t *testing.T, s *registry.Store) {
 }
 
 // stored is everything in the database.
-func stored(t *testing.T, e *engine.Engine) string {
+func stored(t *testing.T, e engine.Engine) string {
 	t.Helper()
 	it, err := e.NewIter(nil, nil)
 	if err != nil {

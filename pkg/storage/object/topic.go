@@ -241,7 +241,7 @@ func (t *topic) cachesObjects() bool { return t.bytes.Load() < t.db.opts.ObjectC
 // one iterator instead of one lookup each. Close it.
 type valueReader struct {
 	t  *topic
-	it *engine.Iter
+	it engine.Iter
 	k  []byte
 }
 

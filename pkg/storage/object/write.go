@@ -53,7 +53,7 @@ func (w *write) Need() engine.Need {
 }
 
 // Sequence checks w against the newest sequenced state and writes its records.
-func (w *write) Sequence(b *engine.Batch) error {
+func (w *write) Sequence(b engine.Batch) error {
 	current := w.topic.sequenced(w.key)
 	if current != w.expect {
 		w.topic.metrics.conflicts.Inc()
@@ -79,7 +79,7 @@ func (w *write) Sequence(b *engine.Batch) error {
 	return nil
 }
 
-func (w *write) records(b *engine.Batch, previous uint64) error {
+func (w *write) records(b engine.Batch, previous uint64) error {
 	k, v, finish := b.SetDeferred(1+revisionLen, changeHeaderLen+len(w.key))
 	k[0] = spaceChange
 	binary.BigEndian.PutUint64(k[1:], w.rev)

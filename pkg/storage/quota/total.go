@@ -15,13 +15,13 @@ import (
 //
 // Totals is not safe for concurrent use: the caller orders all changes, and batches become visible in that order.
 type Totals struct {
-	engine *engine.Engine
+	engine engine.Engine
 	key    func(ns string) []byte
 	held   map[string]int64 // of the namespaces that were in use since the start; ahead of the store by what is on its way
 }
 
 // NewTotals keeps totals in rows under key.
-func NewTotals(e *engine.Engine, key func(ns string) []byte) *Totals {
+func NewTotals(e engine.Engine, key func(ns string) []byte) *Totals {
 	return &Totals{engine: e, key: key, held: map[string]int64{}}
 }
 
@@ -46,7 +46,7 @@ func (t *Totals) Held(ns string) (int64, error) {
 
 // Add changes a total by n, which may be negative, in b. Held must have returned it before. When Add fails, the batch must
 // not be applied, and the engine is of no more use.
-func (t *Totals) Add(b *engine.Batch, ns string, n int64) error {
+func (t *Totals) Add(b engine.Batch, ns string, n int64) error {
 	if n == 0 {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (a *addition) place() (err error) {
 }
 
 // fill writes what is new.
-func (a *addition) fill(b *engine.Batch) error {
+func (a *addition) fill(b engine.Batch) error {
 	h := a.before
 	sizes := make([]int64, 0, len(a.fresh))
 	for _, i := range a.fresh {
@@ -139,7 +139,7 @@ func (a *addition) fill(b *engine.Batch) error {
 
 // truncate removes the oldest messages until the limit holds. sizes are those of
 // the new messages, which are in b only.
-func (a *addition) truncate(b *engine.Batch, h *head, sizes []int64) (err error) {
+func (a *addition) truncate(b engine.Batch, h *head, sizes []int64) (err error) {
 	it, err := a.store.engine.NewIter(messageKey(a.uid, h.oldest), messageKey(a.uid, a.before.last+1))
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func (s *Store) Newest(_ context.Context, uid types.UID, n int, through string) 
 type reader struct {
 	head  head
 	upto  int64
-	it    *engine.Iter
+	it    engine.Iter
 	out   []v1alpha1.SessionMessage
 	bytes int
 	err   error

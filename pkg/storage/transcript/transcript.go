@@ -74,7 +74,7 @@ const shards = 256
 
 // Store is the transcripts of an engine.
 type Store struct {
-	engine *engine.Engine
+	engine engine.Engine
 	clock  clock.PassiveClock
 	newID  func() string
 	seed   maphash.Seed
@@ -84,7 +84,7 @@ type Store struct {
 }
 
 // New returns the transcripts of e.
-func New(e *engine.Engine, o Options) *Store {
+func New(e engine.Engine, o Options) *Store {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -130,7 +130,7 @@ func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	l.Lock()
 	defer l.Unlock()
 	prefix := ownerPrefix(uid)
-	if err := s.write(ctx, engine.Free, func(b *engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) }); err != nil {
+	if err := s.write(ctx, engine.Free, func(b engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) }); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *Store) ownerFrom(from []byte) (uid types.UID, err error) {
 }
 
 // write applies one synced batch.
-func (s *Store) write(ctx context.Context, need engine.Need, fill func(*engine.Batch) error) error {
+func (s *Store) write(ctx context.Context, need engine.Need, fill func(engine.Batch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

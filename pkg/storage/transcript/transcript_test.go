@@ -23,8 +23,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
@@ -32,7 +32,7 @@ type message = v1alpha1.SessionMessage
 
 func open(t testing.TB, dir string, o transcript.Options) *transcript.Store {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: dir})
+	e, err := local.Open(t.Context(), local.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestDeleteTakesOneSession(t *testing.T) {
 func TestSecretsAreNotStored(t *testing.T) {
 	const secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	dir := t.TempDir()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: dir})
+	e, err := local.Open(t.Context(), local.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,10 +391,10 @@ func TestSecretsAreNotStored(t *testing.T) {
 // what was acknowledged is there, and a repetition makes it whole.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(20) {
-		disk, ctx := enginetest.NewDisk(), t.Context()
-		run := func(d *enginetest.Disk, f func(*transcript.Store)) {
+		disk, ctx := localtest.NewDisk(), t.Context()
+		run := func(d *localtest.Disk, f func(*transcript.Store)) {
 			t.Helper()
-			e, err := engine.Open(ctx, engine.Options{Dir: enginetest.Dir, FS: d.FS()})
+			e, err := local.Open(ctx, local.Options{Dir: localtest.Dir, FS: d.FS()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -413,8 +413,8 @@ func TestCrash(t *testing.T) {
 			mustAppend(t, s, "u", limit, turn(2)...)
 			// The third turn, with which the first one's answer leaves, is on its way when the power goes.
 			var once sync.Once
-			disk.Fail(func(op enginetest.Op) error {
-				if op.Log() && op.Kind == enginetest.Sync {
+			disk.Fail(func(op localtest.Op) error {
+				if op.Log() && op.Kind == localtest.Sync {
 					once.Do(func() { crashed = disk.Crash(50, seed) })
 				}
 				return nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/test/bench/report"
 )
@@ -52,7 +53,7 @@ type bench struct {
 	o      Options
 	r      *report.Report
 	dir    string
-	engine *engine.Engine
+	engine engine.Engine
 	log    *eventlog.Log
 }
 
@@ -99,7 +100,7 @@ func (b *bench) run(ctx context.Context, g group) (err error) {
 }
 
 func (b *bench) open(ctx context.Context) (err error) {
-	if b.engine, err = engine.Open(ctx, engine.Options{Dir: b.dir}); err != nil {
+	if b.engine, err = local.Open(ctx, local.Options{Dir: b.dir}); err != nil {
 		return err
 	}
 	if b.log, err = eventlog.Open(ctx, b.engine, eventlog.Options{}); err != nil {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/host"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/test/bench/report"
 )
@@ -70,7 +70,7 @@ func (s *server) serves(ctx context.Context, n int64) error {
 
 // fill makes n ConfigMaps of half a KiB, as the server stores them.
 func fill(ctx context.Context, dir string, n int) (err error) {
-	e, err := engine.Open(ctx, engine.Options{Dir: dir})
+	e, err := local.Open(ctx, local.Options{Dir: dir})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -33,7 +34,7 @@ import (
 type bench struct {
 	endpoint string
 	stop     func() error
-	engine   *engine.Engine
+	engine   engine.Engine
 	db       *object.DB
 	codec    runtime.Codec
 }
@@ -49,7 +50,7 @@ func open(ctx context.Context, o Options, dir string) (_ *bench, err error) {
 	if err := os.Mkdir(filepath.Join(dir, "ours"), 0o700); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
-	if b.engine, err = engine.Open(ctx, engine.Options{Dir: filepath.Join(dir, "ours")}); err != nil {
+	if b.engine, err = local.Open(ctx, local.Options{Dir: filepath.Join(dir, "ours")}); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	if b.db, err = object.Open(ctx, b.engine, object.Options{}); err != nil {

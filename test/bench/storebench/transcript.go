@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 	"github.com/platform-ai/platform/test/bench/report"
 )
@@ -86,7 +86,7 @@ func (m transcriptRow) once(ctx context.Context, o Options) (_ float64, err erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	e, err := engine.Open(ctx, engine.Options{Dir: filepath.Join(dir, "store")})
+	e, err := local.Open(ctx, local.Options{Dir: filepath.Join(dir, "store")})
 	if err != nil {
 		return 0, err
 	}

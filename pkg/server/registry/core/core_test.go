@@ -36,7 +36,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
@@ -84,7 +84,7 @@ func startAt(t *testing.T, dir string, now clock.WithTicker) *server {
 	metav1.AddToGroupVersion(s.scheme, schema.GroupVersion{Version: "v1"})
 	check(install.Install(s.scheme))
 	s.codecs = serializer.NewCodecFactory(s.scheme, serializer.EnableStrict)
-	e, err := engine.Open(ctx, engine.Options{Dir: dir})
+	e, err := local.Open(ctx, local.Options{Dir: dir})
 	check(err)
 	objects, err := object.Open(ctx, e, object.Options{})
 	check(err)

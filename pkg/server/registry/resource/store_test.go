@@ -10,13 +10,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 
 	"github.com/platform-ai/platform/pkg/server/apiserver"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 func newStore(t *testing.T, scheme *runtime.Scheme) generic.RESTOptionsGetter {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: t.TempDir()})
+	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

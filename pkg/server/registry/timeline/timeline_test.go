@@ -31,7 +31,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -62,7 +62,7 @@ func bothProtocols(t *testing.T, o func() options, test func(s *site)) {
 
 func start(t *testing.T, proto string, o options) *site {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Dir: t.TempDir()})
+	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -55,10 +56,10 @@ const wait = 20 * time.Second
 // Driver runs commands against a log on a disk in memory.
 type Driver struct {
 	t      testing.TB
-	disk   *enginetest.Disk
+	disk   *localtest.Disk
 	clock  *clocktesting.FakeClock
 	opts   eventlog.Options
-	engine *engine.Engine
+	engine engine.Engine
 	log    *eventlog.Log
 	tally  *tally
 	fatal  atomic.Pointer[error] // what the engine said when its disk failed
@@ -76,7 +77,7 @@ type Driver struct {
 func New(t testing.TB) *Driver {
 	d := &Driver{
 		t:     t,
-		disk:  enginetest.NewDisk(),
+		disk:  localtest.NewDisk(),
 		clock: clocktesting.NewFakeClock(time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)),
 		opts:  eventlog.Options{PurgeInterval: -1},
 	}
@@ -95,8 +96,8 @@ func New(t testing.TB) *Driver {
 
 func (d *Driver) open() error {
 	var err error
-	d.engine, err = engine.Open(d.t.Context(), engine.Options{
-		Dir: enginetest.Dir, FS: d.disk.FS(), OnFatal: func(err error) { d.fatal.Store(&err) },
+	d.engine, err = local.Open(d.t.Context(), local.Options{
+		Dir: localtest.Dir, FS: d.disk.FS(), OnFatal: func(err error) { d.fatal.Store(&err) },
 	})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -133,12 +133,12 @@ func (d *Driver) settle() error {
 func fault(d *Driver, _ Command) (string, error) {
 	var failing atomic.Bool
 	d.faulty = true
-	d.disk.Fail(func(op enginetest.Op) error {
-		if op.Log() && op.Kind == enginetest.Sync {
+	d.disk.Fail(func(op localtest.Op) error {
+		if op.Log() && op.Kind == localtest.Sync {
 			failing.Store(true)
 		}
 		if failing.Load() {
-			return enginetest.ErrInjected
+			return localtest.ErrInjected
 		}
 		return nil
 	})

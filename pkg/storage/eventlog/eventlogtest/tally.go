@@ -16,7 +16,7 @@ var errBrokeProjected = errors.New("broke Projected: the rows of a projection ar
 
 // tally is a projection: how many events were ever appended in a namespace.
 type tally struct {
-	engine *engine.Engine
+	engine engine.Engine
 	counts map[string]uint64
 }
 
@@ -42,7 +42,7 @@ func (t *tally) Admit(c *eventlog.Change) (err error) {
 }
 
 // Project counts what is appended, and checks that it is told of it in order.
-func (t *tally) Project(b *engine.Batch, c *eventlog.Change) error {
+func (t *tally) Project(b engine.Batch, c *eventlog.Change) error {
 	last := int64(0)
 	for a := range c.Appended() {
 		if last != 0 && a.Seq != last+1 || a.Event.Type == "" {

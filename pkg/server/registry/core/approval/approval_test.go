@@ -26,13 +26,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 func newView(tb testing.TB) *view {
 	tb.Helper()
-	e, err := engine.Open(tb.Context(), engine.Options{Dir: tb.TempDir()})
+	e, err := local.Open(tb.Context(), local.Options{Dir: tb.TempDir()})
 	if err != nil {
 		tb.Fatal(err)
 	}

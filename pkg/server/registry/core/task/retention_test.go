@@ -17,7 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -37,7 +37,7 @@ func (c timers) NewTimer(d time.Duration) clock.Timer {
 func retainer(t *testing.T, policy Retention) (*Resource, timers) {
 	t.Helper()
 	c := timers{clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)), make(chan struct{})}
-	e, err := engine.Open(t.Context(), engine.Options{Dir: t.TempDir()})
+	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"context"
@@ -16,13 +16,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// ErrFull refuses a write for which the volume has no room: what is free is kept for deletes, for the end of what runs, and
-// for the store's own work. It ends by itself when there is room again.
-var ErrFull = errors.New("the disk of the server is full")
-
-// FullError is an ErrFull with its figures, in bytes.
+// FullError is an engine.ErrFull with its figures, in bytes.
 type FullError struct {
 	Dir           string
 	Free, Reserve int64
@@ -31,30 +29,11 @@ type FullError struct {
 // Error says what to do.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%v: the volume of %s has %d MiB free, of which %d MiB are kept for deleting; delete tasks that are not needed any more, or enlarge the volume",
-		ErrFull, e.Dir, e.Free>>20, e.Reserve>>20)
+		engine.ErrFull, e.Dir, e.Free>>20, e.Reserve>>20)
 }
 
-// Is makes every FullError an ErrFull.
-func (e *FullError) Is(target error) bool { return target == ErrFull }
-
-// Need says what a write does to the disk, and so how long it goes on when that fills.
-type Need int
-
-const (
-	// Grow is a write that adds to the store. It needs the whole reserve to stay free.
-	Grow Need = iota
-	// Upkeep is a small write on which things that exist depend: status, leases, ends. It needs half of the reserve.
-	Upkeep
-	// Free is a write that makes room, or will. It needs next to nothing.
-	Free
-)
-
-// Needer is a Txn that is not Grow.
-type Needer interface {
-	Txn
-	// Need is called before Sequence, on the commit leader.
-	Need() Need
-}
+// Is makes every FullError an engine.ErrFull.
+func (e *FullError) Is(target error) bool { return target == engine.ErrFull }
 
 const (
 	ballastFile = "BALLAST"
@@ -121,7 +100,7 @@ func (s *space) ballastPath() string { return s.fs.PathJoin(s.dir, ballastFile) 
 func (s *space) available() int64 { return s.free.Load() - 2*s.spent.Load() }
 
 // check refuses a write for which there is no room.
-func (s *space) check(n Need) error {
+func (s *space) check(n engine.Need) error {
 	if s.reserve == 0 {
 		return nil
 	}
@@ -130,10 +109,10 @@ func (s *space) check(n Need) error {
 	}
 	least := s.reserve
 	switch n {
-	case Grow:
-	case Upkeep:
+	case engine.Grow:
+	case engine.Upkeep:
 		least /= 2
-	case Free:
+	case engine.Free:
 		if least /= 32; s.available() < least {
 			s.dropBallast()
 			s.measure()
@@ -242,7 +221,7 @@ func (c compacted) Write(p []byte) (int, error) {
 }
 
 // Room refuses what Commit would, for a write of about size bytes that is made with Apply.
-func (e *Engine) Room(n Need, size int) error {
+func (e *Engine) Room(n engine.Need, size int) error {
 	if err := e.space.check(n); err != nil {
 		return err
 	}
@@ -277,9 +256,9 @@ func (e *Engine) Reclaim(ctx context.Context, lo, hi []byte) {
 	}()
 }
 
-func needOf(t Txn) Need {
-	if n, ok := t.(Needer); ok {
+func needOf(t engine.Txn) engine.Need {
+	if n, ok := t.(engine.Needer); ok {
 		return n.Need()
 	}
-	return Grow
+	return engine.Grow
 }

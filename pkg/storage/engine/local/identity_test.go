@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"testing"
@@ -17,12 +17,12 @@ func TestIdentity(t *testing.T) {
 	if len(id) != 36 {
 		t.Errorf("the identity is %q", id)
 	}
-	c := checkpoint(t, e)
-	copied := open(t, Options{Dir: unpack(t, c)})
-	if copied.ID() != id {
-		t.Errorf("a copy is %s, the store is %s", copied.ID(), id)
+	c := copied(t, e)
+	twin := open(t, Options{Dir: unpack(t, c)})
+	if twin.ID() != id {
+		t.Errorf("a copy is %s, the store is %s", twin.ID(), id)
 	}
-	shut(t, copied)
+	shut(t, twin)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 const (
@@ -25,39 +27,28 @@ const (
 	checkpointCache = 1 << 20
 )
 
-// ErrCheckpoint refuses a second checkpoint while one is open.
-var ErrCheckpoint = errors.New("engine: another checkpoint is open")
-
-// CheckpointFile is one file of a checkpoint.
-type CheckpointFile struct {
-	// Name has no folder.
-	Name string
-	// Size is the length in bytes; it does not change.
-	Size int64
-}
-
-// Checkpoint is a consistent copy of the store's files, for reading. Together, in a folder of their own, they are a
+// checkpoint is a consistent copy of the store's files, for reading. Together, in a folder of their own, they are a
 // store that Open opens. Its methods may be called concurrently.
-type Checkpoint struct {
+type checkpoint struct {
 	engine   *Engine
 	revision uint64
-	files    []CheckpointFile
+	files    []engine.CheckpointFile
 }
 
 // Checkpoint makes a consistent copy of the store's files, hard links where the file system can, which lasts until it
 // is closed; what a crash leaves of it is removed when the store is opened. The copy holds every write that was
-// acknowledged before the call. There is one at a time: a second one is ErrCheckpoint.
+// acknowledged before the call. There is one at a time: a second one is engine.ErrCheckpoint.
 //
 // It was opened once, for reading, so it can be opened. Writers are not held up.
-func (e *Engine) Checkpoint(ctx context.Context) (_ *Checkpoint, err error) {
+func (e *Engine) Checkpoint(ctx context.Context) (_ engine.Checkpoint, err error) {
 	if err := e.acquire(); err != nil {
 		return nil, err
 	}
 	if !e.copying.CompareAndSwap(false, true) {
 		e.release()
-		return nil, ErrCheckpoint
+		return nil, engine.ErrCheckpoint
 	}
-	c := &Checkpoint{engine: e}
+	c := &checkpoint{engine: e}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("checkpoint: %w", err), c.Close())
@@ -100,7 +91,7 @@ func (e *Engine) flush(ctx context.Context) error {
 	}
 }
 
-func (c *Checkpoint) make() error {
+func (c *checkpoint) make() error {
 	fs, dir := c.engine.opts.FS, c.dir()
 	if err := guard(func() error { return c.engine.db.Checkpoint(dir, pebble.WithFlushedWAL()) }); err != nil {
 		return err
@@ -126,13 +117,13 @@ func (c *Checkpoint) make() error {
 		if err != nil {
 			return err
 		}
-		c.files = append(c.files, CheckpointFile{Name: name, Size: info.Size()})
+		c.files = append(c.files, engine.CheckpointFile{Name: name, Size: info.Size()})
 	}
 	return nil
 }
 
 // open opens the copy without changing it and returns its revision.
-func (c *Checkpoint) open() (revision uint64, err error) {
+func (c *checkpoint) open() (revision uint64, err error) {
 	cache := pebble.NewCache(checkpointCache)
 	defer cache.Unref()
 	var db *pebble.DB
@@ -172,15 +163,18 @@ func readNumber(db *pebble.DB, key []byte, absent uint64) (n uint64, err error) 
 	return binary.BigEndian.Uint64(v), nil
 }
 
+// Layout is Layout.
+func (c *checkpoint) Layout() string { return Layout }
+
 // Revision is the revision of the copy: that of the last write it has.
-func (c *Checkpoint) Revision() uint64 { return c.revision }
+func (c *checkpoint) Revision() uint64 { return c.revision }
 
 // Files are all files of the copy, by name.
-func (c *Checkpoint) Files() []CheckpointFile { return slices.Clone(c.files) }
+func (c *checkpoint) Files() []engine.CheckpointFile { return slices.Clone(c.files) }
 
 // Open opens a file of the copy for reading.
-func (c *Checkpoint) Open(name string) (io.ReadCloser, error) {
-	if !slices.ContainsFunc(c.files, func(f CheckpointFile) bool { return f.Name == name }) {
+func (c *checkpoint) Open(name string) (io.ReadCloser, error) {
+	if !slices.ContainsFunc(c.files, func(f engine.CheckpointFile) bool { return f.Name == name }) {
 		return nil, fmt.Errorf("checkpoint: file %q: %w", name, os.ErrNotExist)
 	}
 	fs := c.engine.opts.FS
@@ -188,16 +182,16 @@ func (c *Checkpoint) Open(name string) (io.ReadCloser, error) {
 }
 
 // Close removes the copy. It is called once; the engine's Close waits for it.
-func (c *Checkpoint) Close() error {
+func (c *checkpoint) Close() error {
 	err := c.remove()
 	c.engine.copying.Store(false)
 	c.engine.release()
 	return err
 }
 
-func (c *Checkpoint) dir() string { return c.engine.opts.FS.PathJoin(c.engine.opts.Dir, checkpointDir) }
+func (c *checkpoint) dir() string { return c.engine.opts.FS.PathJoin(c.engine.opts.Dir, checkpointDir) }
 
-func (c *Checkpoint) remove() error {
+func (c *checkpoint) remove() error {
 	if err := removeCheckpoint(c.engine.opts.FS, c.engine.opts.Dir); err != nil {
 		return fmt.Errorf("remove the checkpoint: %w", err)
 	}

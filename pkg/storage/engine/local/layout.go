@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"errors"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // Layout is the version of everything below the store's directory: keyspaces,
@@ -132,7 +134,7 @@ func syncDir(fs vfs.FS, dir string) error {
 }
 
 // Lock makes dir, in which files of a store are to be put, and locks it as Open
-// does: until it is closed another process gets ErrLocked.
+// does: until it is closed another process gets engine.ErrLocked.
 func Lock(dir string) (io.Closer, error) {
 	if err := vfs.Default.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func Lock(dir string) (io.Closer, error) {
 func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, fs)
 	if err != nil && isLocked(err) {
-		err = errors.Join(ErrLocked, err)
+		err = errors.Join(engine.ErrLocked, err)
 	}
 	return lock, err
 }

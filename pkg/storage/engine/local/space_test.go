@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package local_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
 // sizedWrite is a write of so many bytes that needs what it says.
@@ -26,7 +27,7 @@ type sizedWrite struct {
 
 func (w *sizedWrite) Need() engine.Need { return w.need }
 
-func (w *sizedWrite) Sequence(b *engine.Batch) error {
+func (w *sizedWrite) Sequence(b engine.Batch) error {
 	b.Next()
 	return b.Set([]byte("t"+w.key), make([]byte, w.size))
 }
@@ -36,13 +37,13 @@ func (*sizedWrite) Publish() {}
 const mib = 1 << 20
 
 type volume struct {
-	*enginetest.Disk
+	*localtest.Disk
 	clock *clocktesting.FakePassiveClock
 }
 
-func (v *volume) open(t *testing.T) *engine.Engine {
+func (v *volume) open(t *testing.T) *local.Engine {
 	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Options{Dir: enginetest.Dir, FS: v.FS(), Clock: v.clock})
+	e, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: v.FS(), Clock: v.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func (v *volume) has(free uint64) {
 // As the volume fills, first what adds to the store is refused, then what goes on with it, and last what makes room. All
 // of it comes back with the room, without a new start, and the store counts as healthy meanwhile.
 func TestReserve(t *testing.T) {
-	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(1000)
 	e := v.open(t)
 	for _, step := range []struct {
@@ -95,7 +96,7 @@ func TestReserve(t *testing.T) {
 
 // Writes that come together do not take the reserve between two looks at the volume.
 func TestReserveUnderABurst(t *testing.T) {
-	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(138) // 10 MiB above the reserve, which is room for 5 MiB in log and tables
 	e := v.open(t)
 	var wg sync.WaitGroup
@@ -124,10 +125,10 @@ func TestReserveUnderABurst(t *testing.T) {
 
 // A store opens on a full volume, gives up its ballast for that, and takes a new one when there is room.
 func TestBallast(t *testing.T) {
-	v := &volume{enginetest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(1000)
 	has := func() bool {
-		_, err := v.FS().Stat(enginetest.Dir + "/BALLAST")
+		_, err := v.FS().Stat(localtest.Dir + "/BALLAST")
 		return err == nil
 	}
 	e := v.open(t)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
-// put is a Txn that writes a key, n revisions long, and notes its publication.
+// put is a engine.Txn that writes a key, n revisions long, and notes its publication.
 type put struct {
 	key, value string
 	n          int
@@ -34,7 +36,7 @@ type put struct {
 	published  func(rev uint64)
 }
 
-func (p *put) Sequence(b *Batch) error {
+func (p *put) Sequence(b engine.Batch) error {
 	if p.refuse != nil {
 		b.Next() // a refused Txn's revisions are given again
 		return p.refuse
@@ -164,7 +166,7 @@ func TestBackgroundBatch(t *testing.T) {
 	if rev := b.Next(); rev != 0 {
 		t.Errorf("a background batch got revision %d", rev)
 	}
-	if err := errors.Join(b.DeleteRange([]byte("t2"), []byte("t8")), b.Delete([]byte("t9")), b.Set([]byte("tx"), nil), e.Apply(b, Sync)); err != nil {
+	if err := errors.Join(b.DeleteRange([]byte("t2"), []byte("t8")), b.Delete([]byte("t9")), b.Set([]byte("tx"), nil), e.Apply(b, engine.Sync)); err != nil {
 		t.Fatal(err)
 	}
 	b.Discard()
@@ -204,7 +206,7 @@ func TestBackgroundBatch(t *testing.T) {
 		"Checkpoint": func() error { _, err := e.Checkpoint(t.Context()); return err },
 		"Healthy":    e.Healthy,
 	} {
-		if err := call(); !errors.Is(err, ErrClosed) {
+		if err := call(); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("%s after Close: %v", name, err)
 		}
 	}
@@ -217,7 +219,7 @@ func TestOpenIsExclusive(t *testing.T) {
 			o = Options{Dir: "store", FS: vfs.NewMem()}
 		}
 		e := open(t, o)
-		if _, err := Open(context.Background(), o); !errors.Is(err, ErrLocked) {
+		if _, err := Open(context.Background(), o); !errors.Is(err, engine.ErrLocked) {
 			t.Errorf("second open (memory %v): %v", memory, err)
 		}
 		shut(t, e)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"encoding/binary"
@@ -12,33 +12,13 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
-
-// Txn is one atomic request.
-type Txn interface {
-	// Sequence runs on the commit leader, one Txn at a time, in commit order. It
-	// decides against sequenced (not merely published) state and writes to b. An
-	// error means that it wrote nothing; the Txn is then refused with that error.
-	// It must not block on another Commit.
-	Sequence(b *Batch) error
-	// Publish runs once after the batch is durable, in sequence order, never
-	// concurrently with another Publish. It makes the Txn's effect visible.
-	// Refused Txns are not published.
-	Publish()
-}
-
-// Overlapper is a Txn with work that needs neither order nor durability, such as
-// preparing what Publish shows.
-type Overlapper interface {
-	Txn
-	// Overlap runs once, on the goroutine that called Commit, while the Txn waits or its
-	// batch is being synced. Publish may run before it, or at the same time.
-	Overlap()
-}
 
 // pending is a Txn on its way through the pipeline.
 type pending struct {
-	txn  Txn
+	txn  engine.Txn
 	err  error
 	last uint64 // highest revision after it was sequenced
 	lead bool   // set before wake: lead the next group instead of returning
@@ -52,7 +32,7 @@ func (p *pending) overlap() {
 		return
 	}
 	p.overlapped = true
-	if o, ok := p.txn.(Overlapper); ok {
+	if o, ok := p.txn.(engine.Overlapper); ok {
 		o.Overlap()
 	}
 }
@@ -62,7 +42,7 @@ var wakePool = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 // Commit runs t through the pipeline. It returns nil when t is durable and
 // published, and Sequence's error when t was refused. An error that is ErrFailed
 // means that the disk failed: the outcome is unknown until the store is opened again.
-func (e *Engine) Commit(t Txn) error {
+func (e *Engine) Commit(t engine.Txn) error {
 	if err := e.acquire(); err != nil {
 		return err
 	}
@@ -94,13 +74,13 @@ func (e *Engine) lead() {
 	e.mu.Unlock()
 
 	start := e.opts.Clock.Now()
-	batch := &Batch{engine: e, b: e.db.NewBatch(), sequencing: true}
+	b := &batch{engine: e, b: e.db.NewBatch(), sequencing: true}
 	before := e.sequenced
-	n, err := e.sequence(batch, queue)
+	n, err := e.sequence(b, queue)
 	group, rest := queue[:n], queue[n:]
-	size := batch.Len()
+	size := b.Len()
 	if err == nil {
-		err = e.persist(batch, before, group[0])
+		err = e.persist(b, before, group[0])
 	}
 	if err != nil {
 		e.fail(err)
@@ -129,7 +109,7 @@ func (e *Engine) lead() {
 }
 
 // sequence puts Txns into the batch until it is large enough, and returns how many.
-func (e *Engine) sequence(b *Batch, queue []*pending) (int, error) {
+func (e *Engine) sequence(b *batch, queue []*pending) (int, error) {
 	if f := e.failure.Load(); f != nil {
 		return len(queue), f.err()
 	}
@@ -158,7 +138,7 @@ func (e *Engine) sequence(b *Batch, queue []*pending) (int, error) {
 }
 
 // persist applies the batch and waits for its sync; own is the leader's.
-func (e *Engine) persist(b *Batch, before uint64, own *pending) error {
+func (e *Engine) persist(b *batch, before uint64, own *pending) error {
 	if e.sequenced != before {
 		if err := b.Set(revisionKey, binary.BigEndian.AppendUint64(nil, e.sequenced)); err != nil {
 			return err
@@ -216,7 +196,7 @@ func (e *Engine) publish(group []*pending) {
 // Bump moves the revision by n without any other change and returns the new
 // revision.
 func (e *Engine) Bump(n uint64) (uint64, error) {
-	t := &bump{n: n}
+	t := &bump{engine: e, n: n}
 	err := e.Commit(t)
 	return t.rev, err
 }
@@ -227,19 +207,20 @@ func (e *Engine) Bump(n uint64) (uint64, error) {
 // that are not in it, under revisions that are given again otherwise, so it must
 // neither go on from them nor take what comes for what it has.
 func (e *Engine) Rebase(n uint64) (uint64, error) {
-	t := &bump{n: n, base: true}
+	t := &bump{engine: e, n: n, base: true}
 	err := e.Commit(t)
 	return t.rev, err
 }
 
 type bump struct {
+	engine *Engine
 	n, rev uint64
 	base   bool
 }
 
-func (t *bump) Sequence(b *Batch) error {
-	b.engine.sequenced += t.n
-	t.rev = b.engine.sequenced
+func (t *bump) Sequence(b engine.Batch) error {
+	t.engine.sequenced += t.n
+	t.rev = t.engine.sequenced
 	if t.base {
 		return b.Set(baseKey, binary.BigEndian.AppendUint64(nil, t.rev))
 	}
@@ -249,4 +230,4 @@ func (t *bump) Sequence(b *Batch) error {
 func (t *bump) Publish() {}
 
 // Need says that it adds nothing.
-func (t *bump) Need() Need { return Free }
+func (t *bump) Need() engine.Need { return engine.Free }

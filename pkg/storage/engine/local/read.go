@@ -1,13 +1,15 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // Get returns a copy of the value of key, and whether there is one. Looking for a
@@ -28,16 +30,15 @@ func (e *Engine) Get(key []byte) (val []byte, ok bool, err error) {
 	return val, true, closer.Close()
 }
 
-// Iter walks keys in order. It sees the store as it was when it was made, and
-// keeps files of that state on disk until Close. It is not safe for concurrent use.
-type Iter struct {
+// iter is an engine.Iter. It keeps files of the state that it sees on disk until Close.
+type iter struct {
 	engine *Engine
 	it     *pebble.Iterator
 	err    error
 }
 
 // NewIter returns an iterator over [lower, upper). A nil bound is open.
-func (e *Engine) NewIter(lower, upper []byte) (*Iter, error) {
+func (e *Engine) NewIter(lower, upper []byte) (engine.Iter, error) {
 	if err := e.acquire(); err != nil {
 		return nil, err
 	}
@@ -46,36 +47,36 @@ func (e *Engine) NewIter(lower, upper []byte) (*Iter, error) {
 		e.release()
 		return nil, fmt.Errorf("iterate over [%q, %q): %w", lower, upper, err)
 	}
-	return &Iter{engine: e, it: it}, nil
+	return &iter{engine: e, it: it}, nil
 }
 
 // First moves to the first key and reports whether there is one.
-func (i *Iter) First() bool { return i.it.First() }
+func (i *iter) First() bool { return i.it.First() }
 
 // Last moves to the last key and reports whether there is one.
-func (i *Iter) Last() bool { return i.it.Last() }
+func (i *iter) Last() bool { return i.it.Last() }
 
 // Next moves to the next key and reports whether there is one.
-func (i *Iter) Next() bool { return i.it.Next() }
+func (i *iter) Next() bool { return i.it.Next() }
 
 // Prev moves to the previous key and reports whether there is one.
-func (i *Iter) Prev() bool { return i.it.Prev() }
+func (i *iter) Prev() bool { return i.it.Prev() }
 
 // SeekGE moves to the first key at or after k and reports whether there is one.
-func (i *Iter) SeekGE(k []byte) bool { return i.it.SeekGE(k) }
+func (i *iter) SeekGE(k []byte) bool { return i.it.SeekGE(k) }
 
 // SeekLT moves to the last key before k and reports whether there is one.
-func (i *Iter) SeekLT(k []byte) bool { return i.it.SeekLT(k) }
+func (i *iter) SeekLT(k []byte) bool { return i.it.SeekLT(k) }
 
 // Valid reports whether the iterator is at a key.
-func (i *Iter) Valid() bool { return i.it.Valid() }
+func (i *iter) Valid() bool { return i.it.Valid() }
 
 // Key is the current key, valid until the next move.
-func (i *Iter) Key() []byte { return i.it.Key() }
+func (i *iter) Key() []byte { return i.it.Key() }
 
 // Value is the current value, valid until the next move. It is nil if it cannot
 // be read; Error then says why.
-func (i *Iter) Value() []byte {
+func (i *iter) Value() []byte {
 	v, err := i.it.ValueAndErr()
 	if err != nil && i.err == nil {
 		i.err = err
@@ -84,10 +85,10 @@ func (i *Iter) Value() []byte {
 }
 
 // Error is the first error met. A move that returns false may be one.
-func (i *Iter) Error() error { return errors.Join(i.err, i.it.Error()) }
+func (i *iter) Error() error { return errors.Join(i.err, i.it.Error()) }
 
 // Close ends the iterator and returns the first error met. It may be called again.
-func (i *Iter) Close() error {
+func (i *iter) Close() error {
 	if i.it == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine_test
+package local_test
 
 import (
 	"context"
@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/engine/enginetest"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
 // ledger remembers what a store promised: which writes were published and
@@ -38,7 +39,7 @@ type entry struct {
 	rev uint64
 }
 
-func (w *entry) Sequence(b *engine.Batch) error {
+func (w *entry) Sequence(b engine.Batch) error {
 	w.rev = b.Next()
 	return b.Set([]byte("t"+w.key), binary.BigEndian.AppendUint64(nil, w.rev))
 }
@@ -49,7 +50,7 @@ func (w *entry) Publish() {
 	w.l.published[w.key] = w.rev
 }
 
-func (l *ledger) write(e *engine.Engine, key string) error {
+func (l *ledger) write(e *local.Engine, key string) error {
 	w := &entry{l: l, key: key}
 	err := e.Commit(w)
 	if err == nil {
@@ -72,9 +73,9 @@ func (l *ledger) copies() (published, acked map[string]uint64) {
 	return clone(l.published), clone(l.acked)
 }
 
-func openOn(t *testing.T, d *enginetest.Disk, onFatal func(error)) *engine.Engine {
+func openOn(t *testing.T, d *localtest.Disk, onFatal func(error)) *local.Engine {
 	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Options{Dir: enginetest.Dir, FS: d.FS(), OnFatal: onFatal, MemTableBytes: 64 << 10})
+	e, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: d.FS(), OnFatal: onFatal, MemTableBytes: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func openOn(t *testing.T, d *enginetest.Disk, onFatal func(error)) *engine.Engin
 func TestCrash(t *testing.T) {
 	for _, unsynced := range []int{0, 30, 70} {
 		t.Run(fmt.Sprintf("unsynced=%d", unsynced), func(t *testing.T) {
-			disk, l := enginetest.NewDisk(), newLedger()
+			disk, l := localtest.NewDisk(), newLedger()
 			for seed := range uint64(6) {
 				disk = crashUnderLoad(t, disk, l, unsynced, seed)
 			}
@@ -94,7 +95,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-func crashUnderLoad(t *testing.T, disk *enginetest.Disk, l *ledger, unsynced int, seed uint64) *enginetest.Disk {
+func crashUnderLoad(t *testing.T, disk *localtest.Disk, l *ledger, unsynced int, seed uint64) *localtest.Disk {
 	e := openOn(t, disk, func(err error) { t.Errorf("fatal: %v", err) })
 	var (
 		wg      sync.WaitGroup
@@ -153,7 +154,7 @@ func crashUnderLoad(t *testing.T, disk *enginetest.Disk, l *ledger, unsynced int
 }
 
 // forget keeps in the ledger what the crashed store has: the next round goes on there.
-func forget(t *testing.T, l *ledger, e *engine.Engine, promised map[string]uint64) {
+func forget(t *testing.T, l *ledger, e *local.Engine, promised map[string]uint64) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,21 +187,21 @@ func forget(t *testing.T, l *ledger, e *engine.Engine, promised map[string]uint6
 func TestDiskErrorIsNeverAcknowledged(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		when func(enginetest.Op) bool
+		when func(localtest.Op) bool
 		err  error
 	}{
-		{"write", func(o enginetest.Op) bool { return o.Log() && o.Kind == enginetest.Write }, enginetest.ErrInjected},
-		{"sync", func(o enginetest.Op) bool { return o.Log() && o.Kind == enginetest.Sync }, enginetest.ErrInjected},
-		{"disk full", func(o enginetest.Op) bool { return o.Log() && o.Kind == enginetest.Write }, syscall.ENOSPC},
+		{"write", func(o localtest.Op) bool { return o.Log() && o.Kind == localtest.Write }, localtest.ErrInjected},
+		{"sync", func(o localtest.Op) bool { return o.Log() && o.Kind == localtest.Sync }, localtest.ErrInjected},
+		{"disk full", func(o localtest.Op) bool { return o.Log() && o.Kind == localtest.Write }, syscall.ENOSPC},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			disk, l := enginetest.NewDisk(), newLedger()
+			disk, l := localtest.NewDisk(), newLedger()
 			fatal := make(chan error, 1)
 			e := openOn(t, disk, func(err error) { fatal <- err }) // a second call would block
 			if err := l.write(e, "before"); err != nil {
 				t.Fatal(err)
 			}
-			disk.Fail(func(o enginetest.Op) error {
+			disk.Fail(func(o localtest.Op) error {
 				if c.when(o) {
 					return c.err
 				}
@@ -254,11 +255,11 @@ func TestDiskErrorIsNeverAcknowledged(t *testing.T) {
 // TestBackgroundErrorIsUnhealthy fails flushes, as a broken disk does, and lets them
 // succeed again.
 func TestBackgroundErrorIsUnhealthy(t *testing.T) {
-	disk, l := enginetest.NewDisk(), newLedger()
+	disk, l := localtest.NewDisk(), newLedger()
 	e := openOn(t, disk, func(err error) { t.Errorf("fatal: %v", err) })
 	defer e.Close()
 	var failed atomic.Bool
-	disk.Fail(func(o enginetest.Op) error {
+	disk.Fail(func(o localtest.Op) error {
 		if strings.HasSuffix(o.Path, ".sst") {
 			failed.Store(true)
 			return syscall.EIO
@@ -289,14 +290,14 @@ func TestBackgroundErrorIsUnhealthy(t *testing.T) {
 
 // TestOpenFailsOnDiskError leaves a directory that a later Open can use.
 func TestOpenFailsOnDiskError(t *testing.T) {
-	disk := enginetest.NewDisk()
-	disk.Fail(func(o enginetest.Op) error {
+	disk := localtest.NewDisk()
+	disk.Fail(func(o localtest.Op) error {
 		if o.Log() {
-			return enginetest.ErrInjected
+			return localtest.ErrInjected
 		}
 		return nil
 	})
-	if _, err := engine.Open(context.Background(), engine.Options{Dir: enginetest.Dir, FS: disk.FS()}); err == nil {
+	if _, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: disk.FS()}); err == nil {
 		t.Fatal("opened on a failing disk")
 	}
 	disk.Fail(nil)

@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest has a disk in memory that loses power and fails on demand,
+// Package localtest has a disk in memory that loses power and fails on demand,
 // for tests of the engine and of what is built on it.
-package enginetest
+package localtest
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // Dir is a directory whose parent exists on every Disk.
 const Dir = "store"
 
 // ErrInjected is what a failing disk answers.
-var ErrInjected = errors.New("enginetest: injected disk error")
+var ErrInjected = errors.New("localtest: injected disk error")
 
 // Disk is a file system in memory. It is safe for concurrent use.
 type Disk struct {
@@ -53,7 +53,7 @@ func (o Op) Log() bool { return strings.HasSuffix(o.Path, ".log") }
 func NewDisk() *Disk { return &Disk{mem: vfs.NewCrashableMem()} }
 
 // FS is the disk as the engine sees it.
-func (d *Disk) FS() engine.FS {
+func (d *Disk) FS() local.FS {
 	return sized{FS: errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		f := d.fault.Load()
 		if f == nil || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
@@ -78,7 +78,7 @@ func (d *Disk) SetSpace(total, free uint64) {
 
 // sized is a file system of a certain size.
 type sized struct {
-	engine.FS
+	local.FS
 	d *Disk
 }
 

@@ -1,18 +1,19 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Batch collects changes that become durable together. It is not safe for
-// concurrent use. Keys and values are copied.
-type Batch struct {
+// batch is an engine.Batch.
+type batch struct {
 	engine     *Engine
 	b          *pebble.Batch
 	sequencing bool
@@ -21,7 +22,7 @@ type Batch struct {
 
 // Next assigns the next revision. It is for Txn.Sequence only: the revisions of
 // a Txn that is refused are given again. On a batch of NewBatch it returns 0.
-func (b *Batch) Next() uint64 {
+func (b *batch) Next() uint64 {
 	if !b.sequencing {
 		return 0
 	}
@@ -30,25 +31,25 @@ func (b *Batch) Next() uint64 {
 }
 
 // Set writes v under k.
-func (b *Batch) Set(k, v []byte) error { return b.note(b.b.Set(k, v, nil)) }
+func (b *batch) Set(k, v []byte) error { return b.note(b.b.Set(k, v, nil)) }
 
 // Delete removes k.
-func (b *Batch) Delete(k []byte) error { return b.note(b.b.Delete(k, nil)) }
+func (b *batch) Delete(k []byte) error { return b.note(b.b.Delete(k, nil)) }
 
 // DeleteRange removes every key in [lo, hi).
-func (b *Batch) DeleteRange(lo, hi []byte) error { return b.note(b.b.DeleteRange(lo, hi, nil)) }
+func (b *batch) DeleteRange(lo, hi []byte) error { return b.note(b.b.DeleteRange(lo, hi, nil)) }
 
 // SetDeferred returns a key and a value of the given lengths inside the batch, to
 // be filled before finish is called. Nothing else may be done with b meanwhile.
-func (b *Batch) SetDeferred(klen, vlen int) (k, v []byte, finish func() error) {
+func (b *batch) SetDeferred(klen, vlen int) (k, v []byte, finish func() error) {
 	op := b.b.SetDeferred(klen, vlen)
 	return op.Key, op.Value, func() error { return b.note(op.Finish()) }
 }
 
 // Len is the size of the batch in bytes.
-func (b *Batch) Len() int { return b.b.Len() }
+func (b *batch) Len() int { return b.b.Len() }
 
-func (b *Batch) note(err error) error {
+func (b *batch) note(err error) error {
 	if err != nil && b.err == nil {
 		b.err = err
 	}
@@ -57,24 +58,19 @@ func (b *Batch) note(err error) error {
 
 // NewBatch returns a batch for background work that takes no revision, such as
 // dropping old versions. It must be given to Apply or Discard.
-func (e *Engine) NewBatch() (*Batch, error) {
+func (e *Engine) NewBatch() (engine.Batch, error) {
 	if err := e.acquire(); err != nil {
 		return nil, err
 	}
-	return &Batch{engine: e, b: e.db.NewBatch()}, nil
+	return &batch{engine: e, b: e.db.NewBatch()}, nil
 }
 
-// Durability says what Apply waits for.
-type Durability bool
-
-// The two durabilities.
-const (
-	Sync   Durability = true  // return after fsync
-	NoSync Durability = false // may be lost in a crash, together with all later writes or alone
-)
+// own is a batch of this engine. Another engine's is a mistake in the program.
+func own(b engine.Batch) *batch { return b.(*batch) } //nolint:forcetypeassert // see above
 
 // Apply makes b's changes, atomically, and ends b.
-func (e *Engine) Apply(b *Batch, d Durability) error {
+func (e *Engine) Apply(of engine.Batch, d engine.Durability) error {
+	b := own(of)
 	defer b.Discard()
 	if b.err != nil {
 		return fmt.Errorf("apply batch: %w", b.err)
@@ -91,7 +87,8 @@ func (e *Engine) Apply(b *Batch, d Durability) error {
 
 // ApplyInOrder makes b's changes visible, atomically, and ends b. Batches of callers that order their calls are durable in
 // that order, too: a crash keeps none without those before it. wait returns when b is durable; it must be called once.
-func (e *Engine) ApplyInOrder(b *Batch) (wait func() error, err error) {
+func (e *Engine) ApplyInOrder(of engine.Batch) (wait func() error, err error) {
+	b := own(of)
 	if b.err != nil {
 		defer b.Discard()
 		return nil, fmt.Errorf("apply batch: %w", b.err)
@@ -116,7 +113,7 @@ func (e *Engine) ApplyInOrder(b *Batch) (wait func() error, err error) {
 }
 
 // Discard ends b without applying it. It may be called again, and after Apply.
-func (b *Batch) Discard() {
+func (b *batch) Discard() {
 	if b.b == nil || b.sequencing {
 		return
 	}

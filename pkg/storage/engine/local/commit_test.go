@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // held is a put whose Sequence waits, so that a queue grows behind it.
@@ -20,7 +22,7 @@ type held struct {
 	until chan struct{}
 }
 
-func (h *held) Sequence(b *Batch) error {
+func (h *held) Sequence(b engine.Batch) error {
 	<-h.until
 	return h.put.Sequence(b)
 }
@@ -60,7 +62,7 @@ func TestGroupsShareASyncAndAreBounded(t *testing.T) {
 		const writers = 60 // of 1 KiB each
 		first := &held{put: put{key: "first"}, until: make(chan struct{})}
 		var wg sync.WaitGroup
-		commit := func(txn Txn) {
+		commit := func(txn engine.Txn) {
 			wg.Go(func() {
 				if err := e.Commit(txn); err != nil {
 					t.Error(err)
@@ -107,7 +109,7 @@ func TestGroupsShareASyncAndAreBounded(t *testing.T) {
 // careless writes and then refuses.
 type careless struct{}
 
-func (careless) Sequence(b *Batch) error {
+func (careless) Sequence(b engine.Batch) error {
 	return errors.Join(b.Set([]byte("tcareless"), nil), errors.New("changed my mind"))
 }
 
@@ -118,13 +120,13 @@ func (careless) Publish() {}
 func TestTxnThatWritesAndRefuses(t *testing.T) {
 	var fatal atomic.Pointer[error]
 	e := open(t, Options{OnFatal: func(err error) { fatal.Store(&err) }})
-	if err := e.Commit(careless{}); !errors.Is(err, ErrFailed) {
+	if err := e.Commit(careless{}); !errors.Is(err, engine.ErrFailed) {
 		t.Errorf("commit: %v", err)
 	}
 	if fatal.Load() == nil {
 		t.Error("OnFatal was not called")
 	}
-	if err := e.Close(); !errors.Is(err, ErrFailed) {
+	if err := e.Close(); !errors.Is(err, engine.ErrFailed) {
 		t.Errorf("close: %v", err)
 	}
 }

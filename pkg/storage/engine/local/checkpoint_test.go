@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"context"
@@ -13,10 +13,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // unpack writes the files of a checkpoint to a folder of their own.
-func unpack(t *testing.T, c *Checkpoint) string {
+func unpack(t *testing.T, c engine.Checkpoint) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range c.Files() {
@@ -38,7 +40,7 @@ func unpack(t *testing.T, c *Checkpoint) string {
 	return dir
 }
 
-func checkpoint(t *testing.T, e *Engine) *Checkpoint {
+func copied(t *testing.T, e *Engine) engine.Checkpoint {
 	t.Helper()
 	c, err := e.Checkpoint(t.Context())
 	if err != nil {
@@ -53,11 +55,11 @@ func TestCheckpointHasWhatWasAcknowledged(t *testing.T) {
 	if err := e.Commit(&put{key: "a", value: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	c := checkpoint(t, e)
+	c := copied(t, e)
 	if err := e.Commit(&put{key: "b", value: "2"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Checkpoint(t.Context()); !errors.Is(err, ErrCheckpoint) {
+	if _, err := e.Checkpoint(t.Context()); !errors.Is(err, engine.ErrCheckpoint) {
 		t.Errorf("second checkpoint: %v", err)
 	}
 	if _, err := c.Open("../LAYOUT"); !errors.Is(err, os.ErrNotExist) {
@@ -77,7 +79,7 @@ func TestCheckpointHasWhatWasAcknowledged(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(e.opts.Dir, checkpointDir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a closed checkpoint is left: %v", err)
 	}
-	if err := checkpoint(t, e).Close(); err != nil { // the next one can be made
+	if err := copied(t, e).Close(); err != nil { // the next one can be made
 		t.Error(err)
 	}
 }
@@ -110,7 +112,7 @@ func TestCheckpointsUnderLoad(t *testing.T) {
 	}
 	for range 20 {
 		before := acknowledged.Load()
-		c := checkpoint(t, e)
+		c := copied(t, e)
 		if c.Revision() < before {
 			t.Errorf("checkpoint at %d, %d was acknowledged before", c.Revision(), before)
 		}
@@ -160,7 +162,7 @@ func TestCheckpointEndsWithItsContext(t *testing.T) {
 	} else if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := checkpoint(t, e).Close(); err != nil {
+	if err := copied(t, e).Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package local
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 // failure is why the store stopped for good.
@@ -17,7 +19,7 @@ type failure struct {
 	stuck bool // Pebble panicked, and cannot be closed
 }
 
-func (f *failure) err() error { return fmt.Errorf("%w: %w", ErrFailed, f.cause) }
+func (f *failure) err() error { return fmt.Errorf("%w: %w", engine.ErrFailed, f.cause) }
 
 // fail stops the store: a write that may or may not be on disk can be answered
 // neither way, and after a failed fsync the kernel may have dropped the data.

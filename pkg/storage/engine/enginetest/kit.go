@@ -1,0 +1,169 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package enginetest holds an engine to its contract, the doc comment of package engine. It knows nothing of what an engine
+// is made of: an engine's own tests give it a Place.
+package enginetest
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// Place is where a store lies. It outlives the engines that open the store.
+type Place interface {
+	// Open opens the store, which it makes if there is none. fatal is called when the engine fails for good.
+	Open(fatal func(error)) (engine.Engine, error)
+	// Crash returns the place as another process finds it after this one died now, at any point of any write. What was
+	// durable is there; each seed may find more of the rest.
+	Crash(seed uint64) Place
+	// Fail makes everything fail that writes from now on.
+	Fail()
+	// Leave makes the engine find as much room as writes of this need still get, and no more. Engines that are open
+	// notice at once.
+	Leave(room Room)
+	// Restore returns a place that has what a checkpoint holds.
+	Restore(c engine.Checkpoint) (Place, error)
+}
+
+// Room is how much a store may still grow.
+type Room int
+
+// How much room there is.
+const (
+	Plenty     Room = iota
+	ForUpkeep       // for engine.Upkeep and engine.Free
+	ForFree         // for engine.Free
+	ForNothing      // for no write
+)
+
+// Run runs the kit. empty returns a new place.
+func Run(t *testing.T, empty func(t *testing.T) Place) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, p Place)
+	}{
+		{"Order", testOrder},
+		{"Groups", testGroups},
+		{"Revisions", testRevisions},
+		{"Refused", testRefused},
+		{"Batches", testBatches},
+		{"Iterators", testIterators},
+		{"ChangeFeed", testChangeFeed},
+		{"Crash", testCrash},
+		{"Failure", testFailure},
+		{"Room", testRoom},
+		{"Checkpoint", testCheckpoint},
+		{"OneWriter", testOneWriter},
+		{"Close", testClose},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, empty(t)) })
+	}
+}
+
+// put is a Txn that writes a key, whose value is the last of its n revisions.
+type put struct {
+	key     string
+	n       int // 1 if it is not set
+	size    int // of a second value, to make the batch longer
+	need    engine.Need
+	refuse  error
+	hold    <-chan struct{} // Sequence waits for it
+	publish func(rev uint64)
+
+	rev uint64
+}
+
+func (p *put) Need() engine.Need { return p.need }
+
+func (p *put) Sequence(b engine.Batch) error {
+	if p.hold != nil {
+		<-p.hold
+	}
+	for range max(p.n, 1) {
+		p.rev = b.Next()
+	}
+	if p.refuse != nil {
+		return p.refuse
+	}
+	err := b.Set([]byte("t"+p.key), binary.BigEndian.AppendUint64(nil, p.rev))
+	if p.size > 0 {
+		err = errors.Join(err, b.Set([]byte("u"+p.key), make([]byte, p.size)))
+	}
+	return err
+}
+
+func (p *put) Publish() {
+	if p.publish != nil {
+		p.publish(p.rev)
+	}
+}
+
+// open opens the store of a place; it is closed with the test if the test did not.
+func open(t *testing.T, p Place) engine.Engine {
+	t.Helper()
+	e, err := p.Open(func(err error) { t.Errorf("fatal: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil && !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return e
+}
+
+func commit(t *testing.T, e engine.Engine, p *put) uint64 {
+	t.Helper()
+	if err := e.Commit(p); err != nil {
+		t.Fatalf("commit of %s: %v", p.key, err)
+	}
+	return p.rev
+}
+
+func shut(t *testing.T, e engine.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// rows are the keys that puts wrote, with their revisions.
+func rows(t *testing.T, e engine.Reader) map[string]uint64 {
+	t.Helper()
+	it, err := e.NewIter([]byte("t"), []byte("u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]uint64{}
+	for ok := it.First(); ok; ok = it.Next() {
+		found[string(it.Key()[1:])] = binary.BigEndian.Uint64(it.Value())
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// feed keeps what was published, in order.
+type feed struct {
+	mu   sync.Mutex
+	revs []uint64
+}
+
+func (f *feed) add(rev uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revs = append(f.revs, rev)
+}
+
+func (f *feed) list() []uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]uint64(nil), f.revs...)
+}

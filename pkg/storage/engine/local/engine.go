@@ -1,0 +1,279 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local is the engine on this machine's disk: a Pebble store. Package engine says what it promises, FORMAT.md there
+// what it writes.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// FS is the file system that the store lives on.
+type FS = vfs.FS
+
+// Options of an Engine. The zero value of every field but Dir is usable.
+type Options struct {
+	// Dir is the store's directory. It is created if it does not exist; its parent must exist.
+	Dir string
+	// FS is the file system. Default: the disk.
+	FS FS
+	// BlockCacheBytes bounds the cache of blocks read. It is filled on use. Default: 64 MiB.
+	BlockCacheBytes int64
+	// MemTableBytes is the size that a memtable grows to under load; it starts at
+	// 256 KiB, and up to four exist. Default: 32 MiB, or a sixty-fourth of a volume
+	// that is smaller than 2 GiB.
+	MemTableBytes int64
+	// Reserve is how many bytes of the volume writes that add to the store leave free;
+	// negative: none. Default: 256 MiB, or an eighth of a volume that is smaller than
+	// 2 GiB. It has no effect on a file system that does not tell what is free.
+	Reserve int64
+	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
+	GroupBytes int
+	// Clock measures commit durations. Default: the real clock.
+	Clock clock.PassiveClock
+	// Registerer, where set, gets the store's metrics until Close.
+	Registerer prometheus.Registerer
+	// OnFatal is called once, with the store's locks held, when the disk failed in
+	// a way that leaves the outcome of a write unknown. It should end the process.
+	// Default: log the error and exit with status 1.
+	OnFatal func(error)
+	// OnCorruption, where set, is told of a damaged block instead of OnFatal, and reading it is an error; for a store
+	// that is being checked and not in use.
+	OnCorruption func(error)
+}
+
+const (
+	defaultBlockCache = 64 << 20
+	defaultMemTable   = 32 << 20
+	defaultGroup      = 4 << 20
+
+	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as the API wants
+)
+
+func (o *Options) ensureDefaults(log logr.Logger) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.BlockCacheBytes == 0 {
+		o.BlockCacheBytes = defaultBlockCache
+	}
+	if o.GroupBytes == 0 {
+		o.GroupBytes = defaultGroup
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.OnFatal == nil {
+		o.OnFatal = func(err error) {
+			log.Error(err, "The store failed, exiting so that no write is lost silently")
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		}
+	}
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Engine is an engine.Engine. All methods may be called concurrently.
+type Engine struct {
+	opts    Options
+	log     logr.Logger
+	db      *pebble.DB
+	lock    *pebble.Lock
+	metrics *metrics
+	space   *space
+	// reclaiming is held by one compaction of Reclaim at a time.
+	reclaiming sync.Mutex
+
+	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
+	refs    atomic.Int64
+	drained chan struct{} // gets a value when the last operation ends after Close began
+
+	mu      sync.Mutex // guards queue and leading; never held while waiting
+	queue   []*pending
+	leading bool
+
+	// Only the commit leader touches these; the hand-over of leadership orders them.
+	sequenced uint64
+	previous  chan struct{} // closed when the group before the current one is published
+
+	published atomic.Uint64
+	base      uint64      // set by Open
+	id        string      // set by Open
+	copying   atomic.Bool // a checkpoint is open
+	failure   atomic.Pointer[failure]
+	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
+}
+
+const closedRefs = math.MinInt64 / 4 // far enough from both ends for every call in flight
+
+var (
+	revisionKey = []byte("mrevision")
+	baseKey     = []byte("mbase")
+)
+
+// Open opens the store in o.Dir, creating it if there is none. It returns
+// engine.ErrLocked while another process has it open, and a *LayoutError, having
+// modified nothing, when the directory holds something else than a store of this
+// version. The logger in ctx is the store's for its life.
+func Open(ctx context.Context, o Options) (_ *Engine, err error) {
+	log := klog.FromContext(ctx).WithName("engine")
+	o.ensureDefaults(log)
+	lock, err := claim(o.FS, o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
+	}
+	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}, 1), previous: make(chan struct{})}
+	e.space = watchSpace(&e.opts, log)
+	if e.opts.MemTableBytes == 0 {
+		e.opts.MemTableBytes = e.space.memTable()
+	}
+	e.metrics = newMetrics(e)
+	close(e.previous)
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), lock.Close())
+		}
+	}()
+	if err := removeCheckpoint(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("remove what is left of a checkpoint: %w", err)
+	}
+	cache := pebble.NewCache(o.BlockCacheBytes)
+	defer cache.Unref()
+	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
+		return nil, err
+	}
+	if err := e.recover(); err != nil {
+		return nil, errors.Join(err, e.db.Close())
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(e.metrics); err != nil {
+			return nil, errors.Join(err, e.db.Close())
+		}
+	}
+	return e, nil
+}
+
+func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		Cache:                       cache,
+		FS:                          e.space.wrap(),
+		Lock:                        e.lock,
+		FormatMajorVersion:          pebbleFormat,
+		MemTableSize:                uint64(e.opts.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       8,
+		L0StopWritesThreshold:       64,
+		Logger:                      pebbleLog{e},
+		EventListener:               e.events(),
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // values are read by their exact key
+	}
+	return o
+}
+
+// recover finds the revision of the last write, and the store's identity. Batches are
+// atomic and carry the revision, so nothing else needs repair.
+func (e *Engine) recover() (err error) {
+	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
+		return err
+	}
+	if e.base, err = readNumber(e.db, baseKey, 0); err != nil {
+		return err
+	}
+	e.published.Store(e.sequenced)
+	return e.identify()
+}
+
+var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
+
+// Close waits for operations in flight, iterators included, and closes the store.
+// Later calls of any method that can fail return engine.ErrClosed.
+func (e *Engine) Close() error {
+	n := e.refs.Add(closedRefs)
+	if n < closedRefs {
+		e.refs.Add(-closedRefs)
+		return engine.ErrClosed
+	}
+	if n > closedRefs {
+		<-e.drained
+	}
+	if e.opts.Registerer != nil {
+		e.opts.Registerer.Unregister(e.metrics)
+	}
+	f := e.failure.Load()
+	switch {
+	case f == nil:
+		return errors.Join(e.db.Close(), e.lock.Close())
+	case f.stuck:
+		// Pebble was left with its locks held. The lock on the directory ends with the process.
+		return f.err()
+	default:
+		return errors.Join(f.err(), guard(e.db.Close), e.lock.Close())
+	}
+}
+
+// acquire keeps the database open until release.
+func (e *Engine) acquire() error {
+	if e.refs.Add(1) > 0 {
+		return nil
+	}
+	e.release()
+	return engine.ErrClosed
+}
+
+func (e *Engine) release() {
+	if e.refs.Add(-1) == closedRefs {
+		select {
+		case e.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Revision returns the highest revision that is durable and published. A fresh
+// store is at 1.
+func (e *Engine) Revision() uint64 { return e.published.Load() }
+
+// Base returns the revision that the last Rebase moved to, and 0 if there was none:
+// nobody may resume from a revision below it.
+func (e *Engine) Base() uint64 { return e.base }
+
+// Advance makes rev the published revision. A Txn calls it from Publish, under
+// the lock that guards its state, with a revision of its own: a reader under that
+// lock then never sees state newer than Revision, nor Revision newer than state.
+func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
+
+// Healthy returns nil while the store works, and why it does not otherwise: the
+// failure that stopped it, or the last error of a background flush or compaction
+// until one succeeds. A full disk is no such error; see Full.
+func (e *Engine) Healthy() error {
+	if f := e.failure.Load(); f != nil {
+		return f.err()
+	}
+	// On a full disk background work fails; reads and deletes go on, and no restart helps.
+	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
+		return fmt.Errorf("engine: background work: %w", *err)
+	}
+	if e.refs.Load() < 0 {
+		return engine.ErrClosed
+	}
+	return nil
+}
