@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,26 +32,27 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 const (
-	space      = 'b'
-	spaceHeld  = 'n'
-	kindFile   = 'f'
-	kindPiece  = 'g'
-	kindLog    = 'l'
-	kindHeld   = 'n'
-	pieceSize  = 256 << 10
-	readSize   = 1 << 20
-	headerSize = 16
+	space      owned.Space = 'b'
+	spaceHeld              = 'n'
+	kindFile               = 'f'
+	kindPiece              = 'g'
+	kindLog                = 'l'
+	kindHeld               = 'n'
+	pieceSize              = 256 << 10
+	readSize               = 1 << 20
+	headerSize             = 16
 )
 
 // ErrName refuses an owner or a file name that cannot be part of a key: an
 // empty one, or one with a zero byte.
 var ErrName = errors.New("blob: bad name")
 
-// CorruptError tells of a record that this package did not write, or not whole.
+// CorruptError reports a record that this package did not write, or not whole.
 type CorruptError struct {
 	Key []byte
 }
@@ -60,7 +60,7 @@ type CorruptError struct {
 // Error names the key.
 func (e *CorruptError) Error() string { return fmt.Sprintf("blob: corrupt record %q", e.Key) }
 
-// File tells of one file.
+// File describes one file.
 type File struct {
 	Name string
 	// ContentType is the media type.
@@ -118,30 +118,15 @@ func (s *Store) hold(uid types.UID) (o *owner, done func()) {
 	}
 }
 
-func bad(name string) bool { return name == "" || strings.ContainsRune(name, 0) }
-
-func ownerPrefix(uid types.UID, kind ...byte) []byte {
-	k := make([]byte, 0, len(uid)+len(kind)+2)
-	k = append(append(append(k, space), uid...), 0)
-	return append(k, kind...)
-}
-
 func fileKey(uid types.UID, kind byte, name string) []byte {
-	return append(append(ownerPrefix(uid, kind), name...), 0)
-}
-
-// after is the first key behind all keys that start with prefix.
-func after(prefix []byte) []byte {
-	k := bytes.Clone(prefix)
-	k[len(k)-1]++ // never 0xff: prefixes end with 0, 1 or a kind
-	return k
+	return append(append(space.Key(uid, kind), name...), 0)
 }
 
 // PutFile stores a file of an owner in a namespace, in the place of one of the
 // same name. f.Size is not looked at. It returns when the file is durable; a
 // *quota.LimitError says that there is no room for it.
 func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, data []byte) error {
-	if bad(string(uid)) || bad(f.Name) {
+	if owned.Bad(string(uid)) || owned.Bad(f.Name) {
 		return fmt.Errorf("put file: %w", ErrName)
 	}
 	o, done := s.hold(uid)
@@ -160,7 +145,7 @@ func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, d
 			return err
 		}
 		pieces := fileKey(uid, kindPiece, f.Name)
-		if err := b.DeleteRange(pieces, after(pieces)); err != nil {
+		if err := b.DeleteRange(pieces, owned.After(pieces)); err != nil {
 			return err
 		}
 		for i, rest := uint32(0), data; len(rest) > 0; i++ {
@@ -180,7 +165,7 @@ func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, d
 
 // File reads a file; ok is false when there is none.
 func (s *Store) File(_ context.Context, uid types.UID, name string) (f File, data []byte, ok bool, err error) {
-	if bad(string(uid)) || bad(name) {
+	if owned.Bad(string(uid)) || owned.Bad(name) {
 		return File{}, nil, false, nil
 	}
 	o, done := s.hold(uid)
@@ -204,7 +189,7 @@ func (s *Store) File(_ context.Context, uid types.UID, name string) (f File, dat
 }
 
 func (s *Store) pieces(prefix []byte, size int64) (data []byte, err error) {
-	it, err := s.engine.NewIter(prefix, after(prefix))
+	it, err := s.engine.NewIter(prefix, owned.After(prefix))
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +219,7 @@ func decode(key []byte, name string, header []byte) (File, error) {
 
 // Files tells of all files of an owner, by name.
 func (s *Store) Files(_ context.Context, uid types.UID) (files []File, err error) {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return nil, nil
 	}
 	o, done := s.hold(uid)
@@ -245,8 +230,8 @@ func (s *Store) Files(_ context.Context, uid types.UID) (files []File, err error
 }
 
 func (s *Store) files(uid types.UID) (files []File, err error) {
-	prefix := ownerPrefix(uid, kindFile)
-	it, err := s.engine.NewIter(prefix, after(prefix))
+	prefix := space.Key(uid, kindFile)
+	it, err := s.engine.NewIter(prefix, owned.After(prefix))
 	if err != nil {
 		return nil, err
 	}
@@ -267,55 +252,23 @@ func (s *Store) files(uid types.UID) (files []File, err error) {
 
 // Delete removes everything of an owner. Nothing there is no error.
 func (s *Store) Delete(ctx context.Context, uid types.UID) error {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return fmt.Errorf("delete: %w", ErrName)
 	}
 	o, done := s.hold(uid)
 	defer done()
 	o.Lock()
 	defer o.Unlock()
-	prefix := ownerPrefix(uid)
-	err := s.write(ctx, change{need: engine.Free, uid: uid, all: true}, func(b engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) })
+	err := s.write(ctx, change{need: engine.Free, uid: uid, all: true}, func(b engine.Batch) error { return space.Clear(b, uid) })
 	if err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
-	s.engine.Reclaim(ctx, prefix, after(prefix))
+	prefix := space.Key(uid)
+	s.engine.Reclaim(ctx, prefix, owned.After(prefix))
 	return nil
 }
 
-// Owners calls f with each owner that has something, in order, until f fails.
-// What is written or removed meanwhile may be told of or not. Nothing is locked
-// while f runs.
+// Owners calls f with each owner that has something; see owned.Space.
 func (s *Store) Owners(ctx context.Context, f func(types.UID) error) error {
-	next := []byte{space}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		uid, err := s.ownerFrom(next)
-		if err != nil || uid == "" {
-			return err
-		}
-		if err := f(uid); err != nil {
-			return err
-		}
-		next = after(ownerPrefix(uid))
-	}
-}
-
-// ownerFrom returns the first owner with a key at or behind from; "" for none.
-func (s *Store) ownerFrom(from []byte) (uid types.UID, err error) {
-	it, err := s.engine.NewIter(from, []byte{space + 1})
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.First() {
-		return "", nil
-	}
-	name, _, ok := bytes.Cut(it.Key()[1:], []byte{0})
-	if !ok {
-		return "", &CorruptError{bytes.Clone(it.Key())}
-	}
-	return types.UID(name), nil
+	return space.Owners(ctx, s.engine, f)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
@@ -62,9 +63,6 @@ type change struct {
 
 // write applies one synced batch with the change of the total. The caller has the owner's lock.
 func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	held, ns, err := s.held(c.uid)
 	if err != nil {
 		return err
@@ -76,21 +74,13 @@ func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) err
 	if c.all {
 		next = 0
 	}
-	b, err := s.engine.NewBatch()
+	b, err := owned.NewBatch(ctx, s.engine, c.need, fill)
 	if err != nil {
-		return err
-	}
-	if err := fill(b); err != nil {
-		b.Discard()
-		return err
-	}
-	if err := s.engine.Room(c.need, b.Len()); err != nil {
-		b.Discard()
 		return err
 	}
 	if !c.all && next != held {
 		row := binary.BigEndian.AppendUint64(nil, uint64(next))
-		if err := b.Set(ownerPrefix(c.uid, kindHeld), append(row, ns...)); err != nil {
+		if err := b.Set(space.Key(c.uid, kindHeld), append(row, ns...)); err != nil {
 			b.Discard()
 			return err
 		}
@@ -125,7 +115,7 @@ func (s *Store) apply(b engine.Batch, ns string, n int64) (wait func() error, er
 
 // held returns what an owner has in the total of its namespace; no namespace when nothing of it was counted.
 func (s *Store) held(uid types.UID) (held int64, ns string, err error) {
-	key := ownerPrefix(uid, kindHeld)
+	key := space.Key(uid, kindHeld)
 	row, ok, err := s.engine.Get(key)
 	if err != nil || !ok {
 		return 0, "", err

@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 func logKey(uid types.UID, offset int64) []byte {
-	return binary.BigEndian.AppendUint64(ownerPrefix(uid, kindLog), uint64(offset))
+	return binary.BigEndian.AppendUint64(space.Key(uid, kindLog), uint64(offset))
 }
 
 // MaxLogBytes bounds the log of an owner. What goes beyond is dropped, and a mark
@@ -31,7 +32,7 @@ const logMark = "\n[log truncated: 10 MiB is the limit]\n"
 // *quota.RateError says when to come again, a *quota.LimitError that there is no
 // room in the namespace.
 func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []byte) error {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return fmt.Errorf("append log: %w", ErrName)
 	}
 	if len(data) == 0 {
@@ -84,8 +85,8 @@ func (s *Store) logEnd(uid types.UID) (end int64, err error) {
 }
 
 func (s *Store) logIter(uid types.UID) (engine.Iter, error) {
-	prefix := ownerPrefix(uid, kindLog)
-	return s.engine.NewIter(prefix, after(prefix))
+	prefix := space.Key(uid, kindLog)
+	return s.engine.NewIter(prefix, owned.After(prefix))
 }
 
 func logOffset(key []byte) (int64, error) {
@@ -98,7 +99,7 @@ func logOffset(key []byte) (int64, error) {
 // ReadLog reads an owner's log from offset on, about 1 MiB at most; nothing at
 // the end.
 func (s *Store) ReadLog(_ context.Context, uid types.UID, offset int64) (data []byte, err error) {
-	if bad(string(uid)) || offset < 0 {
+	if owned.Bad(string(uid)) || offset < 0 {
 		return nil, nil
 	}
 	o, done := s.hold(uid)

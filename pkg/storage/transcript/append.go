@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 // Append adds messages to the end of a session's transcript, all or none, and
@@ -26,7 +27,7 @@ import (
 //
 // It returns when all is durable.
 func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return nil, fmt.Errorf("append: %w", ErrName)
 	}
 	a := &addition{store: s, uid: uid, limit: limit, ids: map[string]entry{}}

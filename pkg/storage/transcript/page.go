@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 // maxPageBytes ends a page early, so that a few very long messages do not make
@@ -81,7 +82,7 @@ type reader struct {
 
 // read calls f with a reader of the messages up to through.
 func (s *Store) read(uid types.UID, through string, f func(*reader)) (err error) {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return nil
 	}
 	l := s.lock(uid)

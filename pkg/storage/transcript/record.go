@@ -15,38 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 const (
-	space       = 't'
-	kindHead    = 'h'
-	kindID      = 'i'
-	kindMessage = 'm'
+	space       owned.Space = 't'
+	kindHead                = 'h'
+	kindID                  = 'i'
+	kindMessage             = 'm'
 
 	digestLen = 16
 	headLen   = 5 * 8
 	entryLen  = 2*8 + digestLen
 )
 
-func ownerPrefix(uid types.UID, kind ...byte) []byte {
-	k := make([]byte, 0, len(uid)+len(kind)+10)
-	k = append(append(append(k, space), uid...), 0)
-	return append(k, kind...)
-}
+func headKey(uid types.UID) []byte { return space.Key(uid, kindHead) }
 
-// after is the first key behind all keys that start with prefix.
-func after(prefix []byte) []byte {
-	k := bytes.Clone(prefix)
-	k[len(k)-1]++ // never 0xff: prefixes end with 0 or a kind
-	return k
-}
-
-func headKey(uid types.UID) []byte { return ownerPrefix(uid, kindHead) }
-
-func idKey(uid types.UID, id string) []byte { return append(ownerPrefix(uid, kindID), id...) }
+func idKey(uid types.UID, id string) []byte { return append(space.Key(uid, kindID), id...) }
 
 func messageKey(uid types.UID, order int64) []byte {
-	return binary.BigEndian.AppendUint64(ownerPrefix(uid, kindMessage), uint64(order))
+	return binary.BigEndian.AppendUint64(space.Key(uid, kindMessage), uint64(order))
 }
 
 // head is the state of a transcript; see the package comment.

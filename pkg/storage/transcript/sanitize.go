@@ -14,12 +14,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 // checkID refuses ids that cannot be stored as they are. One that redaction
 // would change cannot: two ids could become one.
 func checkID(id string) error {
-	if bad(id) {
+	if owned.Bad(id) {
 		return fmt.Errorf("append: %w", ErrName)
 	}
 	if _, secret := redact.Text(id); secret {

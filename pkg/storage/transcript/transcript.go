@@ -26,12 +26,10 @@
 package transcript
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +37,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 var (
@@ -111,7 +110,7 @@ func (i Info) Truncated() bool { return i.Last > i.Messages }
 
 // Info returns the size of a session's transcript. One that has none is empty.
 func (s *Store) Info(_ context.Context, uid types.UID) (Info, error) {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return Info{}, nil
 	}
 	l := s.lock(uid)
@@ -123,74 +122,28 @@ func (s *Store) Info(_ context.Context, uid types.UID) (Info, error) {
 
 // Delete removes the transcript of a session. Nothing there is no error.
 func (s *Store) Delete(ctx context.Context, uid types.UID) error {
-	if bad(string(uid)) {
+	if owned.Bad(string(uid)) {
 		return fmt.Errorf("delete: %w", ErrName)
 	}
 	l := s.lock(uid)
 	l.Lock()
 	defer l.Unlock()
-	prefix := ownerPrefix(uid)
-	if err := s.write(ctx, engine.Free, func(b engine.Batch) error { return b.DeleteRange(prefix, after(prefix)) }); err != nil {
+	if err := s.write(ctx, engine.Free, func(b engine.Batch) error { return space.Clear(b, uid) }); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
 }
 
-// Owners calls f with each session that has a transcript, in order, until f
-// fails. What is written or removed meanwhile may be told of or not. Nothing is
-// locked while f runs.
+// Owners calls f with each session that has a transcript; see owned.Space.
 func (s *Store) Owners(ctx context.Context, f func(types.UID) error) error {
-	next := []byte{space}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		uid, err := s.ownerFrom(next)
-		if err != nil || uid == "" {
-			return err
-		}
-		if err := f(uid); err != nil {
-			return err
-		}
-		next = after(ownerPrefix(uid))
-	}
-}
-
-// ownerFrom returns the first session with a key at or behind from; "" for none.
-func (s *Store) ownerFrom(from []byte) (uid types.UID, err error) {
-	it, err := s.engine.NewIter(from, []byte{space + 1})
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.First() {
-		return "", nil
-	}
-	name, _, ok := bytes.Cut(it.Key()[1:], []byte{0})
-	if !ok {
-		return "", &CorruptError{bytes.Clone(it.Key())}
-	}
-	return types.UID(name), nil
+	return space.Owners(ctx, s.engine, f)
 }
 
 // write applies one synced batch.
 func (s *Store) write(ctx context.Context, need engine.Need, fill func(engine.Batch) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b, err := s.engine.NewBatch()
+	b, err := owned.NewBatch(ctx, s.engine, need, fill)
 	if err != nil {
-		return err
-	}
-	if err := fill(b); err != nil {
-		b.Discard()
-		return err
-	}
-	if err := s.engine.Room(need, b.Len()); err != nil {
-		b.Discard()
 		return err
 	}
 	return s.engine.Apply(b, engine.Sync)
 }
-
-func bad(name string) bool { return name == "" || strings.ContainsRune(name, 0) }

@@ -41,9 +41,8 @@ const (
 // fork makes a task that continues another from a point of its history. The
 // new task is created through the API as the caller, so whoever may fork but
 // not create tasks cannot, and policies on tasks hold; and the caller must be
-// allowed to get the source. The events come after
-// it and are repeatable: a retry of a request that was cut off between adds
-// what is missing.
+// allowed to get the source. The events come after it and are repeatable: a retry
+// of a request that was cut off in between adds what is missing.
 func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
@@ -62,19 +61,21 @@ func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], 
 	if err := checkCheckpoint(f.Spec.ExecutionCheckpoint); err != nil {
 		return nil, err
 	}
-	made, replayed, err := r.makeFork(ctx, p, &f.Spec, seq)
+	made, history, err := r.makeFork(ctx, p, &f.Spec, seq)
 	if err != nil {
 		return nil, err
 	}
+	replayed := history == nil
 	if replayed {
 		seq = forkedAt(made)
 	}
 	if !p.DryRun {
 		r.tellFork(ctx, p.Object, made, seq)
 	}
-	history, err := r.forkContext(ctx, p.Object, seq)
-	if err != nil {
-		return nil, err
+	if replayed {
+		if history, err = r.forkContext(ctx, p.Object, seq); err != nil {
+			return nil, err
+		}
 	}
 	f.Status = v1alpha1.TaskForkStatus{
 		Namespace: p.Object.Namespace, SourceTaskName: p.Object.Name, NewTaskName: made.Name,
@@ -124,28 +125,32 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 	return nil
 }
 
-// makeFork creates the task, or finds the one that the same request made
-// before, which it reports as replayed.
-func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, bool, error) {
+// makeFork creates the task, and returns it with the history that it was given. A
+// task that the same request made before it returns without one.
+func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
 	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
 	name := forkName(source.Name, f)
 	if keyed {
 		made, err := r.forkOf(ctx, source, f, name)
 		if made != nil || err != nil {
-			return made, made != nil, err
+			return made, nil, err
 		}
 	}
 	if f.ExecutionCheckpoint != nil {
-		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("spec.executionCheckpoint: task %q did not use a class-backed workspace with data-only suspension, so there is no saved data to start from", source.Name))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("spec.executionCheckpoint: task %q did not use a class-backed workspace with data-only suspension, so there is no saved data to start from", source.Name))
 	}
-	t, err := r.newFork(ctx, source, f, seq)
+	history, err := r.forkContext(ctx, source, seq)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
+	}
+	t, err := r.newFork(ctx, source, f, seq, history)
+	if err != nil {
+		return nil, nil, err
 	}
 	t.Name = name
 	tasks, err := r.asCaller(ctx)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	opts := metav1.CreateOptions{FieldManager: forkManager}
 	if p.DryRun {
@@ -157,9 +162,9 @@ func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Tas
 		if made == nil && err == nil {
 			err = apierrors.NewConflict(v1alpha1.Resource("tasks"), name, errors.New("the fork was deleted meanwhile; try again"))
 		}
-		return made, true, err
+		return made, nil, err
 	}
-	return made, false, err
+	return made, history, err
 }
 
 // forkManager is the field manager of forked tasks.
@@ -231,11 +236,7 @@ func forkedAt(t *v1alpha1.Task) int64 {
 }
 
 // newFork is the new task, but for its name.
-func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, error) {
-	history, err := r.forkContext(ctx, source, seq)
-	if err != nil {
-		return nil, err
-	}
+func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
 	t.Namespace = source.Namespace
 	t.Labels = map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(source.Name)}
