@@ -15,6 +15,9 @@ type recorder struct {
 	batch engine.Batch
 	err   error
 
+	// What follows is used again for each record, since a batch copies what it gets.
+
+	key   []byte
 	short [facetValueLen]byte     // value of the event's entries in the stream
 	long  [sessionPointerLen]byte // value of its entry in the session; without the revision, of all others
 }
@@ -35,15 +38,19 @@ func (r *recorder) event(id *identity, session string, p *pending, h header) {
 	facets := [...]facet{h.typ, facetSeverity + h.sev}
 	putFacet(r.short[:], h.rev, h.typ, h.sev)
 	for _, f := range facets {
-		r.set(facetKey(id.no, f, p.seq), r.short[:])
+		r.key = binary.BigEndian.AppendUint64(append(r.key[:0], spaceFacet...), id.no)
+		r.key = binary.BigEndian.AppendUint64(append(r.key, f), uint64(p.seq))
+		r.set(r.key, r.short[:])
 	}
 	binary.BigEndian.PutUint64(r.long[:], h.rev)
 	pointer := r.long[8:]
 	putPointer(pointer, id.no, p.seq, h.typ, h.sev)
-	r.set(revisionKey(h.rev), pointer)
-	r.set(namespaceKey(facetAll, id.ns, h.rev), pointer)
-	for _, f := range facets {
-		r.set(namespaceKey(f, id.ns, h.rev), pointer)
+	r.key = binary.BigEndian.AppendUint64(append(r.key[:0], spaceRevision...), h.rev)
+	r.set(r.key, pointer)
+	for _, f := range [...]facet{facetAll, facets[0], facets[1]} {
+		r.key = append(append(append(r.key[:0], spaceNamespace...), f), id.ns...)
+		r.key = binary.BigEndian.AppendUint64(append(r.key, 0), h.rev)
+		r.set(r.key, pointer)
 	}
 	if h.cursor != 0 {
 		r.set(sessionKey(id.ns, session, h.cursor), r.long[:])
