@@ -121,3 +121,18 @@ func TestForgedJob(t *testing.T) {
 		t.Errorf("the start took a Job of somebody else for its own: %v", got)
 	}
 }
+
+// Whoever may change a Job can write annotations to it. None of them says how its run ended.
+func TestForgedVerdict(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "verdict")
+	runs, run, state := w.begin(t, w.task(t, "t", ""))
+	forged := []byte(`{"metadata": {"annotations": {"platform.ai/given-up": "{\"reason\": \"NodeLost\", \"message\": \"forged\"}"}}}`)
+	if _, err := w.host.BatchV1().Jobs(w.namespace).Patch(t.Context(), run.JobName(), types.MergePatchType, forged, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := runs.State(t.Context(), run.Ref)
+	if err != nil || got.UID != state.UID || got.Phase != executor.Running || got.Reason != "" || got.NeverBegan {
+		t.Errorf("the run is %+v, %v; want it to go on", got, err)
+	}
+}

@@ -271,8 +271,11 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonResultNotSubmitted:
 		// The work took no longer than it may. Doing it again would be another matter.
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
-	case state.NeverBegan:
+	case state.NeverBegan || neverCame(t, state):
 		o := diagnose(state)
+		if c := waitingCondition(t); !state.NeverBegan {
+			o = outcome{reason: c.Reason, message: c.Message}
+		}
 		o.message = "never began: " + o.message
 		return s.fail(ctx, t, o)
 	case state.Cause == executor.CauseDeadline:
@@ -280,6 +283,12 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	default:
 		return s.fail(ctx, t, diagnose(state))
 	}
+}
+
+// neverCame reports whether a deadline ended a run that still waited to begin, which is how the executor gives one up. An
+// executor that was restarted meanwhile does not know that any more; the status does.
+func neverCame(t *v1alpha1.Task, state executor.State) bool {
+	return state.Cause == executor.CauseDeadline && state.Termination == nil && waitingCondition(t) != nil
 }
 
 // fail retries by policy, or ends the task as failed.

@@ -784,4 +784,10 @@ func TestWaitingRun(t *testing.T) {
 	if l.end.reason != v1alpha1.ReasonStartTimedOut || l.end.message != "never began: the timeout of the task passed before" {
 		t.Errorf("deadline: %+v", l.end)
 	}
+	// After a restart of the executor: only the status says that the run still waited.
+	e.state = executor.State{ID: "job", Phase: executor.Exited, ExitCode: -1, Cause: executor.CauseDeadline}
+	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
+	if l.end.reason != v1alpha1.ReasonUnschedulable || l.end.message != "never began: no node" {
+		t.Errorf("given up before a restart: %+v", l.end)
+	}
 }

@@ -36,8 +36,6 @@ const (
 	annotationParkedAt = v1alpha1.LabelPrefix + "parked-at"
 	// annotationStopped is when Stop was called, in RFC 3339.
 	annotationStopped = v1alpha1.LabelPrefix + "stopped-at"
-	// annotationVerdict is why the executor gave a run up: a verdict as JSON.
-	annotationVerdict = v1alpha1.LabelPrefix + "given-up"
 )
 
 // containerName is that of the worker (D2, "Worker pod and environment").

@@ -23,7 +23,9 @@
 //   - The time of a run counts from when its worker begins: until then the Job has
 //     no deadline. What it waits for is part of its state.
 //   - A run that does not come to start, or whose node does not answer, is given
-//     up by the controller, and why is written to the Job in the same patch.
+//     up by the controller, which keeps in memory why. After a restart the Pod shows
+//     that its node does not answer, and the Task's condition WaitingToStart what a run
+//     waited for that never began. No annotation of the Job says why a run was given up.
 package kubernetes
 
 import (
@@ -137,6 +139,8 @@ type Executor struct {
 	waiting map[types.UID]news
 	// warned has, by the UID of a Job, how many Pods were refused when that was last logged.
 	warned map[types.UID]int
+	// verdicts has, by the UID of a Job, why its run was given up.
+	verdicts map[types.UID]*verdict
 	// refusals has, by namespace, the Events that say why Pods of Jobs could not be created.
 	refusals map[string]cache.Indexer
 	// lastPods has, by the UID of its Job, the last state of a *corev1.Pod that is
@@ -153,7 +157,7 @@ func New(o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, refusals: map[string]cache.Indexer{}, lastPods: lru.New(maxLastPods)}, nil
+	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, verdicts: map[types.UID]*verdict{}, refusals: map[string]cache.Indexer{}, lastPods: lru.New(maxLastPods)}, nil
 }
 
 // ByReference is true: kubelet projects token and Secrets into the Pod.

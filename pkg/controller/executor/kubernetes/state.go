@@ -46,7 +46,7 @@ func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
 		}
 	}
 	pod, refused := workerpod.First(job, pods)
-	a := assess(job, pod, e.refusal(job), e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
+	a := assess(job, pod, e.verdictOn(job), e.refusal(job), e.opts.Clock.Now(), patience{start: e.opts.StartTimeout, unreachable: e.opts.UnreachableTimeout})
 	a.pod, a.refused = pod, refused
 	if pod != nil {
 		a.state.PodName, a.state.PodUID = pod.Name, pod.UID
@@ -63,13 +63,14 @@ func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
 // patience is how long a run may take to start, and how long its node need not answer.
 type patience struct{ start, unreachable time.Duration }
 
-// assess gets in refusal why the Job's Pod could last not be created, empty for no reason.
-func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
+// assess gets in given why the executor gave the run up, nil where it did not, and in refusal why the Job's Pod could last
+// not be created, empty for no reason.
+func assess(job *batchv1.Job, pod *corev1.Pod, given *verdict, refusal string, now time.Time, p patience) assessment {
 	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
 	if pod != nil && pod.Status.StartTime != nil {
 		s.StartedAt = pod.Status.StartTime.Time
 	}
-	given := verdictOf(job)
+	given = cmp.Or(given, unreachable(job, pod))
 	switch {
 	case job.Annotations[annotationStopped] != "":
 		s.Cause = executor.CauseStopped
@@ -78,7 +79,7 @@ func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p 
 	}
 	switch {
 	case over(job, pod, now):
-		conclude(&s, job, pod, now)
+		conclude(&s, job, pod, given, now)
 	case pod != nil && pod.DeletionTimestamp != nil:
 		if left := endOf(pod).Sub(now); left > 0 {
 			return assessment{state: s, again: left}
@@ -88,7 +89,7 @@ func assess(job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p 
 	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
 		return look(s, job, pod, refusal, now, p)
 	}
-	s.NeverBegan = s.Phase != executor.Running && neverBegan(job, pod)
+	s.NeverBegan = s.Phase != executor.Running && neverBegan(job, pod, given)
 	if s.Phase != executor.Running && given != nil && !s.Succeeded() {
 		s.Reason, s.Message = given.Reason, given.Message
 		if given.Reason != v1alpha1.ReasonNodeLost {
@@ -106,8 +107,7 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 		if !ok {
 			return assessment{state: s}
 		}
-		message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
-		return patient(s, &verdict{Reason: v1alpha1.ReasonNodeLost, Message: message}, since.Add(p.unreachable).Sub(now))
+		return patient(s, nodeLost(pod, since), since.Add(p.unreachable).Sub(now))
 	}
 	v, hopeless := obstacle(job, pod, refusal)
 	s.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
@@ -155,9 +155,9 @@ func patient(s executor.State, v *verdict, left time.Duration) assessment {
 	return assessment{state: s, again: left}
 }
 
-// neverBegan tells whether the worker of a run that is over is known not to have begun.
-func neverBegan(job *batchv1.Job, pod *corev1.Pod) bool {
-	switch given := verdictOf(job); {
+// neverBegan reports whether the worker of a run that is over is known not to have begun.
+func neverBegan(job *batchv1.Job, pod *corev1.Pod, given *verdict) bool {
+	switch {
 	case given != nil:
 		return given.Reason != v1alpha1.ReasonNodeLost
 	case pod != nil:
@@ -193,7 +193,7 @@ func endOf(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(overdueAfter)
 }
 
-// over tells whether nothing of the run is alive. A pod that somebody deletes
+// over reports whether nothing of the run is alive. A pod that somebody deletes
 // has ended before its Job says why, so the Job is waited for, for a while.
 func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 	switch {
@@ -209,7 +209,7 @@ func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 	return !now.Before(endOf(pod))
 }
 
-// ended tells whether all containers of a pod have ended for good.
+// ended reports whether all containers of a pod have ended for good.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -240,13 +240,13 @@ func condition(job *batchv1.Job, typ batchv1.JobConditionType) *batchv1.JobCondi
 }
 
 // conclude fills in how a run ended that is over.
-func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, now time.Time) {
+func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, given *verdict, now time.Time) {
 	s.Phase, s.FinishedAt = executor.Exited, now
 	f := failure(job)
 	switch {
 	case pod != nil:
 		concludePod(s, pod)
-	case s.Cause == executor.CauseDeadline, verdictOf(job) != nil:
+	case s.Cause == executor.CauseDeadline, given != nil:
 		s.ExitCode = -1
 	default:
 		s.Phase = executor.Lost

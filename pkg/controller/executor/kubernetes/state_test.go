@@ -104,16 +104,21 @@ func TestAssess(t *testing.T) {
 	aboutToFail := jobCondition(batchv1.JobFailureTarget, batchv1.JobReasonDeadlineExceeded, deadlineText)
 	complete := jobCondition(batchv1.JobComplete, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods")
 	evicted := jobCondition(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy, evictedText)
-	givenUp := annotated(annotationVerdict, `{"reason":"ImagePullFailed","message":"image img: ErrImagePull"}`)
-	outOfReach := annotated(annotationVerdict, `{"reason":"NodeLost","message":"node node-1 does not answer"}`)
+	givenUp := &verdict{Reason: "ImagePullFailed", Message: "image img: ErrImagePull"}
+	outOfReach := &verdict{Reason: "NodeLost", Message: "node node-1 does not answer"}
+	// What anybody may write to the Job, and the deadline that only giving up makes so short.
+	forged := annotated(v1alpha1.LabelPrefix+"given-up", `{"reason":"NodeLost","message":"forged"}`)
+	atOnce := func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = new(int64(giveUpSeconds)) }
 	stopped := annotated(annotationStopped, "2026-01-01T12:00:00Z")
 	notReady := podCondition(corev1.PodReady, corev1.ConditionFalse, "", "")
 	for _, tc := range []struct {
 		name string
 		job  *batchv1.Job
-		pod  *corev1.Pod
-		now  time.Duration
-		want string // phase, cause, reason, exit code or signal, message
+		// given is what the executor remembers, which is nothing after a restart.
+		given *verdict
+		pod   *corev1.Pod
+		now   time.Duration
+		want  string // phase, cause, reason, exit code or signal, message
 		// again and verdict are those of an assessment of a run that goes on.
 		again   time.Duration
 		verdict string
@@ -169,11 +174,11 @@ func TestAssess(t *testing.T) {
 			verdict: "NodeLost: node node-1 does not answer since 2026-01-01T12:00:20Z",
 		},
 		{
-			name: "given up, pod in its grace period", job: testJob(outOfReach, aboutToFail), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,
+			name: "given up, pod in its grace period", job: testJob(aboutToFail, atOnce), given: outOfReach, pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,
 			want: "Running", again: 5 * time.Second,
 		},
 		{
-			name: "given up", job: testJob(outOfReach, aboutToFail), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 95 * time.Second,
+			name: "given up", job: testJob(aboutToFail, atOnce), given: outOfReach, pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 95 * time.Second,
 			want: "Lost  NodeLost 0 node node-1 does not answer",
 		},
 		{
@@ -218,8 +223,25 @@ func TestAssess(t *testing.T) {
 		{name: "deadline", job: testJob(deadline), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report), deletedPod(time.Minute)), want: "Exited DeadlineExceeded  1 "},
 		{name: "deadline, pod gone", job: testJob(deadline), want: "Exited DeadlineExceeded  -1 "},
 		{name: "done at its deadline", job: testJob(deadline), pod: testPod(corev1.PodSucceeded, ranTo(0, "Completed", "")), want: "Exited DeadlineExceeded  0 "},
-		{name: "image, at its end", job: testJob(givenUp, deadline), want: "Exited  ImagePullFailed -1 image img: ErrImagePull"},
-		{name: "image, pod of it", job: testJob(givenUp, deadline), pod: testPod(corev1.PodFailed, ranTo(137, "ContainerStatusUnknown", "gone")), want: "Exited  ImagePullFailed killed image img: ErrImagePull"},
+		{name: "image, at its end", job: testJob(deadline, atOnce), given: givenUp, want: "Exited  ImagePullFailed -1 image img: ErrImagePull"},
+		{name: "image, pod of it", job: testJob(deadline, atOnce), given: givenUp, pod: testPod(corev1.PodFailed, ranTo(137, "ContainerStatusUnknown", "gone")), want: "Exited  ImagePullFailed killed image img: ErrImagePull"},
+		{name: "given up, after a restart", job: testJob(deadline, atOnce), want: "Exited DeadlineExceeded  -1 "},
+		{
+			name: "given up, pod in its grace period, after a restart", job: testJob(aboutToFail, atOnce), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,
+			want: "Running", again: 5 * time.Second,
+		},
+		{
+			name: "given up because of its node, after a restart", job: testJob(aboutToFail, atOnce), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 95 * time.Second,
+			want: "Lost  NodeLost 0 node node-1 does not answer since 2026-01-01T12:00:20Z",
+		},
+		{
+			name: "deadline of its own, on a node that does not answer", job: testJob(aboutToFail), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,
+			want: "Running DeadlineExceeded", again: 5 * time.Second,
+		},
+		{name: "forged verdict, runs", job: testJob(forged), pod: testPod(corev1.PodRunning, runningSince, podCondition(corev1.PodReady, corev1.ConditionTrue, "", "")), now: time.Hour, want: "Running"},
+		{name: "forged verdict, no pod in time", job: testJob(forged), now: 5 * time.Minute, want: "Running", verdict: "PodNotCreated: no pod of Job t-1 could be created"},
+		{name: "forged verdict, failed", job: testJob(failed, forged), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report)), want: "Exited   1 "},
+		{name: "forged verdict, deadline", job: testJob(deadline, forged), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report), deletedPod(time.Minute)), want: "Exited DeadlineExceeded  1 "},
 		{name: "is being stopped", job: testJob(stopped, deletedJob), pod: testPod(corev1.PodRunning, runningSince, deletedPod(time.Minute)), want: "Running Stopped", again: time.Minute + overdueAfter},
 		{name: "stopped", job: testJob(stopped, deletedJob), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report), deletedPod(time.Minute)), want: "Exited Stopped  1 "},
 		{name: "stopped, pod gone", job: testJob(stopped, deletedJob), want: "Lost Stopped  0 the pod of Job t-1 is gone"},
@@ -234,7 +256,7 @@ func TestAssess(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := assess(tc.job, tc.pod, tc.refusal, noon().Add(tc.now), patience{start: DefaultStartTimeout, unreachable: DefaultUnreachableTimeout})
+			a := assess(tc.job, tc.pod, tc.given, tc.refusal, noon().Add(tc.now), patience{start: DefaultStartTimeout, unreachable: DefaultUnreachableTimeout})
 			s := a.state
 			if s.ID != "run" || s.UID != "job-uid" {
 				t.Errorf("identity %s, %s", s.ID, s.UID)
@@ -264,7 +286,7 @@ func TestAssess(t *testing.T) {
 			if waiting != tc.waiting {
 				t.Errorf("waits for %q, want %q", waiting, tc.waiting)
 			}
-			never := s.Phase != executor.Running && (strings.HasPrefix(tc.name, "image, ") || tc.name == "init container" || tc.name == "deadline, pod gone")
+			never := s.Phase != executor.Running && (strings.HasPrefix(tc.name, "image, ") || tc.name == "init container" || tc.name == "deadline, pod gone" || tc.name == "given up, after a restart")
 			if s.NeverBegan != never {
 				t.Errorf("never began: %v", s.NeverBegan)
 			}

@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,24 +22,46 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// verdict is why a run was ended that did not come to start, or is out of reach.
+// verdict is why a run was ended that did not come to start, or is out of reach. It is in the executor's memory alone:
+// whatever is written to the Job can be written by others.
 type verdict struct {
 	// Reason is one of the reasons of the API that come from where a run is.
-	Reason string `json:"reason"`
+	Reason string
 	// Message is redacted text for people.
-	Message string `json:"message"`
+	Message string
 }
 
-// verdictOf is the verdict that was written to the Job; nil for none.
-func verdictOf(job *batchv1.Job) *verdict {
-	v := &verdict{}
-	if text, ok := job.Annotations[annotationVerdict]; !ok || json.Unmarshal([]byte(text), v) != nil {
+// giveUpSeconds is the deadline of a Job that is given up, counted from its start.
+const giveUpSeconds = 1
+
+// verdictOn is why this executor gave the run up; nil where it did not.
+func (e *Executor) verdictOn(job *batchv1.Job) *verdict {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.verdicts[job.UID]
+}
+
+// unreachable is the verdict on a run that was given up because its node does not answer, as it shows after a restart: by
+// the deadline that giveUp sets, and by the Pod itself. Of a run that did not come to start there is no such sign; the
+// condition WaitingToStart of its Task says then what it waited for.
+func unreachable(job *batchv1.Job, pod *corev1.Pod) *verdict {
+	f, limit := failure(job), job.Spec.ActiveDeadlineSeconds
+	if pod == nil || limit == nil || *limit > giveUpSeconds || f == nil || f.Reason != batchv1.JobReasonDeadlineExceeded {
 		return nil
 	}
-	return v
+	since, ok := unreachableSince(pod)
+	if !ok {
+		return nil
+	}
+	return nodeLost(pod, since)
 }
 
-// begun tells whether the worker's container was ever started.
+func nodeLost(pod *corev1.Pod, since time.Time) *verdict {
+	message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
+	return &verdict{Reason: v1alpha1.ReasonNodeLost, Message: message}
+}
+
+// begun reports whether the worker's container was ever started.
 func begun(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
@@ -47,7 +70,7 @@ func begun(pod *corev1.Pod) bool {
 	return c != nil && (c.State.Running != nil || c.State.Terminated != nil)
 }
 
-// obstacle is what keeps a run from starting, as far as its Pod tells. Hopeless
+// obstacle is what keeps a run from starting, as far as its Pod shows. Hopeless
 // is what no waiting can change.
 func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, hopeless bool) {
 	if pod == nil {
@@ -97,8 +120,8 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *ver
 	return nil, false
 }
 
-// giveUp ends a run that does not come to start or is out of reach. Verdict and end are one patch:
-// the Job fails at once by its deadline, which then is not the reason.
+// giveUp ends a run that does not come to start or is out of reach: its Job fails at once by its deadline, which then is
+// not the reason. The verdict is remembered first, so that nobody sees the end without it.
 func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, v *verdict) error {
 	switch v.Reason {
 	case v1alpha1.ReasonPodNotCreated:
@@ -106,18 +129,30 @@ func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod
 	case v1alpha1.ReasonStartTimedOut:
 		e.explain(ctx, v, pod.Namespace, pod.UID)
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("verdict: %w", err)
-	}
-	return e.patch(ctx, job, map[string]any{
-		"metadata": map[string]any{"uid": job.UID, "resourceVersion": job.ResourceVersion, "annotations": map[string]any{annotationVerdict: string(text)}},
-		"spec":     map[string]any{"activeDeadlineSeconds": 1},
+	e.remember(job.UID, v)
+	err := e.patch(ctx, job, map[string]any{
+		"metadata": map[string]any{"uid": job.UID, "resourceVersion": job.ResourceVersion},
+		"spec":     map[string]any{"activeDeadlineSeconds": giveUpSeconds},
 	})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // certainly not done; another error may come after the deed
+		e.remember(job.UID, nil)
+	}
+	return err
 }
 
-// explain adds the last warnings about an object to a verdict. They are only
-// told to people, so an error is the same as none.
+// remember keeps the verdict on a run until its Job is gone; nil forgets it.
+func (e *Executor) remember(uid types.UID, v *verdict) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v == nil {
+		delete(e.verdicts, uid)
+		return
+	}
+	e.verdicts[uid] = v
+}
+
+// explain adds the last warnings about an object to a verdict. They are
+// for people, so an error is the same as none.
 func (e *Executor) explain(ctx context.Context, v *verdict, namespace string, uid types.UID) {
 	list, err := e.opts.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),

@@ -224,4 +224,5 @@ func (e *Executor) forget(uid types.UID) {
 	delete(e.told, uid)
 	delete(e.waiting, uid)
 	delete(e.warned, uid)
+	delete(e.verdicts, uid)
 }
