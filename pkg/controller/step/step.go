@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Step is one concern. An outcome of nil lets the next step run. Done, Wait,
-// Stall and any other error end the list.
+// Step is one concern. An outcome of nil lets the next step run. Done, Wait
+// and any other error end the list.
 type Step[T client.Object] struct {
 	// Name is one lower-case word, for logs and errors.
 	Name string
@@ -33,7 +33,7 @@ type Step[T client.Object] struct {
 var ErrDone = errors.New("step: done")
 
 // Wait ends the list until After has passed, or until the object changes. It is
-// no failure: status and events tell its Reason.
+// no failure: status and events show its Reason.
 type Wait struct { //nolint:errname // an outcome more than an error
 	// After is 0 where somebody else wakes the object.
 	After time.Duration
@@ -44,17 +44,6 @@ type Wait struct { //nolint:errname // an outcome more than an error
 // Error makes Wait an outcome.
 func (w Wait) Error() string { return fmt.Sprintf("wait %s: %s", w.After, w.Reason) }
 
-// Stall ends the list until the object changes: trying again would not help.
-type Stall struct { //nolint:errname // an outcome more than an error
-	// Reason is one CamelCase word, for a condition.
-	Reason string
-	// Message is text for people.
-	Message string
-}
-
-// Error makes Stall an outcome.
-func (s Stall) Error() string { return s.Reason + ": " + s.Message }
-
 // Reconciler runs steps over objects of one kind.
 type Reconciler[T client.Object] struct {
 	Client client.Client
@@ -62,8 +51,6 @@ type Reconciler[T client.Object] struct {
 	New func() T
 	// Steps run in this order.
 	Steps []Step[T]
-	// OnStall, when set, writes a Stall down in the object's status.
-	OnStall func(obj T, s Stall)
 }
 
 // conflictDelay lets the cache see the write that got in between.
@@ -80,9 +67,6 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, fmt.Errorf("step: %T does not copy to itself", obj)
 	}
 	outcome := r.run(ctx, obj)
-	if s, ok := errors.AsType[Stall](outcome); ok && r.OnStall != nil {
-		r.OnStall(obj, s)
-	}
 	patchErr := r.patchStatus(ctx, before, obj)
 	if apierrors.IsConflict(patchErr) || apierrors.IsConflict(outcome) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -111,10 +95,7 @@ func isOutcome(err error) bool {
 	if errors.Is(err, ErrDone) {
 		return true
 	}
-	if _, ok := errors.AsType[Wait](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[Stall](err)
+	_, ok := errors.AsType[Wait](err)
 	return ok
 }
 
@@ -124,6 +105,7 @@ func (r *Reconciler[T]) patchStatus(ctx context.Context, before, obj T) error {
 	if err != nil || same {
 		return err
 	}
+	before.SetResourceVersion(obj.GetResourceVersion()) // which a step that wrote metadata has raised
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, obj, patch); err != nil {
 		return fmt.Errorf("status: %w", err)

@@ -44,7 +44,6 @@ func TestReconcile(t *testing.T) {
 		{name: "done ends the list", steps: fs(set(ErrDone), set(nil)), status: "x/"},
 		{name: "wait ends the list", steps: fs(set(Wait{After: time.Minute}), set(nil)), want: reconcile.Result{RequeueAfter: time.Minute}, status: "x/"},
 		{name: "wrapped wait", steps: fs(set(fmt.Errorf("y: %w", Wait{After: time.Minute}))), want: reconcile.Result{RequeueAfter: time.Minute}, status: "x/"},
-		{name: "stall is written down", steps: fs(set(Stall{Reason: "BadRef"}), set(nil)), status: "x/BadRef"},
 		{name: "an error names its step and keeps the status", steps: fs(set(nil), set(boom)), wantErr: "s1: boom", status: "xx/"},
 		{name: "patch error", steps: fs(set(nil)), patchErr: boom, wantErr: "status: boom", status: "/"},
 		{name: "patch error after an error", steps: fs(set(boom)), patchErr: errors.New("bang"), wantErr: "s0: boom\nstatus: bang", status: "/"},
@@ -66,7 +65,6 @@ func TestReconcile(t *testing.T) {
 			}).Build()
 			r := &Reconciler[*corev1.Pod]{
 				Client: c, New: func() *corev1.Pod { return &corev1.Pod{} },
-				OnStall: func(p *corev1.Pod, s Stall) { p.Status.Reason = s.Reason },
 			}
 			for i, do := range tc.steps {
 				r.Steps = append(r.Steps, Step[*corev1.Pod]{Name: fmt.Sprintf("s%d", i), Do: do})

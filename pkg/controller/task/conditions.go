@@ -13,29 +13,17 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// reasonOfPhase is the reason that the conditions of an ended task give for its phase.
-func reasonOfPhase(p v1alpha1.TaskPhase) string {
-	switch p {
-	case v1alpha1.TaskSucceeded:
-		return v1alpha1.ReasonTaskSucceeded
-	case v1alpha1.TaskCancelled:
-		return v1alpha1.ReasonTaskCancelled
-	default:
-		return v1alpha1.ReasonTaskFailed
-	}
-}
-
 // setEnd writes how a task ended: Complete, Succeeded and Failed. It is called
 // once the phase is terminal; before that a task has none of the three, so that a
 // wait for Succeeded=false ends when the task has ended, and not before.
 func setEnd(s *v1alpha1.TaskStatus, generation int64, o outcome) {
-	reason := reasonOfPhase(o.phase)
+	reason := endingOf(o.phase).reason
 	setCondition(s, generation, v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, o.message)
 	setSucceededAndFailed(s, generation, o)
 }
 
 func setSucceededAndFailed(s *v1alpha1.TaskStatus, generation int64, o outcome) {
-	reason := reasonOfPhase(o.phase)
+	reason := endingOf(o.phase).reason
 	why := reason
 	if o.phase == v1alpha1.TaskFailed && isReason(o.reason) {
 		why = o.reason
@@ -67,7 +55,7 @@ func is(b bool) metav1.ConditionStatus {
 
 // agreeing is the outcome as the event that closed the stream has it.
 func agreeing(o outcome, stands *v1alpha1.ExecutionEvent) outcome {
-	if phase := phaseOfEvent(stands.Type); phase != o.phase {
+	if phase := endingBy(stands.Type).phase; phase != o.phase {
 		o = outcome{phase: phase} // the stream was closed before, and says otherwise
 	}
 	o.message = cmp.Or(o.message, stands.Summary)

@@ -36,26 +36,3 @@ func phaseChanged(t *v1alpha1.Task, from, to v1alpha1.TaskPhase, message string)
 	}
 	return event(t, v1alpha1.EventTaskPhaseChanged, key, fmt.Sprintf("%s → %s", from, to), content)
 }
-
-// eventOfPhase and phaseOfEvent join terminal phases and the events that close a stream.
-func eventOfPhase(p v1alpha1.TaskPhase) v1alpha1.EventType {
-	switch p {
-	case v1alpha1.TaskSucceeded:
-		return v1alpha1.EventTaskSucceeded
-	case v1alpha1.TaskCancelled:
-		return v1alpha1.EventTaskCancelled
-	default:
-		return v1alpha1.EventTaskFailed
-	}
-}
-
-func phaseOfEvent(e v1alpha1.EventType) v1alpha1.TaskPhase {
-	switch e {
-	case v1alpha1.EventTaskSucceeded:
-		return v1alpha1.TaskSucceeded
-	case v1alpha1.EventTaskCancelled:
-		return v1alpha1.TaskCancelled
-	default:
-		return v1alpha1.TaskFailed
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,12 +32,13 @@ type finisher struct {
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	// terminal appends events, of which the last is the terminal one, and returns
 	// the one that closed the stream.
-	terminal  func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
-	usage     func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
-	hasResult func(context.Context, *v1alpha1.Task) (bool, error)
-	// converse adds what was said in a task that succeeded to its session. The
-	// note, where there is one, tells why it could not.
-	converse func(context.Context, *v1alpha1.Task) (note string, err error)
+	terminal func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
+	usage    func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
+	// result is what the worker submitted, if it did.
+	result func(context.Context, *v1alpha1.Task) (text string, ok bool, err error)
+	// converse adds what was said in a task that succeeded to its session, with its result. The
+	// note, where there is one, says why it could not.
+	converse func(ctx context.Context, t *v1alpha1.Task, result string) (note string, err error)
 	release  func(context.Context, *v1alpha1.Task, *v1alpha1.TaskUsage) error
 	// touchAgent notes that the task's Agent was used.
 	touchAgent func(context.Context, *v1alpha1.Task, metav1.Time) error
@@ -45,19 +47,12 @@ type finisher struct {
 // end writes the terminal event and, in memory, the terminal status. It may be
 // repeated until that status is stored.
 func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
-	if err := f.fresh(ctx, t); err != nil {
-		return err
-	}
-	usage, err := f.usage(ctx, t)
-	if err != nil {
-		return err
-	}
-	available, err := f.hasResult(ctx, t)
+	left, err := f.look(ctx, t, cmp.Or(o.message, "the task is over"))
 	if err != nil {
 		return err
 	}
 	if o.phase == v1alpha1.TaskSucceeded {
-		note, err := f.converse(ctx, t)
+		note, err := f.converse(ctx, t, left.result)
 		if err != nil {
 			return err
 		}
@@ -65,11 +60,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 			o.message += "; " + note
 		}
 	}
-	events, err := f.unsettled(ctx, t, cmp.Or(o.message, "the task is over"))
-	if err != nil {
-		return err
-	}
-	events = append(events, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
+	events := append(left.events, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))
 	stands, err := f.terminal(ctx, t, events...)
 	if err != nil {
 		return err
@@ -79,7 +70,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if !stands.CreatedAt.IsZero() {
 		at = metav1.NewTime(stands.CreatedAt.Time)
 	}
-	if err := f.release(ctx, t, usage); err != nil {
+	if err := f.release(ctx, t, left.usage); err != nil {
 		return err
 	}
 	if t.Status.Attempts > 0 {
@@ -90,11 +81,45 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	notParked(t, v1alpha1.ReasonApprovalDecided, "the run is over")
 	waitsNoMore(t, "the task is over")
 	setTerminal(&t.Status, t.Generation, o, at)
-	t.Status.Usage = usage
-	if available {
+	t.Status.Usage = left.usage
+	if left.submitted {
 		t.Status.ResultRef = &v1alpha1.TaskResultReference{Available: true}
 	}
 	return nil
+}
+
+// remains are what a task that is over has left.
+type remains struct {
+	usage     *v1alpha1.TaskUsage
+	result    string
+	submitted bool
+	// events settle the approvals that nobody decided.
+	events []v1alpha1.ExecutionEvent
+}
+
+// look reads, all at once, what the task has left, and makes sure that the task is not older than the server's. A task
+// that had no attempt has left nothing.
+func (f *finisher) look(ctx context.Context, t *v1alpha1.Task, why string) (remains, error) {
+	var left remains
+	if t.Status.Attempts == 0 {
+		return left, f.fresh(ctx, t)
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return f.fresh(ctx, t) })
+	all.Go(func() (err error) {
+		left.usage, err = f.usage(ctx, t)
+		return err
+	})
+	all.Go(func() (err error) {
+		left.result, left.submitted, err = f.result(ctx, t)
+		return err
+	})
+	all.Go(func() (err error) {
+		left.events, err = f.unsettled(ctx, t, why)
+		return err
+	})
+	err := all.Wait() // before left is read
+	return left, err
 }
 
 func terminalEvent(t *v1alpha1.Task, o outcome) v1alpha1.ExecutionEvent {
@@ -102,14 +127,9 @@ func terminalEvent(t *v1alpha1.Task, o outcome) v1alpha1.ExecutionEvent {
 	if o.reason != "" {
 		content["reason"] = o.reason
 	}
-	e := event(t, eventOfPhase(o.phase), keyTerminal, o.message, content)
-	switch o.phase {
-	case v1alpha1.TaskFailed:
-		e.Severity = v1alpha1.SeverityError
-	case v1alpha1.TaskCancelled:
-		e.Severity = v1alpha1.SeverityWarning
-	default:
-	}
+	how := endingOf(o.phase)
+	e := event(t, how.event, keyTerminal, o.message, content)
+	e.Severity = how.severity
 	return e
 }
 
@@ -132,7 +152,7 @@ func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.
 	}
 }
 
-// isReason tells whether a word can be the reason of a condition. Some come from
+// isReason reports whether a word can be the reason of a condition. Some come from
 // what a run left behind, which may be anything.
 func isReason(word string) bool {
 	for i, c := range word {

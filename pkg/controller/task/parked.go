@@ -106,17 +106,6 @@ func isParked(t *v1alpha1.Task) bool {
 	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
 }
 
-// unsettled are the events that settle the approvals of an attempt that is over.
-// They go into the commit that ends the attempt.
-func (w *wire) unsettled(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
-	var list v1alpha1.ApprovalList
-	err := w.live.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{"spec.taskName": t.Name})
-	if err != nil {
-		return nil, fmt.Errorf("approvals: %w", err)
-	}
-	return approval.End(list.Items, t.UID, why), nil
-}
-
 // approvalTask finds the approvals of a task's UID in the cache, which holds
 // pending ones only.
 const approvalTask = "spec.taskUID"
@@ -126,15 +115,6 @@ func taskOfApproval(o client.Object) []string {
 		return []string{string(a.Spec.TaskUID)}
 	}
 	return nil
-}
-
-// pendingApprovals lists the pending approvals of a task that the cache has.
-func (w *wire) pendingApprovals(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approval, error) {
-	var list v1alpha1.ApprovalList
-	if err := w.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{approvalTask: string(t.UID)}); err != nil {
-		return nil, fmt.Errorf("approvals: %w", err)
-	}
-	return list.Items, nil
 }
 
 // waitingTask wakes a task when one of its approvals becomes pending or ends.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
 const (
@@ -189,8 +190,8 @@ func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, taker *v1al
 		st.WaitingTasks = append(st.WaitingTasks, w.Name)
 	}
 	if used != nil {
-		addTokens(&st.InputTokens, used.InputTokens)
-		addTokens(&st.OutputTokens, used.OutputTokens)
+		trace.AddTokens(&st.InputTokens, used.InputTokens)
+		trace.AddTokens(&st.OutputTokens, used.OutputTokens)
 	}
 	if st.ActiveTaskUID == before.Status.ActiveTaskUID && st.WaitingCount == before.Status.WaitingCount &&
 		slices.Equal(st.WaitingTasks, before.Status.WaitingTasks) {

@@ -325,7 +325,6 @@ func TestConversation(t *testing.T) {
 			var got []string
 			c := conversation{
 				existing: func(context.Context, *v1alpha1.Task) (*v1alpha1.Session, error) { return tc.session, nil },
-				result:   func(context.Context, *v1alpha1.Task) (string, bool, error) { return tc.result, tc.result != "", nil },
 				append: func(_ context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage) error {
 					for _, m := range messages {
 						if s.Name != "s" || m.SourceType != "task" || m.SourceRef != "t" {
@@ -336,7 +335,7 @@ func TestConversation(t *testing.T) {
 					return tc.err
 				},
 			}
-			note, err := c.add(t.Context(), k)
+			note, err := c.add(t.Context(), k, tc.result)
 			if note != tc.note || (err != nil) != (tc.err != nil && tc.note == "") {
 				t.Errorf("note %q, error %v", note, err)
 			}
@@ -369,7 +368,6 @@ func TestEndOnASessionIsRepeatable(t *testing.T) {
 	var ids []string
 	said := conversation{
 		existing: s.existing,
-		result:   func(context.Context, *v1alpha1.Task) (string, bool, error) { return "done", true, nil },
 		append: func(_ context.Context, _ *v1alpha1.Session, messages []v1alpha1.SessionMessage) error {
 			ids = append(ids, messages[0].ID+" "+messages[1].ID)
 			return nil
@@ -387,7 +385,7 @@ func TestEndOnASessionIsRepeatable(t *testing.T) {
 		usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
 			return &v1alpha1.TaskUsage{OutputTokens: new(int64(5))}, nil
 		},
-		hasResult: func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil },
+		result: func(context.Context, *v1alpha1.Task) (string, bool, error) { return "done", true, nil },
 		terminal: func(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
 			if len(ids) == 0 {
 				t.Error("the terminal event came before the messages")

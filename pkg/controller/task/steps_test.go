@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -530,7 +531,7 @@ func TestEnd(t *testing.T) {
 					if len(events) != 3 || events[0].Type != v1alpha1.EventApprovalCancelled {
 						t.Errorf("events %+v", events)
 					}
-					if e.DedupKey == "" || e.Type != eventOfPhase(tc.o.phase) {
+					if e.DedupKey == "" || e.Type != endingOf(tc.o.phase).event {
 						t.Errorf("terminal event %+v", e)
 					}
 					e.Type, e.CreatedAt = tc.stands, at
@@ -539,9 +540,9 @@ func TestEnd(t *testing.T) {
 				usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
 					return &v1alpha1.TaskUsage{ModelRequests: 7}, nil
 				},
-				hasResult: func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil },
-				converse: func(context.Context, *v1alpha1.Task) (string, error) {
-					said = true
+				result: func(context.Context, *v1alpha1.Task) (string, bool, error) { return "42", true, nil },
+				converse: func(_ context.Context, _ *v1alpha1.Task, result string) (string, error) {
+					said = result == "42"
 					return "a note", nil
 				},
 				release: func(_ context.Context, _ *v1alpha1.Task, u *v1alpha1.TaskUsage) error {
@@ -703,24 +704,24 @@ func TestUsageSum(t *testing.T) {
 		}
 		return e
 	}
-	var s usageSum
-	if s.usage() != nil {
+	var s trace.Usage
+	if s.Sum() != nil {
 		t.Error("usage without requests")
 	}
 	for range 4 {
-		s.add(ev(v1alpha1.EventModelRequestStarted, -1, -1))
+		s.Add(ev(v1alpha1.EventModelRequestStarted, -1, -1))
 	}
-	s.add(ev(v1alpha1.EventModelRequestCompleted, 10, 2))
-	s.add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
-	s.add(ev(v1alpha1.EventModelRequestFailed, 5, -1))
-	got := s.usage()
+	s.Add(ev(v1alpha1.EventModelRequestCompleted, 10, 2))
+	s.Add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
+	s.Add(ev(v1alpha1.EventModelRequestFailed, 5, -1))
+	got := s.Sum()
 	want := &v1alpha1.TaskUsage{InputTokens: new(int64(15)), OutputTokens: new(int64(2)), ModelRequests: 4, UnreportedRequests: 3}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	none := usageSum{}
-	none.add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
-	if u := none.usage(); u.InputTokens != nil || u.OutputTokens != nil || u.UnreportedRequests != 1 {
+	none := trace.Usage{}
+	none.Add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))
+	if u := none.Sum(); u.InputTokens != nil || u.OutputTokens != nil || u.UnreportedRequests != 1 {
 		t.Errorf("unreported became %+v", u)
 	}
 }

@@ -3,8 +3,7 @@
 
 // Package task drives tasks through their phases.
 //
-// A reconcile runs the steps of Steps, in this order: deletion, finalizer,
-// begin, completed, cancel, schedule, admit, run, which is within parked. What
+// A reconcile runs the list of steps, whose order and its rules stand at the function steps. What
 // they decide is written as status by one patch at the end, which fails when the
 // task moved meanwhile.
 //
@@ -27,7 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -110,7 +108,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, w.shows)
+	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, taskAPI{w}.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
@@ -179,41 +177,50 @@ func keepLedger(room *slots) handler.EventHandler {
 	}
 }
 
-// steps are the concerns of a reconcile in calling order, joined with what they need.
+// steps are the concerns of a reconcile in calling order, joined with what they need. Each is in the file of its name.
+// Their order holds these rules:
+//
+//   - deletion is first: a task that goes away is neither begun nor started.
+//   - finalizer comes before begin, so that nothing is stored for a task that could go without an end.
+//   - completed comes before all that could start something: a task in a terminal phase stays there.
+//   - cancel comes before schedule and admit: who asked for the end gets it before another attempt.
+//   - admit writes an attempt down and ends the reconcile; run starts it in a later one, when it is stored.
+//   - parked is around run: what waits for a person is settled before the run is looked at.
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	refs := newResolver(o, w.Client, w.live)
+	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
-	talk := &conversation{existing: sess.existing, result: w.result, append: w.appendMessages}
+	talk := &conversation{existing: sess.existing, append: sessionAPI{w}.appendMessages}
 	end := &finisher{
-		now: o.Clock.Now, fresh: w.fresh, unsettled: w.unsettled, terminal: w.terminalEvent,
-		usage: w.usage, hasResult: w.hasResult, converse: talk.add, release: sess.release, touchAgent: w.touchAgent,
+		now: o.Clock.Now, fresh: tasks.fresh, unsettled: approvals.unsettled, terminal: events.terminalEvent,
+		usage: events.usage, result: resultAPI{w}.result, converse: talk.add, release: sess.release, touchAgent: agentAPI{w}.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
-	appendEvents := untilClosed(w.append)
+	appendEvents := untilClosed(events.append)
 	warn := func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
 		w.warn(ctx, t, reason, message, metav1.NewTime(o.Clock.Now()))
 	}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
-		append: appendEvents, unsettled: w.unsettled, end: end.end, warn: warn,
+		append: appendEvents, unsettled: approvals.unsettled, end: end.end, warn: warn,
 	}
 	list := []step.Step[*v1alpha1.Task]{
-		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: w.dropFinalizer}.do},
-		{Name: "finalizer", Do: finalizer{add: w.addFinalizer}.do},
+		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer}.do},
+		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
 		{Name: "begin", Do: begin{append: appendEvents}.do},
 		{Name: "completed", Do: completed{end: end.end, post: hook.post}.do},
 		{Name: "cancel", Do: cancel{executor: o.Executor, end: end.end}.do},
 		{Name: "schedule", Do: scheduler{
-			now: o.Clock.Now, fresh: w.fresh, append: appendEvents, end: end.end,
-			children: w.children, create: w.createChild, remove: w.remove,
+			now: o.Clock.Now, fresh: tasks.fresh, append: appendEvents, end: end.end,
+			children: runs.children, create: runs.createChild, remove: runs.remove,
 		}.do},
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 		}.do},
 		{Name: "run", Do: parked{
-			now: o.Clock.Now, park: o.Executor.Park, pending: w.pendingApprovals, append: appendEvents, next: attempt.do,
+			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, append: appendEvents, next: attempt.do,
 		}.do},
 	}
 	for i := range list {
@@ -232,11 +239,3 @@ type endFunc func(ctx context.Context, t *v1alpha1.Task, o outcome) error
 
 // appendFunc appends events of a task in one commit.
 type appendFunc func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error
-
-// newWireConfig is a copy of a client configuration for our own group.
-func newWireConfig(cfg *rest.Config) *rest.Config {
-	c := rest.CopyConfig(cfg)
-	c.GroupVersion = &v1alpha1.SchemeGroupVersion
-	c.APIPath = "/apis"
-	return c
-}

@@ -27,7 +27,6 @@ const messageSource = "task"
 // conversation adds what was said in a task to the task's session.
 type conversation struct {
 	existing func(context.Context, *v1alpha1.Task) (*v1alpha1.Session, error)
-	result   func(context.Context, *v1alpha1.Task) (text string, ok bool, err error)
 	append   func(context.Context, *v1alpha1.Session, []v1alpha1.SessionMessage) error
 }
 
@@ -35,7 +34,7 @@ type conversation struct {
 // session. One that holds it no more has done so before a crash, or its session
 // was replaced. The ids of the messages make a repetition harmless. What the
 // server refuses for good must not keep the task from its end: the note tells.
-func (c *conversation) add(ctx context.Context, t *v1alpha1.Task) (note string, err error) {
+func (c *conversation) add(ctx context.Context, t *v1alpha1.Task, result string) (note string, err error) {
 	ref := t.Spec.SessionRef
 	if ref == nil || ref.Append != nil && !*ref.Append {
 		return "", nil
@@ -46,10 +45,6 @@ func (c *conversation) add(ctx context.Context, t *v1alpha1.Task) (note string, 
 	}
 	if sess == nil || sess.Status.ActiveTaskUID != t.UID {
 		return "", nil
-	}
-	result, _, err := c.result(ctx, t)
-	if err != nil {
-		return "", err
 	}
 	messages := said(t, result)
 	if len(messages) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 func (f *Fold) modelStarted(e *v1alpha1.ExecutionEvent) {
-	f.usage.started++
+	f.usage.Add(e)
 	c := contentOf(e)
 	a := f.models.begin(modelRow(e, c), e, c.id())
 	a.run = f.path.begin(v1alpha1.TraceKindModel, a.row.ID, a.row.Model, e.Seq)
@@ -21,7 +21,7 @@ func modelRow(e *v1alpha1.ExecutionEvent, c content) *v1alpha1.TraceModelRequest
 }
 
 func (f *Fold) modelEnded(e *v1alpha1.ExecutionEvent) {
-	f.usage.ended(e)
+	f.usage.Add(e)
 	c := contentOf(e)
 	end, id := modelRow(e, c), c.id()
 	a := f.models.find(id, func(r *v1alpha1.TraceModelRequest) bool {

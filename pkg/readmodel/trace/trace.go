@@ -83,7 +83,7 @@ type Fold struct {
 	approvals approvals
 	workspace *run
 	path      path
-	usage     usage
+	usage     Usage
 	terminal  *v1alpha1.ExecutionEvent
 }
 
@@ -165,7 +165,7 @@ func (f *Fold) End() {
 }
 
 // Usage sums the model requests; nil when there was none.
-func (f *Fold) Usage() *v1alpha1.TaskUsage { return f.usage.sum() }
+func (f *Fold) Usage() *v1alpha1.TaskUsage { return f.usage.Sum() }
 
 // TerminalEvent is the event that ended the task, as a row; nil while it runs.
 func (f *Fold) TerminalEvent() *v1alpha1.ExecutionEvent { return f.terminal }

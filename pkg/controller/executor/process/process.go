@@ -79,8 +79,7 @@ type Options struct {
 	Dir string
 	// Command is the worker program and its arguments. Required. It gets no secret.
 	Command []string
-	// ControllerURL and CAFile tell the worker where the API server is. They may
-	// be given by SetServer instead, when the address is known only later.
+	// ControllerURL and CAFile say where the API server is, and whose certificate it has.
 	ControllerURL string
 	CAFile        string
 	// AllowHostCommands lets container tasks run as commands of this host.
@@ -140,10 +139,8 @@ type Executor struct {
 	exits   executor.Listeners
 
 	// mu guards what follows. It is not held over system calls that may wait.
-	mu            sync.Mutex
-	controllerURL string
-	caFile        string
-	live          map[key]*run
+	mu   sync.Mutex
+	live map[key]*run
 	// unsaved are runs that are over, but whose record could not be written.
 	unsaved map[key]record
 }
@@ -179,8 +176,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	e := &Executor{
 		opts: o, sandbox: string(sandbox), bootID: boot, lock: lock, log: klog.FromContext(ctx),
 		closing: make(chan struct{}), live: map[key]*run{},
-		unsaved:       map[key]record{},
-		controllerURL: o.ControllerURL, caFile: o.CAFile,
+		unsaved: map[key]record{},
 	}
 	if err := e.recoverAll(); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -232,13 +228,6 @@ func (e *Executor) Close() error {
 	e.mu.Unlock()
 	e.watches.Wait()
 	return e.lock.Close()
-}
-
-// SetServer tells the address and the CA bundle of the API server, for workers started from now on.
-func (e *Executor) SetServer(controllerURL, caFile string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.controllerURL, e.caFile = controllerURL, caFile
 }
 
 // ByReference is false: a process gets token and secrets themselves, through its standard input.

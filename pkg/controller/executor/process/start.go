@@ -238,9 +238,6 @@ func inherited() []string {
 }
 
 func (r *run) environ(spec executor.Run) []string {
-	r.e.mu.Lock()
-	controllerURL, caFile := r.e.controllerURL, r.e.caFile
-	r.e.mu.Unlock()
 	env := maps.Clone(spec.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -260,8 +257,8 @@ func (r *run) environ(spec executor.Run) []string {
 		runspec.EnvTaskNamespace:  spec.Namespace,
 		runspec.EnvTaskUID:        string(spec.UID),
 		runspec.EnvAttempt:        strconv.Itoa(int(spec.Attempt)),
-		runspec.EnvControllerURL:  controllerURL,
-		runspec.EnvCAFile:         caFile,
+		runspec.EnvControllerURL:  r.e.opts.ControllerURL,
+		runspec.EnvCAFile:         r.e.opts.CAFile,
 		runspec.EnvCredentials:    runspec.CredentialsStdin,
 		runspec.EnvWorkDir:        work,
 		runspec.EnvArtifactsDir:   filepath.Join(r.dir, artifactsName),

@@ -1,0 +1,50 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/controller/step"
+)
+
+// noReason is what tasks/cancel writes for a caller who gave none.
+const noReason = "cancellation was requested"
+
+// cancel ends a task whose cancellation was requested.
+type cancel struct {
+	executor executor.Executor
+	end      endFunc
+}
+
+func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
+	asked := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionCancelRequested)
+	if asked == nil || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+		return nil
+	}
+	state, over, err := halt(ctx, s.executor, t)
+	if err != nil {
+		return err
+	}
+	if !over {
+		t.Status.Message = "cancellation was requested; the run is being stopped"
+		return step.Wait{After: stopCheck, Reason: t.Status.Message}
+	}
+	o := outcome{phase: v1alpha1.TaskCancelled, reason: v1alpha1.ReasonCancelled, message: "the task was cancelled"}
+	if asked.Message != "" && asked.Message != noReason {
+		o.message += ": " + asked.Message
+	}
+	o.message = neverBegan(t, o.message)
+	if state.Succeeded() { // it was faster
+		o = succeeded(state)
+	}
+	if err := s.end(ctx, t, o); err != nil {
+		return err
+	}
+	return step.ErrDone
+}

@@ -1,0 +1,37 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// agentAPI writes the status of Agents.
+type agentAPI struct{ *wire }
+
+// touchAgent notes when the task's Agent was last used.
+func (w agentAPI) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Time) error {
+	if t.Spec.AgentRef == nil {
+		return nil
+	}
+	var a v1alpha1.Agent
+	if err := w.Get(ctx, refKey(t.Namespace, t.Spec.AgentRef), &a); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if a.Status.LastUsed != nil && !a.Status.LastUsed.Before(&at) {
+		return nil
+	}
+	before := a.DeepCopy()
+	a.Status.LastUsed = &at
+	if err := w.Status().Patch(ctx, &a, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
+)
+
+// approvalAPI lists approvals of tasks.
+type approvalAPI struct{ *wire }
+
+// unsettled are the events that settle the approvals of an attempt that is over.
+// They go into the commit that ends the attempt.
+func (w approvalAPI) unsettled(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
+	var list v1alpha1.ApprovalList
+	err := w.live.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{"spec.taskName": t.Name})
+	if err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
+	return approval.End(list.Items, t.UID, why), nil
+}
+
+// pendingApprovals lists the pending approvals of a task that the cache has.
+func (w approvalAPI) pendingApprovals(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approval, error) {
+	var list v1alpha1.ApprovalList
+	if err := w.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{approvalTask: string(t.UID)}); err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
+	return list.Items, nil
+}
