@@ -11,12 +11,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -51,6 +54,41 @@ type Reconciler[T client.Object] struct {
 	New func() T
 	// Steps run in this order.
 	Steps []Step[T]
+
+	past past
+}
+
+// past remembers, by UID, the versions of objects that this process has replaced itself. Where the cache still shows one of
+// them there is nothing to do: steps would decide on what is over, and the news of the newer version wakes the object.
+type past struct {
+	once     sync.Once
+	versions *lru.Cache
+}
+
+// maxPast bounds what is remembered. The cache follows within moments.
+const maxPast = 4096
+
+func (p *past) byUID() *lru.Cache {
+	p.once.Do(func() { p.versions = lru.New(maxPast) })
+	return p.versions
+}
+
+// add remembers versions, unless they are the newest.
+func (p *past) add(obj client.Object, versions ...string) {
+	versions = slices.DeleteFunc(versions, func(v string) bool { return v == obj.GetResourceVersion() })
+	if len(versions) > 0 {
+		p.byUID().Add(obj.GetUID(), versions)
+	}
+}
+
+// shown reports whether the object is in a version that was replaced.
+func (p *past) shown(obj client.Object) bool {
+	known, ok := p.byUID().Get(obj.GetUID())
+	if !ok {
+		return false
+	}
+	versions, ok := known.([]string)
+	return ok && slices.Contains(versions, obj.GetResourceVersion())
 }
 
 // conflictDelay lets the cache see the write that got in between.
@@ -62,12 +100,18 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if r.past.shown(obj) {
+		return reconcile.Result{}, nil
+	}
+	read := obj.GetResourceVersion()
 	before, ok := obj.DeepCopyObject().(T)
 	if !ok {
 		return reconcile.Result{}, fmt.Errorf("step: %T does not copy to itself", obj)
 	}
 	outcome := r.run(ctx, obj)
+	written := obj.GetResourceVersion() // a step may have written metadata
 	patchErr := r.patchStatus(ctx, before, obj)
+	r.past.add(obj, read, written)
 	if apierrors.IsConflict(patchErr) || apierrors.IsConflict(outcome) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}

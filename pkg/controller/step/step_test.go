@@ -104,3 +104,43 @@ func TestObjectIsGone(t *testing.T) {
 		t.Errorf("got %+v %v", got, err)
 	}
 }
+
+// While the cache shows a version that this process has replaced, no step runs; the next version is looked at.
+func TestPastVersions(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u"}}
+	var stale *corev1.Pod
+	c := fake.NewClientBuilder().WithObjects(pod).WithStatusSubresource(pod).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if stale != nil {
+				stale.DeepCopyInto(o.(*corev1.Pod))
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	runs := 0
+	r := &Reconciler[*corev1.Pod]{
+		Client: c, New: func() *corev1.Pod { return &corev1.Pod{} },
+		Steps: []Step[*corev1.Pod]{{Name: "count", Do: func(_ context.Context, p *corev1.Pod) error {
+			runs++
+			p.Status.Message = "written once"
+			return nil
+		}}},
+	}
+	first := &corev1.Pod{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(pod), first); err != nil {
+		t.Fatal(err)
+	}
+	reconcileTo := func(want int, when string) {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil || runs != want {
+			t.Errorf("%s: %d runs of the steps, want %d; %v", when, runs, want, err)
+		}
+	}
+	reconcileTo(1, "new")
+	stale = first
+	reconcileTo(1, "the cache lags")
+	stale = nil
+	reconcileTo(2, "the cache has followed")
+	reconcileTo(3, "nothing was written")
+}
