@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall installs the platform on a real node and takes it out again.
+// Package uninstall installs the platform on a real node, gives it a second replica, and takes it out again.
 package uninstall
 
 import (
@@ -55,7 +55,9 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery follows
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
 	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
-	if !i.server {
+	if i.server {
+		secondReplica(t, c, namespace)
+	} else {
 		c.Kubectl(t, "--namespace", system, "scale", "statefulset/platform-apiserver", "--replicas=0")
 		c.Kubectl(t, "--namespace", system, "wait", "--for=delete", "--timeout=2m", "pod/platform-apiserver-0")
 	}
@@ -72,4 +74,38 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	c.Kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	c.Kubectl(t, "create", "namespace", "after-uninstall")
 	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=2m")
+}
+
+// secondReplica scales the API server to two, as an operator might who expects more availability from it. The second Pod
+// has the same store, so it waits without being ready; it takes over when the first Pod is gone, with every object.
+func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
+	t.Helper()
+	kubectl := "kubectl --namespace " + system + " "
+	const first, second = "platform-apiserver-0", "platform-apiserver-1"
+	tasks := "kubectl --namespace " + namespace + " get tasks --output jsonpath={.items[*].metadata.uid}"
+	before := c.MustShell(t, tasks)
+
+	c.MustShell(t, kubectl+"scale statefulset/platform-apiserver --replicas=2")
+	c.MustShell(t, kubectl+"wait --for=jsonpath={.status.phase}=Running --timeout=2m pod/"+second)
+	c.MustShell(t, "until "+kubectl+"logs "+second+" | grep --quiet 'Another server has the store open'; do :; done")
+	if ready := c.MustShell(t, kubectl+"get pod "+second+" --output 'jsonpath={.status.conditions[?(@.type==\"Ready\")].status}'"); ready != "False" {
+		t.Errorf("beside the first Pod the second one is ready: %s", ready)
+	}
+	if after := c.MustShell(t, tasks); after != before {
+		t.Errorf("with two Pods there are tasks %q, before %q", after, before)
+	}
+
+	c.MustShell(t, kubectl+"delete pod "+first+" --wait=false")
+	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=2m pod/"+second)
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.core.platform.ai")
+	c.MustShell(t, "until "+tasks+"; do :; done")
+	if after := c.MustShell(t, tasks); after != before {
+		t.Errorf("the second Pod serves tasks %q, the first one served %q", after, before)
+	}
+
+	c.MustShell(t, kubectl+"scale statefulset/platform-apiserver --replicas=1")
+	c.MustShell(t, kubectl+"wait --for=delete --timeout=2m pod/"+second)
+	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=2m pod/"+first)
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.core.platform.ai")
+	c.MustShell(t, "until "+tasks+"; do :; done")
 }
