@@ -16,8 +16,8 @@ import (
 type Place struct {
 	// OtherNamespaces allows references to Agents, Providers and Secrets of other namespaces.
 	OtherNamespaces bool
-	// OwnSecretsOnly is set where runs are Pods, which get Secrets of their own namespace only.
-	OwnSecretsOnly bool
+	// Pods is set where runs are Pods, which get Secrets and ConfigMaps of their own namespace only.
+	Pods bool
 	// NoContainers refuses tasks of type container.
 	NoContainers string
 	// NoImages refuses tasks of type container that name an image.
@@ -49,6 +49,12 @@ type Reader interface {
 	// HasSecret reports whether there is a value: false where the Secret lacks the key or the value is empty. Of a Secret
 	// that is to be mounted it reports true if it exists.
 	HasSecret(ctx context.Context, s Secret) (bool, error)
+}
+
+// ConfigMap is a key of a ConfigMap that a run needs.
+type ConfigMap struct {
+	types.NamespacedName
+	Key, Value string
 }
 
 // SecretUse is what a run needs a Secret for.

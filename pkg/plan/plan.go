@@ -66,6 +66,8 @@ type Plan struct {
 	Temperature *float64
 	// Secrets are those that the run needs, each once, without optional ones that are not there.
 	Secrets []Secret
+	// ConfigMaps are the keys that the run needs, each once, with their values: it may not read ConfigMaps itself.
+	ConfigMaps []ConfigMap
 	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
 	MayPark bool
 	// Notes say what was asked for and is left out, for people.
@@ -278,7 +280,7 @@ func (m *maker) need(ctx context.Context, s Secret) error {
 	if !there {
 		return missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
 	}
-	if m.place.OwnSecretsOnly && s.Namespace != m.namespace {
+	if m.place.Pods && s.Namespace != m.namespace {
 		return refuse(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
 	}
 	if !slices.Contains(m.plan.Secrets, s) {
@@ -320,7 +322,11 @@ func (m *maker) variable(ctx context.Context, namespace, name string, from *core
 		})
 	case from.ConfigMapKeyRef != nil:
 		r := from.ConfigMapKeyRef
-		_, err := m.configMap(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, r.Key)
+		use := ConfigMap{NamespacedName: types.NamespacedName{Namespace: namespace, Name: r.Name}, Key: r.Key}
+		err := m.lookUp(ctx, &use)
+		if err == nil && !m.place.Pods { // a Pod's variables have references of their own
+			m.keep(use)
+		}
 		return ptr.Deref(r.Optional, false), err
 	default:
 		return false, nil

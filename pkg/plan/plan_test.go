@@ -168,7 +168,7 @@ func TestPlaces(t *testing.T) {
 		"no mounts":                {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
 		"mounts":                   {plan.Place{}, plantest.AI(mount), "runs"},
 		"other namespaces":         {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
-		"secret of a pod":          {plan.Place{OtherNamespaces: true, OwnSecretsOnly: true}, plantest.AI(other), v1alpha1.ReasonRefused},
+		"secret of a pod":          {plan.Place{OtherNamespaces: true, Pods: true}, plantest.AI(other), v1alpha1.ReasonRefused},
 		"no model":                 {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
 	} {
 		_, err := plan.Make(t.Context(), newShelf(), tc.place, tc.task)
@@ -204,7 +204,9 @@ func TestPlan(t *testing.T) {
 	for _, s := range p.Secrets {
 		secrets = append(secrets, fmt.Sprintf("%s %s %s %s", s.Use, s.For, s.Ref.Name, s.Ref.Key))
 	}
+	configMaps := []plan.ConfigMap{{NamespacedName: types.NamespacedName{Namespace: plantest.Namespace, Name: "texts"}, Key: "text", Value: "of a ConfigMap"}}
 	for what, d := range map[string]string{
+		"configmaps": cmp.Diff(configMaps, p.ConfigMaps),
 		"candidates": cmp.Diff([]string{"openai agent-model", "azure model", "openai cheap"}, candidates),
 		"tools":      cmp.Diff([]string{"weather true", "file_read false", "open true"}, tools),
 		"secrets":    cmp.Diff([]string{"Provider n/openai keys api-key", "Provider n/azure keys api-key", "Tool n/weather keys token"}, secrets),

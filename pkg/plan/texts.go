@@ -76,13 +76,35 @@ func skillText(s *v1alpha1.Skill) string {
 	return b.String()
 }
 
+// configMap returns a text that the run needs.
 func (m *maker) configMap(ctx context.Context, key types.NamespacedName, name string) (string, error) {
-	s, ok, err := m.reader.ConfigMapKey(ctx, key, name)
-	if err := lookedFor(err, "ConfigMap", key); err != nil {
+	use := ConfigMap{NamespacedName: key, Key: name}
+	if err := m.lookUp(ctx, &use); err != nil {
 		return "", err
 	}
-	if !ok {
-		return "", missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q of namespace %q has no key %q", key.Name, key.Namespace, name)
+	if m.place.Pods && key.Namespace != m.namespace {
+		return "", refuse(v1alpha1.ReasonRefused, "ConfigMap %q of namespace %q cannot be given to a pod of namespace %q", key.Name, key.Namespace, m.namespace)
 	}
-	return s, nil
+	m.keep(use)
+	return use.Value, nil
+}
+
+// lookUp sets the value, or refuses what is not there.
+func (m *maker) lookUp(ctx context.Context, use *ConfigMap) error {
+	value, ok, err := m.reader.ConfigMapKey(ctx, use.NamespacedName, use.Key)
+	if err := lookedFor(err, "ConfigMap", use.NamespacedName); err != nil {
+		return err
+	}
+	if !ok {
+		return missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q of namespace %q has no key %q", use.Name, use.Namespace, use.Key)
+	}
+	use.Value = value
+	return nil
+}
+
+// keep adds a key of a ConfigMap to the Plan.
+func (m *maker) keep(use ConfigMap) {
+	if !slices.Contains(m.plan.ConfigMaps, use) {
+		m.plan.ConfigMaps = append(m.plan.ConfigMaps, use)
+	}
 }

@@ -65,6 +65,9 @@ const (
 	// namespace, and in that a file for each Provider and each Tool: see CredentialKey.
 	CredentialProviders = "providers"
 	CredentialTools     = "tools"
+	// CredentialConfigMaps is a folder with a folder for each namespace, in that one
+	// for each ConfigMap, and in that a file for each key: see ConfigMapKey.
+	CredentialConfigMaps = "configmaps"
 	// CredentialSearch is the file with the key of the search service.
 	CredentialSearch = "search"
 )
@@ -109,7 +112,7 @@ type Sandbox struct {
 // input, so that no secret is in the environment, in a file or in an argument.
 const CredentialsStdin = "stdin"
 
-// Credentials are the secrets of one run. They are never stored.
+// Credentials are the secrets of one run, and what else it needs and may not read itself. They are never stored.
 type Credentials struct {
 	// Token authenticates the worker to the API server.
 	Token string `json:"token,omitempty"`
@@ -122,11 +125,17 @@ type Credentials struct {
 	Env map[string]string `json:"env,omitempty"`
 	// SearchKey is the bearer token of the search service behind web_search.
 	SearchKey string `json:"searchKey,omitempty"`
+	// ConfigMaps holds the values of keys of ConfigMaps, by their ConfigMapKey. They are no secrets.
+	ConfigMaps map[string]string `json:"configMaps,omitempty"`
 }
 
 // CredentialKey names the credential of a Provider or Tool, in Credentials and as a path in a folder of credentials. A
 // namespace has no slash, and neither has a name, so no two objects have one key, and each is a valid path.
 func CredentialKey(namespace, name string) string { return namespace + "/" + name }
+
+// ConfigMapKey names a key of a ConfigMap, in Credentials and as a path in a folder of credentials. None of the three may
+// have a slash.
+func ConfigMapKey(namespace, name, key string) string { return namespace + "/" + name + "/" + key }
 
 // ProgramName is the file of the worker program, where it is put into another image.
 const ProgramName = "platform-worker"

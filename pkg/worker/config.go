@@ -25,8 +25,8 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// maxCredentials bounds the credentials document, in bytes.
-const maxCredentials = 4 << 20
+// maxCredentials bounds the credentials document, in bytes. A ConfigMap has up to 1 MiB.
+const maxCredentials = 64 << 20
 
 // Config is everything a worker is started with.
 type Config struct {
@@ -175,41 +175,42 @@ func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) 
 }
 
 func readCredentialsDir(dir string) (runspec.Credentials, error) {
-	providers, err1 := readKeys(filepath.Join(dir, runspec.CredentialProviders))
-	tools, err2 := readKeys(filepath.Join(dir, runspec.CredentialTools))
-	search, err3 := os.ReadFile(filepath.Join(dir, runspec.CredentialSearch))
-	if errors.Is(err3, fs.ErrNotExist) {
-		err3 = nil
+	c := runspec.Credentials{ProviderKeys: map[string]string{}, ToolKeys: map[string]string{}, ConfigMaps: map[string]string{}}
+	err1 := readTree(filepath.Join(dir, runspec.CredentialProviders), "", c.ProviderKeys)
+	err2 := readTree(filepath.Join(dir, runspec.CredentialTools), "", c.ToolKeys)
+	err3 := readTree(filepath.Join(dir, runspec.CredentialConfigMaps), "", c.ConfigMaps)
+	search, err4 := os.ReadFile(filepath.Join(dir, runspec.CredentialSearch))
+	if errors.Is(err4, fs.ErrNotExist) {
+		err4 = nil
 	}
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return runspec.Credentials{}, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
 	}
-	return runspec.Credentials{ProviderKeys: providers, ToolKeys: tools, SearchKey: string(search)}, nil
+	c.SearchKey = string(search)
+	return c, nil
 }
 
-// readKeys reads a folder with a folder for each namespace: the files by their CredentialKey.
-func readKeys(dir string) (map[string]string, error) {
-	namespaces, err := os.ReadDir(dir)
+// readTree reads the files below a folder, by their paths with slashes after prefix. A folder that is not there is empty.
+func readTree(dir, prefix string, into map[string]string) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no folder, no secrets
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	keys := map[string]string{}
-	for _, namespace := range namespaces {
-		if !namespace.IsDir() {
-			continue
-		}
-		files, err := readFiles(filepath.Join(dir, namespace.Name()))
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range files {
-			keys[runspec.CredentialKey(namespace.Name(), name)] = value
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := readTree(filepath.Join(dir, e.Name()), prefix+e.Name()+"/", into); err != nil {
+				return err
+			}
 		}
 	}
-	return keys, nil
+	files, err := readFiles(dir)
+	for name, value := range files {
+		into[prefix+name] = value
+	}
+	return err
 }
 
 // readFiles reads the files of a folder by name; nil of a folder that is not

@@ -42,7 +42,7 @@ func projected(t *testing.T, files map[string]string) string {
 
 // TestCredentialsFolder: a Job's credentials are files that kubelet projects.
 func TestCredentialsFolder(t *testing.T) {
-	run := projected(t, map[string]string{"providers/agents/openai": "key-of-openai", "providers/other/openai": "key-of-azure", "tools/agents/weather": "key-of-weather", "search": "key-of-search"})
+	run := projected(t, map[string]string{"providers/agents/openai": "key-of-openai", "providers/other/openai": "key-of-azure", "tools/agents/weather": "key-of-weather", "search": "key-of-search", "configmaps/agents/texts/prompt": "a prompt"})
 	mounted := projected(t, map[string]string{"password": "value-that-is-mounted\n"})
 	change := map[string]string{
 		runspec.EnvCredentials: run, runspec.EnvTokenPath: "/token", runspec.EnvSecretDirs: mounted + ":/none",
@@ -55,16 +55,17 @@ func TestCredentialsFolder(t *testing.T) {
 	want := runspec.Credentials{
 		ProviderKeys: map[string]string{"agents/openai": "key-of-openai", "other/openai": "key-of-azure"}, ToolKeys: map[string]string{"agents/weather": "key-of-weather"},
 		SearchKey: "key-of-search", Env: map[string]string{"KEY": "value-of-key"},
+		ConfigMaps: map[string]string{"agents/texts/prompt": "a prompt"},
 	}
 	if d := cmp.Diff(want, c.Credentials); d != "" {
 		t.Error(d)
 	}
-	said := secretsOf(c).scrub("key-of-openai key-of-azure key-of-weather key-of-search value-of-key value-that-is-mounted and this")
-	if strings.Count(said, "[REDACTED]") != 6 || !strings.HasSuffix(said, "and this") {
+	said := secretsOf(c).scrub("key-of-openai key-of-azure key-of-weather key-of-search value-of-key value-that-is-mounted and this: a prompt")
+	if strings.Count(said, "[REDACTED]") != 6 || !strings.HasSuffix(said, "and this: a prompt") {
 		t.Errorf("scrubbed: %s", said)
 	}
 	change[runspec.EnvCredentials] = projected(t, nil)
-	if c, err := LoadConfig(environment(change), strings.NewReader("")); err != nil || c.Credentials.ProviderKeys != nil || c.Credentials.SearchKey != "" {
+	if c, err := LoadConfig(environment(change), strings.NewReader("")); err != nil || len(c.Credentials.ProviderKeys)+len(c.Credentials.ConfigMaps) > 0 || c.Credentials.SearchKey != "" {
 		t.Errorf("an empty folder: %+v, %v", c, err)
 	}
 }

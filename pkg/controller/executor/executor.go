@@ -97,6 +97,9 @@ type Secret struct {
 	Ref v1alpha1.KeyReference
 }
 
+// ConfigMap is a key of a ConfigMap of the run's namespace.
+type ConfigMap struct{ Name, Key string }
+
 // Run is everything a worker is started with.
 type Run struct {
 	Ref
@@ -113,6 +116,8 @@ type Run struct {
 	Credentials runspec.Credentials
 	// Secrets are the same by reference, and only there.
 	Secrets []Secret
+	// ConfigMaps are those whose values Credentials lack because the executor works ByReference.
+	ConfigMaps []ConfigMap
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
 	// Resources are those of the task, or of its Agent; nil for the executor's defaults.

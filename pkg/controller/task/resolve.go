@@ -48,6 +48,8 @@ type resolved struct {
 	// credentials are the values that the run needs, or secrets are the references.
 	credentials runspec.Credentials
 	secrets     []executor.Secret
+	// configMaps are those whose values are not among the credentials.
+	configMaps []executor.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
 	mayPark bool
 	// left is what the run does not get, and does without.
@@ -71,7 +73,7 @@ func newResolver(o Options, cached, live client.Reader) *resolver {
 	r := &resolver{
 		cached: cached, live: live, searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
 		place: plan.Place{
-			OtherNamespaces: o.CrossNamespaceRefs, OwnSecretsOnly: o.Executor.ByReference(),
+			OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
 			NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoMounts: o.MountRefusal,
 		},
 	}
@@ -110,8 +112,14 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 	if r.byReference {
 		res.secrets = references(p.Secrets)
-	} else if t.Spec.Type == v1alpha1.TaskTypeAI {
-		res.credentials.SearchKey = r.searchKey
+		for _, m := range p.ConfigMaps {
+			res.configMaps = append(res.configMaps, executor.ConfigMap{Name: m.Name, Key: m.Key})
+		}
+	} else {
+		res.values(p.ConfigMaps)
+		if t.Spec.Type == v1alpha1.TaskTypeAI {
+			res.credentials.SearchKey = r.searchKey
+		}
 	}
 	r.note(t, res)
 	return res, nil
@@ -133,6 +141,16 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 	case plan.ForVariable:
 		keep(&r.credentials.Env, s.For.Name)
 	case plan.ForMount:
+	}
+}
+
+// values keeps the values of ConfigMaps for the run.
+func (r *resolved) values(maps []plan.ConfigMap) {
+	if len(maps) > 0 {
+		r.credentials.ConfigMaps = map[string]string{}
+	}
+	for _, m := range maps {
+		r.credentials.ConfigMaps[runspec.ConfigMapKey(m.Namespace, m.Name, m.Key)] = m.Value
 	}
 }
 

@@ -101,6 +101,7 @@ func TestResolve(t *testing.T) {
 		missing bool
 	}{
 		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
+			ConfigMaps:   map[string]string{"n/c/text": "x"},
 			ProviderKeys: map[string]string{"n/p": "k1", "n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},
 		{"task wins", aiTask(func(s *v1alpha1.TaskSpec) {
@@ -221,13 +222,19 @@ func TestResolveByReference(t *testing.T) {
 		&v1alpha1.Provider{ObjectMeta: in("n", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
 		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "keys"}}},
 		&v1alpha1.Tool{ObjectMeta: in("n", "weather"), Spec: v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: "https://weather.example", AuthSecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "token"}}}},
+		&corev1.ConfigMap{ObjectMeta: in("n", "texts"), Data: map[string]string{"prompt": "say yes"}},
+		&corev1.ConfigMap{ObjectMeta: in("other", "texts"), Data: map[string]string{"prompt": "say no"}},
+		&v1alpha1.Agent{ObjectMeta: in("other", "a"), Spec: v1alpha1.AgentSpec{
+			SystemPrompt: &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "texts", Key: "prompt"}},
+		}},
 		&v1alpha1.Agent{ObjectMeta: in("n", "a"), Spec: v1alpha1.AgentSpec{
 			ProviderRef: ref("p"), Model: &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("p")}}},
-			Tools: []v1alpha1.AgentTool{{Name: "weather"}}, SecretRef: &v1alpha1.LocalReference{Name: "keys"},
+			SystemPrompt: &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "texts", Key: "prompt"}},
+			Tools:        []v1alpha1.AgentTool{{Name: "weather"}}, SecretRef: &v1alpha1.LocalReference{Name: "keys"},
 			Execution: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
 		}},
 	)
-	r := resolver{cached: c, live: c, byReference: true, searchKey: "canary", place: plan.Place{OtherNamespaces: true, OwnSecretsOnly: true}}
+	r := resolver{cached: c, live: c, byReference: true, searchKey: "canary", place: plan.Place{OtherNamespaces: true, Pods: true}}
 	got, err := r.resolve(t.Context(), aiTask(func(s *v1alpha1.TaskSpec) {
 		s.AgentRef = ref("a")
 		s.Env = []corev1.EnvVar{fromSecret("A", "keys", "token", false)}
@@ -241,6 +248,7 @@ func TestResolveByReference(t *testing.T) {
 			{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
 			{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
 		},
+		configMaps: []executor.ConfigMap{{Name: "texts", Key: "prompt"}},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(resolved{})); d != "" {
 		t.Error(d)
@@ -248,6 +256,10 @@ func TestResolveByReference(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.TaskSpec){
 		"of another namespace": func(s *v1alpha1.TaskSpec) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "other", Name: "p"}}
+		},
+		"text of another namespace": func(s *v1alpha1.TaskSpec) {
+			s.AgentRef = &v1alpha1.NamespacedReference{Namespace: "other", Name: "a"}
+			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("p")}
 		},
 		"mounted, of another namespace": func(s *v1alpha1.TaskSpec) {
 			s.SecretRef = &v1alpha1.NamespacedReference{Namespace: "other", Name: "keys"}

@@ -14,11 +14,7 @@ import (
 	"net/url"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -39,8 +35,6 @@ type Config struct {
 // the server answers; see Temporary for the errors of writes.
 type API struct {
 	versioned.Interface
-	// core serves ConfigMaps; a whole Kubernetes clientset would be a hundred kinds too much.
-	core rest.Interface
 }
 
 // New returns the client. It sends nothing yet.
@@ -67,28 +61,7 @@ func New(c Config, clk clock.Clock) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
 	}
-	core, err := coreClient(config)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
-	}
-	return &API{Interface: clientset, core: core}, nil
-}
-
-func coreClient(base *rest.Config) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	config := rest.CopyConfig(base)
-	config.APIPath = "/api"
-	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
-}
-
-// ConfigMap reads one ConfigMap.
-func (a *API) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-	m := &corev1.ConfigMap{}
-	return m, a.core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(m)
+	return &API{Interface: clientset}, nil
 }
 
 // Temporary reports whether an error of the API may go away by itself: the

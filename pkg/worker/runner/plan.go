@@ -77,12 +77,9 @@ func (r reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.T
 	return r.API.CoreV1alpha1().Tools(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
-func (r reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error) {
-	m, err := r.API.ConfigMap(ctx, key.Namespace, key.Name)
-	if err != nil {
-		return "", false, err
-	}
-	text, ok := m.Data[name]
+// ConfigMapKey returns what the run was given: it may not read ConfigMaps.
+func (r reader) ConfigMapKey(_ context.Context, key types.NamespacedName, name string) (string, bool, error) {
+	text, ok := r.Credentials.ConfigMaps[runspec.ConfigMapKey(key.Namespace, key.Name, name)]
 	return text, ok, nil
 }
 

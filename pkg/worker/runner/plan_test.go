@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 )
@@ -27,7 +27,7 @@ import (
 // server answers as the API does, with the objects of plantest.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
-	group, core := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion
+	group := v1alpha1.SchemeGroupVersion
 	answers := map[string]any{}
 	providers := map[string]*v1alpha1.ProviderList{}
 	add := func(prefix, resource string, o runtime.Object) {
@@ -59,10 +59,6 @@ func server(t *testing.T) *httptest.Server {
 		o.GetObjectKind().SetGroupVersionKind(group.WithKind(kind))
 		add("/apis/"+group.String(), strings.ToLower(kind)+"s", o)
 	}
-	for _, o := range plantest.ConfigMaps() {
-		o.SetGroupVersionKind(core.WithKind("ConfigMap"))
-		add("/api/v1", "configmaps", o)
-	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[r.URL.Path]
@@ -87,12 +83,20 @@ func TestCasesOfPlans(t *testing.T) {
 		// What the controller gives: the keys that it found.
 		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k", "n/azure": "k", "n/azure-2": "k", "other/openai": "k"}
 		r.Credentials.ToolKeys = map[string]string{"n/weather": "k"}
+		r.Credentials.ConfigMaps = map[string]string{}
+		for _, m := range plantest.ConfigMaps() {
+			for key, value := range m.Data {
+				r.Credentials.ConfigMaps[runspec.ConfigMapKey(m.Namespace, m.Name, key)] = value
+			}
+		}
 		want := tc.Reason
 		switch {
 		case tc.Unseen:
 			want = ""
 		case want == v1alpha1.ReasonSecretNotFound:
 			want = v1alpha1.ReasonSecretKeyNotFound // a worker cannot look for the Secret: it lacks the value
+		case want == v1alpha1.ReasonConfigMapNotFound:
+			want = v1alpha1.ReasonConfigMapKeyNotFound
 		}
 		_, err := r.Plan(t.Context())
 		f, ok := errors.AsType[*runner.Failure](err)

@@ -87,6 +87,7 @@ func jobCases() map[string]struct {
 				r.Attempt = 2
 				r.Task.Annotations = map[string]string{v1alpha1.AnnotationParentTaskName: "parent"}
 				r.AgentSecret = "agent-files"
+				r.ConfigMaps = []executor.ConfigMap{{Name: "texts", Key: "prompt"}}
 				r.Secrets = []executor.Secret{
 					{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
 					{Use: executor.ForTool, For: types.NamespacedName{Namespace: "team", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},

@@ -163,7 +163,8 @@ func apiAccess() []corev1.VolumeProjection {
 	}
 }
 
-// credentials projects the keys of providers and tools, and that of the search service where it is.
+// credentials projects the keys of providers and tools, that of the search service where it is, and the ConfigMaps that
+// the run needs.
 func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	var sources []corev1.VolumeProjection
 	add := func(secret, key, to string, optional *bool) {
@@ -181,6 +182,12 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	}
 	if run.Task.Spec.Type == v1alpha1.TaskTypeAI && e.opts.SearchURL != "" {
 		add(e.opts.SearchSecret, searchKey, runspec.CredentialSearch, new(true))
+	}
+	for _, m := range run.ConfigMaps {
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: m.Name},
+			Items:                []corev1.KeyToPath{{Key: m.Key, Path: path.Join(runspec.CredentialConfigMaps, runspec.ConfigMapKey(run.Namespace, m.Name, m.Key))}},
+		}})
 	}
 	return sources
 }

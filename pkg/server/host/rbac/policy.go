@@ -160,8 +160,7 @@ func platformRoles() []*rbacv1.ClusterRole {
 		role("platform-worker",
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
 			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
-			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content"),
-			rule([]string{"get"}, "", "configmaps")),
+			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content")),
 		// Reads all that is stored, prompts and results included; no other role has it.
 		role("platform-backup", urls("get", archive.Path)),
 	}

@@ -53,7 +53,7 @@ func TestDefaultRoles(t *testing.T) {
 		{"create " + own + " executionevents/controlled -", nil},
 		{"create " + own + " approvals/decision x", []string{"admin", "platform-approver"}},
 		{`get "" secrets x`, []string{"edit", "admin"}},
-		{`get "" configmaps x`, []string{"view", "edit", "admin", "platform-worker"}},
+		{`get "" configmaps x`, []string{"view", "edit", "admin"}},
 		{`list "" configmaps -`, []string{"view", "edit", "admin"}},
 		{`create "" serviceaccounts/token x`, []string{"edit", "admin"}},
 		{`impersonate "" serviceaccounts x`, []string{"edit", "admin"}},

@@ -52,7 +52,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	if !r.Contained {
 		var err error
 		dir = r.WorkDir
-		if env, err = r.commandEnv(ctx, t); err != nil {
+		if env, err = r.commandEnv(t); err != nil {
 			return runner.Result{}, err
 		}
 	}
@@ -111,7 +111,7 @@ func (r *run) containerDir() string {
 
 // commandEnv is the environment of a command of the host: what every program needs, the
 // task's own variables, and where the run is.
-func (r *run) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error) {
+func (r *run) commandEnv(t *v1alpha1.Task) ([]string, error) {
 	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + r.Policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := r.Getenv(name); v != "" {
@@ -119,7 +119,7 @@ func (r *run) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error
 		}
 	}
 	for _, v := range t.Spec.Env {
-		value, known, err := r.variable(ctx, t.Namespace, v)
+		value, known, err := r.variable(t.Namespace, v)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (r *run) commandEnv(ctx context.Context, t *v1alpha1.Task) ([]string, error
 
 // variable is the value of one variable of a task. What is optional and not
 // there is not known; the controller has refused what is needed and not there.
-func (r *run) variable(ctx context.Context, namespace string, v corev1.EnvVar) (value string, known bool, err error) {
+func (r *run) variable(namespace string, v corev1.EnvVar) (value string, known bool, err error) {
 	from := v.ValueFrom
 	switch {
 	case from == nil:
@@ -143,12 +143,9 @@ func (r *run) variable(ctx context.Context, namespace string, v corev1.EnvVar) (
 		value, known = r.Credentials.Env[v.Name]
 		return value, known, nil
 	case from.ConfigMapKeyRef != nil:
-		m, err := r.API.ConfigMap(ctx, namespace, from.ConfigMapKeyRef.Name)
-		if err == nil {
-			value, known = m.Data[from.ConfigMapKeyRef.Key]
-		}
+		value, known = r.Credentials.ConfigMaps[runspec.ConfigMapKey(namespace, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)]
 		if !known && !ptr.Deref(from.ConfigMapKeyRef.Optional, false) {
-			return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: %s: key %s of ConfigMap %s cannot be read", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+			return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: %s: the worker was not given key %s of ConfigMap %s", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
 		}
 		return value, known, nil
 	}
