@@ -6,18 +6,22 @@
 // package runspec. People do not start it.
 //
 // "platform-worker install DIR" copies the program into a folder, for a
-// container of another image.
+// container of another image. The one flag is --profiling-bind-address, for
+// which platform-standalone is given a script as --worker-binary.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker"
 )
@@ -37,6 +41,22 @@ func run() int {
 		}
 		return runspec.ExitSucceeded
 	}
+	var profiles profiling.Address
+	fs := pflag.NewFlagSet("platform-worker", pflag.ContinueOnError)
+	profiles.AddFlag(fs)
+	if err := fs.Parse(os.Args[1:]); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return runspec.ExitSucceeded
+		}
+		fmt.Fprintln(os.Stderr, "platform-worker:", err)
+		return runspec.ExitUsage
+	}
+	stopProfiling, err := profiles.Serve(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "platform-worker:", err)
+		return runspec.ExitUsage
+	}
+	defer stopProfiling()
 	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "platform-worker:", err)
 		return runspec.ExitFailed

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/logs"
 
 	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/server/aggregated"
 	"github.com/platform-ai/platform/pkg/server/router"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -40,7 +41,10 @@ func flags(string) (string, error) {
 	logs.AddFlags(fs)
 	addFlags(p, fs)
 	p.heading(2, "platform-worker")
-	p.text("It has no flags: an executor starts it and tells it everything through its environment, which package `pkg/runspec` " +
-		"describes. `platform-worker install FOLDER` copies the program into a folder.")
+	p.text("An executor starts it and tells it everything through its environment, which package `pkg/runspec` describes. " +
+		"`platform-worker install FOLDER` copies the program into a folder. For the flag, `platform-standalone` is given a script as `--worker-binary`.")
+	fs = pflag.NewFlagSet("platform-worker", pflag.ContinueOnError)
+	new(profiling.Address).AddFlag(fs)
+	addFlags(p, fs)
 	return p.String(), nil
 }

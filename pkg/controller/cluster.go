@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
@@ -41,6 +42,8 @@ type ClusterOptions struct {
 	MetricsBindAddress string
 	// HealthProbeBindAddress serves /healthz and /readyz; empty is none.
 	HealthProbeBindAddress string
+	// Profiling is where profiles are served; empty is nowhere.
+	Profiling profiling.Address
 	// MaxRunning and MaxRunningPerNamespace limit running tasks; 0 is no limit.
 	MaxRunning, MaxRunningPerNamespace int
 	// WebhookAllow lists host:port that callbacks may reach although they are not public.
@@ -81,6 +84,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.LeaderElectNamespace, "leader-elect-namespace", o.LeaderElectNamespace, "namespace of the Lease; empty means platform-system")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "serve metrics at this address; empty means nowhere")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "serve /healthz and /readyz at this address; empty means nowhere")
+	o.Profiling.AddFlag(fs)
 	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint (required)")
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
@@ -108,6 +112,11 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.Clock == nil {
 		o.Runs.Clock = clock.RealClock{}
 	}
+	stop, err := o.Profiling.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	health, err := serveProbes(ctx, o.HealthProbeBindAddress)
 	if err != nil {
 		return err

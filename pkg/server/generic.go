@@ -49,6 +49,7 @@ func (o *Options) Generic(scheme *runtime.Scheme, l *Listeners, certFile, keyFil
 	g.SecureServing = &genericapiserver.SecureServingInfo{
 		Listener: l.Secure, Cert: serving, HTTP2MaxStreamsPerConnection: streamsPerConnection,
 	}
+	g.EnableProfiling = false // on by default in the library
 	g.ExternalAddress = l.Secure.Addr().String()
 	if err := o.addLoopback(g); err != nil {
 		return nil, fmt.Errorf("loopback client: %w", err)

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
@@ -76,6 +77,8 @@ type Options struct {
 	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, with its result; 0 is no limit.
 	TaskArtifacts     int64
 	TaskArtifactBytes resource.QuantityValue
+	// Profiling is where profiles are served; empty is nowhere.
+	Profiling profiling.Address
 	// LocalRuns says that runs are processes of this machine, so that clients are warned of what only a cluster can honour.
 	LocalRuns bool
 	// LockTimeout is how long the start waits while another server has the store open; 0 is not at all.
@@ -106,6 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
 	o.addLimitFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
+	o.Profiling.AddFlag(fs)
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
 }
 

@@ -86,8 +86,8 @@ type Options struct {
 	TLSNames []string
 	// PriorityAndFairness shares the server among callers by the cluster's FlowSchemas.
 	PriorityAndFairness bool
-	// Profiling serves /debug/pprof.
-	Profiling bool
+	// SecureProfiling serves /debug/pprof on the secure port, too.
+	SecureProfiling bool
 
 	// Ready, if set, is called once the server answers; an error stops the server.
 	Ready func(ctx context.Context, i Info) error
@@ -122,7 +122,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of --tls-cert-file")
 	fs.StringSliceVar(&o.TLSNames, "tls-name", o.TLSNames, "further DNS name or IP address of the certificate that is made; repeatable")
 	fs.BoolVar(&o.PriorityAndFairness, "enable-priority-and-fairness", o.PriorityAndFairness, "share this server among its callers as the cluster's FlowSchemas say, instead of by two limits of requests in flight")
-	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof to those whose role names it")
+	fs.BoolVar(&o.SecureProfiling, "profiling", o.SecureProfiling, "serve /debug/pprof on the secure port, to those whose role names it; --profiling-bind-address serves it on loopback")
 }
 
 // complete checks the options and fills in what follows from them.

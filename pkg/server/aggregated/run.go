@@ -36,6 +36,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	stop, err := o.Profiling.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	began := o.Clock.Now()
 	config, err := o.client()
 	if err != nil {
@@ -136,7 +141,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if err != nil {
 		return nil, err
 	}
-	g.EnableProfiling = a.Profiling
+	g.EnableProfiling = a.SecureProfiling
 	st.SetStorage(g, scheme, nil)
 	if err := a.delegate(ctx, g); err != nil {
 		return nil, err

@@ -19,10 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/profiling"
 )
 
 const (
-	defaultReadTimeout     = 30 * time.Second // document 1 §8, as the next three
+	defaultReadTimeout     = 30 * time.Second
 	defaultWriteTimeout    = 30 * time.Second
 	defaultShutdownTimeout = 30 * time.Minute
 	connectTimeout         = 5 * time.Second // of a connection to an installation, and again of its TLS handshake
@@ -45,6 +47,8 @@ type Options struct {
 	Kubeconfig string
 	// MetricsBindAddress is where /metrics is served, as address:port; empty is nowhere.
 	MetricsBindAddress string
+	// Profiling is where profiles are served; empty is nowhere.
+	Profiling profiling.Address
 	// ReadTimeout bounds the upload of a request.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds each write and flush to a client.
@@ -78,6 +82,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.OriginCAFile, "origin-ca-file", o.OriginCAFile, "certificates, as PEM, that those of the installations may be signed with, beside the system's")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server that reviews tokens; empty is the cluster that this runs in. The one permission that is needed is create on tokenreviews")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address:port that serves /metrics without TLS; empty is none")
+	o.Profiling.AddFlag(fs)
 	fs.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout, "how long the upload of a request may take")
 	fs.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "how long a client may take to accept one write or flush of an answer; the whole answer may take as long as it likes")
 	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout, "how long requests may go on after SIGTERM; a Pod's grace period must be 10s longer")

@@ -39,6 +39,11 @@ func Run(ctx context.Context, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	stopProfiling, err := o.Profiling.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopProfiling()
 	rt, err := o.router()
 	if err != nil {
 		return err

@@ -16,6 +16,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	stop, err := o.Profiling.Serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	began := o.Clock.Now()
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data folder: %w", err)
