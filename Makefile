@@ -6,6 +6,11 @@ GO         ?= go
 ROUNDS     ?= 5
 ROWS       ?= .
 KUBE       := v1.37.2
+DELVE      ?= dlv
+
+# A tag such as v1.2.3, or the commits since it, or a revision. It is what --version prints.
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS    := -X github.com/platform-ai/platform/pkg/version.version=$(VERSION)
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
 KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
@@ -25,14 +30,14 @@ export IMAGE_PREFIX IMAGE_TAG
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify lint test race fuzz bench robustness e2e demo run clean
+.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness e2e demo run debug release clean
 .PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 build: ## build every program into _output/bin
-	$(GO) build -o $(BIN)/ ./cmd/...
+	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/...
 	ln -sf platform $(BIN)/kubectl-platform
 
 kubectl: ## build the real kubectl that demo and tests use
@@ -50,10 +55,16 @@ generate: ## write all generated code and the reference anew
 verify: ## fail if generated code, the reference or go.mod is not current
 	hack/verify.sh
 
+fmt: ## format all Go code as lint wants it
+	$(TOOLS) golangci-lint fmt
+
 lint: ## vet and golangci-lint, at the pinned version
 	$(GO) vet ./...
 	$(TOOLS) golangci-lint config verify
 	$(TOOLS) golangci-lint run ./...
+
+test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestName' and PKG=./pkg/event/... narrow it
+	$(GO) test $(or $(PKG),./pkg/... ./hack/reference/... ./test/arch/... ./test/corpus/...) $(ARGS)
 
 test: build kubectl scriptedmodel control ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
@@ -97,6 +108,12 @@ demo: build kubectl scriptedmodel ## one task from kubectl apply to its result; 
 
 run: build kubectl scriptedmodel ## start the server on ./_data and leave it running
 	hack/run.sh
+
+debug: ## start the server on ./_data under the debugger dlv; ARGS are flags of the server
+	DELVE='$(DELVE)' hack/debug.sh $(ARGS)
+
+release: ## write archives, images and SHA256SUMS of this commit to _output/release; two runs write the same bytes
+	VERSION='$(VERSION)' hack/release.sh $(IMAGES)
 
 clean: ## remove what was built
 	rm -rf $(OUT)

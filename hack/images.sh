@@ -6,13 +6,14 @@
 #   hack/images.sh platform-worker ...      one _output/images/NAME.tar each
 # IMAGE_PREFIX and IMAGE_TAG make the images' names. IMAGE_GOFLAGS go to "go
 # build": with -trimpath a program does not depend on the folder it is built in.
+# GOARCH is the architecture, SOURCE_DATE_EPOCH the time of the images.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 prefix=${IMAGE_PREFIX-platform.ai/} tag=${IMAGE_TAG:-dev}
 out=_output/images
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
-version=$(git describe --tags --always --dirty 2>/dev/null || echo "$tag")
+version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo "$tag")}
 export CGO_ENABLED=0 GOOS=linux
 
 # programs IMAGE: the packages whose programs it holds; the first one is what it runs.
@@ -41,7 +42,7 @@ for image in "$@"; do
 done
 mkdir -p "$out/bin"
 # shellcheck disable=SC2086 # flags are words
-go build ${IMAGE_GOFLAGS:-} -ldflags '-s -w' -o "$out/bin/" "${packages[@]}"
+go build ${IMAGE_GOFLAGS:-} -ldflags "-s -w -X github.com/platform-ai/platform/pkg/version.version=$version" -o "$out/bin/" "${packages[@]}"
 (cd hack/images && GOARCH='' go build -o "../../$out/bin/images" .)
 
 for image in "$@"; do

@@ -6,9 +6,16 @@ package version
 
 import "runtime/debug"
 
-// Version returns the version of the running program: the module version, or
-// the revision that it was built from, or "devel" where the build does not say.
+// version is set by the linker, from the tag of the source (see the Makefile).
+var version string
+
+// Version returns the version of the running program: that which the linker was
+// given, or the module version, or the revision that it was built from, or
+// "devel" where the build does not say.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
