@@ -255,6 +255,9 @@ func unnamed(doc, name string) string {
 	if rest == "" {
 		return ""
 	}
+	if first, _, _ := strings.Cut(rest, " "); strings.ContainsAny(first, "./") {
+		return rest // a path or the name of a field
+	}
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 

@@ -22,6 +22,7 @@ var pages = []struct {
 }{
 	{"api.md", api},
 	{"events.md", events},
+	{"reasons.md", reasons},
 	{"cli.md", commands},
 	{"flags.md", flags},
 	{"metrics.md", metrics},
