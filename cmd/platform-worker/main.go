@@ -1,18 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platform-worker runs one attempt of one task. It is started by an
-// executor, which tells it everything by environment and standard input; see
-// package runspec. People do not start it.
+// Command platform-worker runs one attempt of one task. An executor starts it, and tells it everything by environment and
+// standard input; see package runspec. People do not start it. The one flag is --profiling-bind-address.
 //
-// "platform-worker install DIR" copies the program into a folder, for a
-// container of another image. The one flag is --profiling-bind-address, for
-// which platform-standalone is given a script as --worker-binary.
+// "platform-worker install DIR" copies the program into a folder, for a container of another image.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -27,39 +23,36 @@ import (
 )
 
 func main() {
-	os.Exit(run())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "platform-worker:", err)
+	}
+	stop()
+	klog.Flush()
+	os.Exit(code)
 }
 
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer klog.Flush()
-	if len(os.Args) == 3 && os.Args[1] == "install" {
-		if err := worker.Install(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "platform-worker:", err)
-			return runspec.ExitFailed
+func run(ctx context.Context, args []string) (int, error) {
+	if len(args) == 2 && args[0] == "install" {
+		if err := worker.Install(args[1]); err != nil {
+			return runspec.ExitFailed, err
 		}
-		return runspec.ExitSucceeded
+		return runspec.ExitSucceeded, nil
 	}
 	var profiles profiling.Address
 	fs := pflag.NewFlagSet("platform-worker", pflag.ContinueOnError)
 	profiles.AddFlag(fs)
-	if err := fs.Parse(os.Args[1:]); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return runspec.ExitSucceeded
-		}
-		fmt.Fprintln(os.Stderr, "platform-worker:", err)
-		return runspec.ExitUsage
+	if err := fs.Parse(args); err != nil {
+		return runspec.ExitUsage, err
 	}
-	stopProfiling, err := profiles.Serve(ctx)
+	stop, err := profiles.Serve(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "platform-worker:", err)
-		return runspec.ExitUsage
+		return runspec.ExitUsage, err
 	}
-	defer stopProfiling()
+	defer stop()
 	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
-		fmt.Fprintln(os.Stderr, "platform-worker:", err)
-		return runspec.ExitFailed
+		return runspec.ExitFailed, err
 	}
-	return worker.Main(ctx, os.Getenv, os.Stdin)
+	return worker.Main(ctx, os.Getenv, os.Stdin), nil
 }

@@ -78,7 +78,7 @@ func must[In, Out any](t *testing.T, f func(In) (Out, error)) func(In) Out {
 	}
 }
 
-// The statuses of document 1 §7 that concern credentials and namespaces, in both envelopes; nothing of these reaches an
+// The statuses that concern credentials and namespaces, in both envelopes; nothing of these reaches an
 // installation.
 func TestRefusals(t *testing.T) { testRefusals(t, standalone(t)) }
 

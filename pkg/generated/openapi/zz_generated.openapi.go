@@ -2121,7 +2121,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ExecutionEventPage is the answer of a get on tasks/events and sessions/events: a part of one stream, by its own sequence (D1 §2.8).",
+				Description: "ExecutionEventPage is the answer of a get on tasks/events and sessions/events: a part of one stream, by its own sequence.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5026,7 +5026,7 @@ func schema_pkg_apis_core_v1alpha1_TaskForkSpec(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskForkSpec is what a fork shall be (D1 §2.9).",
+				Description: "TaskForkSpec describes the fork to make.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"afterSeq": {
@@ -5945,7 +5945,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskTrace is the answer of a get on tasks/trace: what a task did, derived from its events up to latestSeq (D1 §4.2). Rows are in order of startSeq or seq; warnings are in the order in which they became known, and a span that outlasts a thousand younger ones of its group stands where it ended.",
+				Description: "TaskTrace is the answer of a get on tasks/trace: what a task did, derived from its events up to latestSeq. Rows are in order of startSeq or seq; warnings are in the order in which they became known, and a span that outlasts a thousand younger ones of its group stands where it ended.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cors says which pages may use our HTTP endpoints from a browser (document 1 §8, supplement 0.4). Only tokens
+// Package cors says which pages may use our HTTP endpoints from a browser. Only tokens
 // that a page itself sends count: cookies are never read, so credentials of the browser are not allowed.
 package cors
 
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// EnvOrigins lists the origins whose pages are let in, separated by commas or spaces; unset is any (document 1 §8).
+	// EnvOrigins lists the origins whose pages are let in, separated by commas or spaces; unset is any.
 	EnvOrigins = "PLATFORM_CORS_ALLOWED_ORIGINS"
 	// EnvOriginsAlias is looked at where EnvOrigins is not set.
 	EnvOriginsAlias = "ORKA_CORS_ALLOWED_ORIGINS"

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// knownFor is how long a good token is not asked about again (document 1 §5).
+	// knownFor is how long a good token is not asked about again.
 	knownFor = 60 * time.Second
 	// refusedFor is the same for a bad one: enough to take the load of a client that tries again and again.
 	refusedFor = 5 * time.Second
@@ -36,7 +36,7 @@ const (
 	groupNamespace = "system:serviceaccounts:"
 )
 
-// credential selects the one credential of a request (document 1 §5): Authorization is looked at first and, where it is
+// credential selects the one credential of a request: Authorization is looked at first and, where it is
 // there, alone; x-api-key counts for the messages style only.
 func credential(h http.Header, s style) (string, error) {
 	if _, has := h[headerTxnToken]; has {

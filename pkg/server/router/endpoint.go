@@ -36,7 +36,7 @@ const (
 	messagesPrefix, messagesAlias               = "/anthropic/v1", "/provider-b/v1"
 )
 
-// endpoints are all that is forwarded, by method and path. The aliases are the neutral names of document 1 §4.4.
+// endpoints are all that is forwarded, by method and path. The aliases are names without a vendor.
 func endpoints() map[string]endpoint {
 	all := map[string]endpoint{}
 	add := func(s style, prefix, alias, method, path string) {

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxBody is the size of the largest request, in bytes: an installation accepts no more (document 1 §8).
+// maxBody is the size of the largest request, in bytes: an installation accepts no more.
 const maxBody = 15 << 20
 
 // copyBuffer is how much of an answer is taken at once, in bytes.

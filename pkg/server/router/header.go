@@ -24,7 +24,7 @@ const (
 	maxRequestID = 128
 )
 
-// passed are the headers of a request that reach the installation (supplement, D1 §4.4), beside Authorization and the
+// passed are the headers of a request that reach the installation, beside Authorization and the
 // length of the body. Everything else stays here: other credentials, cookies, impersonation, metadata of SDKs, and what
 // proxies say.
 func passed() []string {

@@ -24,7 +24,7 @@ func (p problem) Error() string {
 
 func (p problem) Unwrap() error { return p.err }
 
-// kind is the error type of both styles (supplement, D1 §4.4).
+// kind is the error type of both styles.
 func (p problem) kind() string {
 	switch p.code {
 	case http.StatusUnauthorized:

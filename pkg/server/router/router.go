@@ -1,11 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package router serves the chat-completions and the messages API of many installations on one hostname (document 1
-// §4.4). The ServiceAccount token of a caller says which namespace it belongs to, and the routes file which
-// installation serves that namespace; the request goes there, its answer comes back as it arrives. The router keeps no
-// conversation, calls no model and asks no other installation after an error. It trusts nobody: the installation
-// authenticates and authorizes every request again.
+// Package router serves the chat-completions and the messages API of many installations on one hostname. The
+// ServiceAccount token of a caller says which namespace it belongs to, and the routes file which installation serves
+// that namespace; the request goes there, its answer comes back as it arrives. The router keeps no conversation, calls
+// no model and asks no other installation after an error. It trusts nobody: the installation authenticates and
+// authorizes every request again.
 //
 // A request passes endpoint.go, auth.go, query in this file, header.go and forward.go, in this order.
 package router

@@ -43,7 +43,7 @@ func ReadRoutes(path string) (*Routes, error) {
 	return routes, nil
 }
 
-// ParseRoutes reads the text of a routes file (document 1 §2.12): a mapping namespaces, from namespace to the origin of
+// ParseRoutes reads the text of a routes file: a mapping namespaces, from namespace to the origin of
 // its installation's API, such as https://platform-apiserver.team-a.svc, and nothing else. Errors name the path of a
 // value and never the value, which may hold a credential that does not belong there.
 func ParseRoutes(data []byte) (*Routes, error) {

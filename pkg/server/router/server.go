@@ -131,7 +131,7 @@ func (o *Options) server(ctx context.Context, rt *Router) (*http.Server, error) 
 	return s, nil
 }
 
-// alive answers a probe. It tells of this listener only (document 1 §4.4): no installation's failure may take the
+// alive answers a probe. It tells of this listener only: no installation's failure may take the
 // router from the others.
 func alive(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")

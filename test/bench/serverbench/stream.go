@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// streamTasks is over how many tasks open streams are spread, as PEER-PERFORMANCE §3 does.
+	// streamTasks is over how many tasks open streams are spread, as the closest peer does.
 	streamTasks = 50
 	// streamsPerClient is how many streams share a connection.
 	streamsPerClient = 100

@@ -18,7 +18,7 @@ import (
 )
 
 // traceRows are traces of tasks of several lengths, with the figure of the
-// closest peer where it has one (PEER-PERFORMANCE §4) and our aim elsewhere.
+// closest peer where it has one and our aim elsewhere.
 var traceRows = []struct {
 	events    int
 	other     float64 // ms

@@ -10,7 +10,7 @@ import (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ExecutionEventPage is the answer of a get on tasks/events and sessions/events:
-// a part of one stream, by its own sequence (D1 §2.8).
+// a part of one stream, by its own sequence.
 type ExecutionEventPage struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; it is not used.

@@ -29,7 +29,7 @@ type TaskFork struct {
 	Status TaskForkStatus `json:"status,omitempty"`
 }
 
-// TaskForkSpec is what a fork shall be (D1 §2.9).
+// TaskForkSpec describes the fork to make.
 type TaskForkSpec struct {
 	// afterSeq is the last event of the source that belongs to the fork's history: 0, "latest", or the
 	// sequence of an event that exists. Unset means latest. It selects history only, never workspace data.

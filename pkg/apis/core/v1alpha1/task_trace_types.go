@@ -44,7 +44,7 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // TaskTrace is the answer of a get on tasks/trace: what a task did, derived
-// from its events up to latestSeq (D1 §4.2). Rows are in order of startSeq or
+// from its events up to latestSeq. Rows are in order of startSeq or
 // seq; warnings are in the order in which they became known, and a span that
 // outlasts a thousand younger ones of its group stands where it ended.
 type TaskTrace struct {

@@ -12,13 +12,13 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// Reasons of a stream error (D1 §6.6): reading the log, writing to the client.
+// Reasons of a stream error: reading the log, writing to the client.
 const (
 	reasonList  = "list"
 	reasonWrite = "write"
 )
 
-// metrics are those of spec 1 §6.6 that reading moves. Lists have the scopes
+// metrics are those of event streams that reading changes. Lists have the scopes
 // task_api and session_api, streams task and session.
 type metrics struct {
 	metric.Group

@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
-// Sizes of a page, in events (D1 §2.8).
+// Sizes of a page, in events.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000

@@ -37,7 +37,7 @@ const (
 	maxTaskBytes = 16 << 20
 )
 
-// DefaultChatBytes bounds the transcript of a chat (D1 §7, --chat-max-session-size).
+// DefaultChatBytes bounds the transcript of a chat, in bytes.
 const DefaultChatBytes = 512_000
 
 // transcript serves GET and POST of the messages.

@@ -78,7 +78,7 @@ func validateMessage(m *v1alpha1.SessionMessage, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateRole checks what belongs to whom (supplement, D1 §2.5).
+// validateRole checks what belongs to whom.
 func validateRole(m *v1alpha1.SessionMessage, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	content := path.Child("content")

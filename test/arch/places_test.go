@@ -1,0 +1,117 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	apiFolder      = "pkg/apis/core/v1alpha1"
+	registryFolder = "pkg/server/registry/core"
+)
+
+// noTestsYet are resources whose folder has no tests of its own. The list may only shrink.
+var noTestsYet = []string{"agent", "executionevent", "provider", "session", "skill", "tool"}
+
+// noExample are kinds that a user does not write: the platform makes them.
+var noExample = []string{"approval"}
+
+// TestKinds: a kind that is served has every place that CONTRIBUTING.md names.
+func TestKinds(t *testing.T) {
+	register := read(t, apiFolder+"/register.go")
+	all := read(t, registryFolder+"/all.go")
+	roles := read(t, "pkg/server/host/rbac/policy.go")
+	entries, err := os.ReadDir(filepath.Join(root, registryFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := regexp.MustCompile(`Kind:\s+"(\w+)"`)
+	plural := regexp.MustCompile(`WithResource\("(\w+)"\)|Resource\("(\w+)"\)`)
+	kinds := 0
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() || name == "testdata" {
+			continue
+		}
+		source := folderText(t, registryFolder+"/"+name, false)
+		kind := ""
+		for _, m := range definition.FindAllStringSubmatch(source, -1) {
+			if strings.EqualFold(m[1], name) {
+				kind = m[1]
+			}
+		}
+		if kind == "" {
+			t.Errorf("%s/%s has no resource.Definition of a kind of that name", registryFolder, name)
+			continue
+		}
+		kinds++
+		if !exists(apiFolder + "/" + name + "_types.go") {
+			t.Errorf("kind %s: %s/%s_types.go is missing", kind, apiFolder, name)
+		}
+		if !strings.Contains(register, "&"+kind+"{}") || !strings.Contains(register, "&"+kind+"List{}") {
+			t.Errorf("kind %s: %s/register.go lacks it or its list", kind, apiFolder)
+		}
+		if !strings.Contains(all, registryFolder+`/`+name+`"`) || !strings.Contains(all, name+".") {
+			t.Errorf("kind %s: %s/all.go lacks it", kind, registryFolder)
+		}
+		if example := "artifacts/examples/" + name + ".yaml"; exists(example) == slices.Contains(noExample, name) {
+			t.Errorf("kind %s: %s exists: %v; the list noExample says otherwise", kind, example, exists(example))
+		}
+		p := plural.FindStringSubmatch(source)
+		if p == nil || !strings.Contains(roles, `"`+p[1]+p[2]) {
+			t.Errorf("kind %s: no role of pkg/server/host/rbac/policy.go names its resource", kind)
+		}
+		if tested := folderText(t, registryFolder+"/"+name, true) != ""; tested == slices.Contains(noTestsYet, name) {
+			t.Errorf("kind %s: tests in %s/%s: %v; the list noTestsYet says otherwise", kind, registryFolder, name, tested)
+		}
+	}
+	if kinds == 0 {
+		t.Error("no kind was found")
+	}
+	for _, name := range append(slices.Clone(noTestsYet), noExample...) {
+		if !exists(registryFolder + "/" + name) {
+			t.Errorf("a list of exceptions names %s, which is not served", name)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(filepath.Join(root, path))
+	return err == nil
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// folderText is all Go files of a folder, or all its tests.
+func folderText(t *testing.T, folder string, tests bool) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") == tests {
+			rel, err := filepath.Rel(root, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString(read(t, filepath.ToSlash(rel)))
+		}
+	}
+	return text.String()
+}
