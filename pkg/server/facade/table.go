@@ -23,11 +23,11 @@ const (
 	maxUpload = 10 << 20
 )
 
-// Options and Facade are those of the machinery.
-type (
-	Options = rest.Options
-	Facade  = rest.Facade
-)
+// Options configure a Facade.
+type Options = rest.Options
+
+// Facade serves the table.
+type Facade = rest.Facade
 
 // New puts the table in front of the handler chain of an API server. It fails if its metrics are registered already.
 func New(chain http.Handler, o Options) (*Facade, error) { return rest.New(chain, Rows(), o) }

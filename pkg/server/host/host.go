@@ -45,6 +45,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/rbac"
 	"github.com/platform-ai/platform/pkg/server/host/seal"
 	"github.com/platform-ai/platform/pkg/server/host/token"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 const (
@@ -82,6 +83,7 @@ type Host struct {
 	view    *rbac.View
 	authz   authorizer.Authorizer
 	storage *storages
+	ours    []resource.Resource // those given to Resources
 
 	follow sync.WaitGroup // the watches that Start began; they end with its context
 }
@@ -169,7 +171,7 @@ func (h *Host) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := rbac.Reconcile(asAdmin(ctx), roles, bindings); err != nil {
+	if err := rbac.Reconcile(asAdmin(ctx), h.ours, roles, bindings); err != nil {
 		return err
 	}
 	for _, name := range Namespaces() {

@@ -30,6 +30,7 @@ import (
 // host must know them all to empty a namespace, and tasks to check the tokens
 // that are bound to them.
 func (h *Host) Resources(ours ...resource.Resource) []resource.Resource {
+	h.ours = ours
 	own := slices.Concat(
 		[]resource.Resource{
 			core.Namespaces(), core.Secrets, core.ConfigMaps, core.ServiceAccounts(h.tokenRequests()), core.Events,

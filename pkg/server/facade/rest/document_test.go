@@ -64,11 +64,15 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ method, path, body, answer, asked string }{
-		{"GET", "/api/v1/things/x?a=&b=2&limit=7&more=1", "", `{"path":"p"}`,
-			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx&limit=7&pretty=false"},
+		{
+			"GET", "/api/v1/things/x?a=&b=2&limit=7&more=1", "", `{"path":"p"}`,
+			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx&limit=7&pretty=false",
+		},
 		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs into spec
-		{"POST", "/api/v1/things", `{"metadata":null,"name":"n","namespace":"team","type":"t"}`, `{"metadata":{"uid":"u1"},"path":"p"}`,
-			`POST team/things?fieldValidation=Strict&pretty=false {"apiVersion":"core.platform.ai/v1alpha1","kind":"Thing","metadata":{"name":"n","namespace":"team"},"spec":{"type":"t"}}`},
+		{
+			"POST", "/api/v1/things", `{"metadata":null,"name":"n","namespace":"team","type":"t"}`, `{"metadata":{"uid":"u1"},"path":"p"}`,
+			`POST team/things?fieldValidation=Strict&pretty=false {"apiVersion":"core.platform.ai/v1alpha1","kind":"Thing","metadata":{"name":"n","namespace":"team"},"spec":{"type":"t"}}`,
+		},
 		{"DELETE", "/api/v1/things/x?namespace=team", "", "", `GET team/things/x?pretty=false DELETE team/things/x?pretty=false {"preconditions":{"uid":"u1"}}`},
 	} {
 		asked = nil

@@ -118,7 +118,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		err = (&call{f: f, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found)
+		err = (&call{f: f, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
 	}
 	if err != nil {
 		f.fail(out, r, err)

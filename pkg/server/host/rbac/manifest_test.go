@@ -13,10 +13,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the manifest of the platform's roles anew")
+
+// served are the resources of the group as a server has them, without what they need to serve.
+func served() []resource.Resource {
+	return core.All(core.Options{Options: task.Options{Clock: clock.RealClock{}}})
+}
+
+// Whoever adds a subresource says which roles may use it.
+func TestEachSubresourceIsGranted(t *testing.T) {
+	granted := map[string]bool{}
+	for _, g := range grantsOf(served()) {
+		granted[g.Resource] = true
+	}
+	for _, path := range []string{
+		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/cancel", "tasks/fork",
+		"sessions/events", "sessions/stream", "sessions/transcript", "skills/content", "approvals/decision",
+	} {
+		if !granted[path] {
+			t.Errorf("no role may use %s", path)
+		}
+		delete(granted, path)
+	}
+	if len(granted) > 0 {
+		t.Errorf("unknown subresources: %v", granted)
+	}
+}
 
 // TestManifest holds manifests/base/clusterroles.yaml to the roles that this
 // host makes by itself, so that a cluster knows the same ones.
@@ -25,7 +55,7 @@ func TestManifest(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("# The platform's roles, as the standalone host makes them by itself.\n")
 	n := 0
-	for _, r := range defaultClusterRoles() {
+	for _, r := range defaultClusterRoles(served()) {
 		if !strings.HasPrefix(r.Name, "platform-") {
 			continue
 		}

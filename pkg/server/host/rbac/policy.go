@@ -5,11 +5,13 @@ package rbac
 
 import (
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
@@ -21,11 +23,46 @@ func ownKinds() []string {
 	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills"}
 }
 
-// ownReads are what else users read: what the server and the workers wrote.
-func ownReads() []string {
-	return append(ownStatus(), "executionevents", "approvals",
-		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts",
-		"sessions/events", "sessions/stream", "sessions/transcript", "skills/content")
+// grants are what the definitions of our resources say of their subresources: the paths that a role may get or create.
+type grants []resource.Grant
+
+// grantsOf lists the subresources by the kind that they are below, in the order of ownKinds.
+func grantsOf(resources []resource.Resource) grants {
+	var all grants
+	for _, r := range resources {
+		if r.GroupVersionResource().Group == group {
+			all = append(all, r.Grants()...)
+		}
+	}
+	place := func(g resource.Grant) int {
+		kind, _, _ := strings.Cut(g.Resource, "/")
+		return slices.Index(ownKinds(), kind)
+	}
+	slices.SortStableFunc(all, func(a, b resource.Grant) int { return place(a) - place(b) })
+	return all
+}
+
+func (g grants) read(r resource.Role) (paths []string) {
+	for _, one := range g {
+		if slices.Contains(one.Readers, r) {
+			paths = append(paths, one.Resource)
+		}
+	}
+	return paths
+}
+
+func (g grants) create(r resource.Role) (paths []string) {
+	for _, one := range g {
+		if slices.Contains(one.Creators, r) {
+			paths = append(paths, one.Resource)
+		}
+	}
+	return paths
+}
+
+// ownReads are what else a role of people reads: what the server and the workers wrote.
+func (g grants) ownReads(r resource.Role) []string {
+	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, g.read(r))
 }
 
 func ownStatus() []string {
@@ -95,9 +132,10 @@ func bind(role string, groups ...string) *rbacv1.ClusterRoleBinding {
 
 // defaultClusterRoles exist from the start: those of Kubernetes that make sense
 // here, with Kubernetes' rules for what is served here, and those of the
-// platform, which view, edit and admin include.
-func defaultClusterRoles() []*rbacv1.ClusterRole {
-	return slices.Concat(systemRoles(), userRoles(), platformRoles())
+// platform, which view, edit and admin include. What the latter say of
+// subresources comes from the definitions of the resources.
+func defaultClusterRoles(resources []resource.Resource) []*rbacv1.ClusterRole {
+	return slices.Concat(systemRoles(), userRoles(), grantsOf(resources).platformRoles())
 }
 
 func systemRoles() []*rbacv1.ClusterRole {
@@ -136,32 +174,31 @@ func userRoles() []*rbacv1.ClusterRole {
 	}
 }
 
-func platformRoles() []*rbacv1.ClusterRole {
+func (g grants) platformRoles() []*rbacv1.ClusterRole {
+	own := func(name resource.Role, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+		// A server without our resources grants none of them; a rule about nothing is invalid.
+		return role(string(name), slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })...)
+	}
 	return []*rbacv1.ClusterRole{
-		// Sees everything of the platform; changes nothing.
-		into("view", role("platform-viewer", rule(readVerbs(), group, append(ownKinds(), ownReads()...)...))),
-		// Runs tasks and keeps what they need.
-		into("edit", role("platform-editor",
+		into("view", own(resource.Viewer, rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...))),
+		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
-			rule(readVerbs(), group, ownReads()...),
-			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"))),
-		// Decides on what agents ask for, and sees what the decision is about.
-		into("admin", role("platform-approver",
-			rule(readVerbs(), group, "tasks", "sessions", "executionevents", "approvals", "tasks/events", "tasks/stream", "tasks/trace"),
-			rule([]string{"create"}, group, "approvals/decision"))),
-		// Repairs: an editor that may also correct what controllers wrote.
-		into("admin", role("platform-operator",
+			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
+			rule([]string{"create"}, group, g.create(resource.Editor)...))),
+		into("admin", own(resource.Approver,
+			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals"}, g.read(resource.Approver)...)...),
+			rule([]string{"create"}, group, g.create(resource.Approver)...))),
+		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, ownKinds()...),
-			rule(readVerbs(), group, ownReads()...),
-			rule([]string{"create"}, group, "tasks/cancel", "tasks/fork", "sessions/transcript"),
+			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
+			rule([]string{"create"}, group, g.create(resource.Operator)...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
-		// What a worker process needs for its own task; it gets no more than
-		// that task of tasks/*, which the server checks by the worker's token.
-		role("platform-worker",
+		// What a worker process needs. The guards of the resources narrow it to the worker's own task.
+		own(resource.Worker,
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
-			rule([]string{"create"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts"),
-			rule([]string{"get"}, group, "tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "sessions/transcript", "skills/content")),
-		// Reads all that is stored, prompts and results included; no other role has it.
+			rule([]string{"create"}, group, g.create(resource.Worker)...),
+			rule([]string{"get"}, group, g.read(resource.Worker)...)),
+		// Reads all that is stored, prompts and results included; no other role may.
 		role("platform-backup", urls("get", archive.Path)),
 	}
 }

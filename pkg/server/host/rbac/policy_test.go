@@ -20,7 +20,7 @@ import (
 func TestDefaultRoles(t *testing.T) {
 	roles := []string{"view", "edit", "admin", "platform-viewer", "platform-editor", "platform-approver", "platform-operator", "platform-worker"}
 	v := NewView()
-	for i, r := range defaultClusterRoles() {
+	for i, r := range defaultClusterRoles(served()) {
 		r.ResourceVersion = strconv.Itoa(i + 1)
 		if errs := validateClusterRole(t.Context(), r); len(errs) > 0 {
 			t.Errorf("ClusterRole %s: %v", r.Name, errs)
@@ -79,7 +79,7 @@ func TestDefaultRoles(t *testing.T) {
 
 func TestDefaultBindings(t *testing.T) {
 	v := NewView()
-	for i, r := range defaultClusterRoles() {
+	for i, r := range defaultClusterRoles(served()) {
 		r.ResourceVersion = strconv.Itoa(i + 1)
 		if err := v.set(r); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestReconcileKeepsWhatUsersAdded(t *testing.T) {
 		}
 	}
 	run()
-	if want := len(defaultClusterRoles()); roles.writes != want {
+	if want := len(defaultClusterRoles(served())); roles.writes != want {
 		t.Errorf("%d roles written, want %d", roles.writes, want)
 	}
 	roles.writes, bindings.writes = 0, 0
@@ -217,7 +217,7 @@ func TestReconcileKeepsWhatUsersAdded(t *testing.T) {
 func reconcileOne(t *testing.T, roles *shelf[*rbacv1.ClusterRole], bindings *shelf[*rbacv1.ClusterRoleBinding]) error {
 	t.Helper()
 	lock := make(chan struct{}, 1)
-	return Reconcile(t.Context(), locked(lock, roles.client()), locked(lock, bindings.client()))
+	return Reconcile(t.Context(), served(), locked(lock, roles.client()), locked(lock, bindings.client()))
 }
 
 func locked[T metav1.Object](lock chan struct{}, c Client[T]) Client[T] {

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
+
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 // writers bounds the concurrent writes of Reconcile, which share fsyncs.
@@ -25,13 +27,13 @@ type Client[T any] struct {
 	Delete func(ctx context.Context, name string) error
 }
 
-// Reconcile makes the default ClusterRoles and ClusterRoleBindings and adds to
-// them what is missing. What users added stays, and an object with the
+// Reconcile makes the default ClusterRoles, for the resources that are served, and
+// ClusterRoleBindings, and adds to them what is missing. What users added stays, and an object with the
 // annotation rbac.authorization.kubernetes.io/autoupdate=false is left alone.
-func Reconcile(ctx context.Context, roles Client[*rbacv1.ClusterRole], bindings Client[*rbacv1.ClusterRoleBinding]) error {
+func Reconcile(ctx context.Context, resources []resource.Resource, roles Client[*rbacv1.ClusterRole], bindings Client[*rbacv1.ClusterRoleBinding]) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
-	for _, r := range defaultClusterRoles() {
+	for _, r := range defaultClusterRoles(resources) {
 		g.Go(func() error {
 			o := reconciliation.ReconcileRoleOptions{
 				Role: reconciliation.ClusterRoleRuleOwner{ClusterRole: r}, Client: roleClient{ctx, roles}, Confirm: true,

@@ -80,6 +80,8 @@ type Resource interface {
 	Register(scheme *runtime.Scheme) error
 	// BodyLimits are the paths ("tasks/events") whose request bodies may have another length than an object, in bytes.
 	BodyLimits() map[string]int64
+	// Grants are those of the subresources, in their order.
+	Grants() []Grant
 	// Storage builds the storage by path ("tasks", "tasks/status"). Hooks that outlive a request run under ctx,
 	// which should end when the server does.
 	Storage(ctx context.Context, c Config) (map[string]rest.Storage, error)

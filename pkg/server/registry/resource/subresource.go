@@ -43,6 +43,8 @@ type Subresource[T Object] struct {
 	Subpath bool
 	// MaxBody is how long a request's body may be, in bytes, where that is not what an object may be.
 	MaxBody int64
+	// Readers and Creators are the default roles that may get it and create it. Other roles are users' own to make.
+	Readers, Creators []Role
 }
 
 // Parent is the object that a subresource request is about.

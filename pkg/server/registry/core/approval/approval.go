@@ -65,10 +65,11 @@ func Definition(o Options) resource.Resource {
 		Guard:   o.Guard,
 		Shape:   resource.View[*v1alpha1.Approval]{Get: v.get, List: v.list, Watch: v.watch},
 		Subresources: []resource.Subresource[*v1alpha1.Approval]{{
-			Name:    "decision",
-			New:     func() runtime.Object { return &v1alpha1.ApprovalDecision{} },
-			Prepare: prepare,
-			Create:  v.decide,
+			Name:     "decision",
+			Creators: []resource.Role{resource.Approver},
+			New:      func() runtime.Object { return &v1alpha1.ApprovalDecision{} },
+			Prepare:  prepare,
+			Create:   v.decide,
 		}},
 	}
 }

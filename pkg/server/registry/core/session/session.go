@@ -79,9 +79,9 @@ func New(o Options) *Resource {
 			},
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Session]{
-			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }},
-			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }},
-			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream},
+			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }, Readers: resource.Users()},
+			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream, Readers: resource.Users()},
+			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }, Readers: resource.Users(resource.Worker), Creators: resource.Writers()},
 		},
 	}
 	return r

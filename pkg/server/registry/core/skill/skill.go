@@ -30,7 +30,7 @@ func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 		Guard:   guard,
 		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 		Subresources: []resource.Subresource[*v1alpha1.Skill]{
-			{Name: "content", Methods: []string{http.MethodGet}, Connect: content},
+			{Name: "content", Methods: []string{http.MethodGet}, Connect: content, Readers: resource.Users(resource.Worker)},
 		},
 	}
 }
