@@ -47,7 +47,7 @@ func (a *app) restore(ctx context.Context, file, dir string) error {
 		// The server's program takes the place of this process, so a signal to the one is one to the other.
 		return a.Become(server, append([]string{server}, args...), os.Environ())
 	}
-	cmd := exec.CommandContext(ctx, server, args...) //nolint:gosec // one of our own programs
+	cmd := exec.CommandContext(ctx, server, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
@@ -59,8 +59,8 @@ func (a *app) restore(ctx context.Context, file, dir string) error {
 // findServer looks for a server's program beside this one, and then in PATH.
 func findServer() (string, error) {
 	if self, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(self); err == nil {
-			self = real
+		if target, err := filepath.EvalSymlinks(self); err == nil {
+			self = target
 		}
 		for _, name := range servers {
 			if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {

@@ -30,7 +30,7 @@ func TestRestoreIsTheServers(t *testing.T) {
 	}
 	server := filepath.Join(dir, "platform-apiserver")
 	script := "#!/bin/sh\nread word\necho \"$word $1 $2 $3 $4\"\necho why >&2\nexit 3\n"
-	if err := os.WriteFile(server, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(server, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if code, out, errs := run(nil); code != 1 || out != "archive restore --data-dir=/x y -- -\n" || errs != "why\n" {

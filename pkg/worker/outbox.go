@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/worker/client"
-
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 

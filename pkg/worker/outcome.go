@@ -19,11 +19,11 @@ import (
 )
 
 // classify turns any error of a worker into a failure.
-func classify(err error) *runner.Failure {
-	var f *runner.Failure
+func classify(err error) *runner.Error {
+	var f *runner.Error
 	var status apierrors.APIStatus
-	failed := func(reason string, exit int) *runner.Failure {
-		return &runner.Failure{Reason: reason, Exit: exit, Err: err}
+	failed := func(reason string, exit int) *runner.Error {
+		return &runner.Error{Reason: reason, Exit: exit, Err: err}
 	}
 	switch {
 	case errors.As(err, &f):

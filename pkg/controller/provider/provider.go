@@ -94,8 +94,8 @@ func (s validate) problem(ctx context.Context, p *v1alpha1.Provider) (string, er
 	if len(secret.Data[ref.Key]) == 0 {
 		return fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
 	}
-	if err := vendors.Check(&p.Spec, field.NewPath("spec")).ToAggregate(); err != nil {
-		return err.Error(), nil
+	if problems := vendors.Check(&p.Spec, field.NewPath("spec")); len(problems) > 0 {
+		return problems.ToAggregate().Error(), nil
 	}
 	return "", nil
 }

@@ -169,7 +169,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
 			var f *facade.Facade
-			if f, facadeErr = facade.New(chain(api, g), *c.REST); facadeErr != nil { //nolint:contextcheck // rows have their requests'
+			if f, facadeErr = facade.New(chain(api, g), *c.REST); facadeErr != nil {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)

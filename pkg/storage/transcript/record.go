@@ -18,11 +18,12 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
+const space owned.Space = 't'
+
 const (
-	space       owned.Space = 't'
-	kindHead                = 'h'
-	kindID                  = 'i'
-	kindMessage             = 'm'
+	kindHead    = 'h'
+	kindID      = 'i'
+	kindMessage = 'm'
 
 	digestLen = 16
 	headLen   = 5 * 8

@@ -10,8 +10,8 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Failure is why a run failed.
-type Failure struct {
+// Error is why a run failed.
+type Error struct {
 	// Reason is for conditions.
 	Reason string
 	// Exit is the worker's exit code: whether another attempt may help.
@@ -20,22 +20,22 @@ type Failure struct {
 }
 
 // Error returns the text of the cause.
-func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Error) Error() string { return f.Err.Error() }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *Error) Unwrap() error { return f.Err }
 
-// Fail makes a Failure of a run that would fail again.
+// Fail makes an Error of a run that would fail again.
 func Fail(reason, format string, args ...any) error {
-	return &Failure{Reason: reason, Exit: runspec.ExitFailed, Err: fmt.Errorf(format, args...)}
+	return &Error{Reason: reason, Exit: runspec.ExitFailed, Err: fmt.Errorf(format, args...)}
 }
 
-// Unavailable makes a Failure of a run of which another attempt may succeed.
+// Unavailable makes an Error of a run of which another attempt may succeed.
 func Unavailable(reason, format string, args ...any) error {
-	return &Failure{Reason: reason, Exit: runspec.ExitUnavailable, Err: fmt.Errorf(format, args...)}
+	return &Error{Reason: reason, Exit: runspec.ExitUnavailable, Err: fmt.Errorf(format, args...)}
 }
 
-// Misconfigured makes a Failure of a worker that was started wrongly.
+// Misconfigured makes an Error of a worker that was started wrongly.
 func Misconfigured(format string, args ...any) error {
-	return &Failure{Reason: v1alpha1.ReasonWorkerMisconfigured, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
+	return &Error{Reason: v1alpha1.ReasonWorkerMisconfigured, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
 }

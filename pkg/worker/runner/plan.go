@@ -16,7 +16,7 @@ import (
 )
 
 // Plan returns what the task runs with. The controller decided the same before it started the run, by the same rules; what
-// has been deleted or changed since then is a Failure with the reason that the controller would give now.
+// has been deleted or changed since then is an Error with the reason that the controller would give now.
 func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
 	p, err := plan.Make(ctx, reader{r}, r.place(), r.Task)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {

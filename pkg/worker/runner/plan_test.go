@@ -99,7 +99,7 @@ func TestCasesOfPlans(t *testing.T) {
 			want = v1alpha1.ReasonConfigMapKeyNotFound
 		}
 		_, err := r.Plan(t.Context())
-		f, ok := errors.AsType[*runner.Failure](err)
+		f, ok := errors.AsType[*runner.Error](err)
 		if want == "" && err != nil || want != "" && (!ok || f.Reason != want) {
 			t.Errorf("%s: %v, want %q", tc.Name, err, want)
 		}

@@ -9,7 +9,7 @@
 // Every runner keeps these rules, which the conformance tests of pkg/worker check:
 //
 //   - It returns soon after its context has ended, with the reason Stopped.
-//   - Each error is a *Failure with a documented reason, or the error of a request to the API server.
+//   - Each error is a *Error with a documented reason, or the error of a request to the API server.
 //   - Its result is bounded, also beside an error.
 //   - It writes to Log and Recorder only; both clean what they get of secrets.
 //   - It leaves no process behind.

@@ -15,7 +15,7 @@ import (
 // package builtin lists it.
 type Builtin struct {
 	Name string
-	// New makes the tool for a run. A *Refusal says why the run cannot have it.
+	// New makes the tool for a run. A *RefusedError says why the run cannot have it.
 	New func(Given) (Tool, error)
 }
 
@@ -38,18 +38,18 @@ type Given struct {
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
-// Refusal is why a run cannot have a tool.
-type Refusal struct {
+// RefusedError is why a run cannot have a tool.
+type RefusedError struct {
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string
 	Err    error
 }
 
 // Error returns the text of the cause.
-func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *RefusedError) Error() string { return r.Err.Error() }
 
 // Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.Err }
+func (r *RefusedError) Unwrap() error { return r.Err }
 
 // ApprovalRequest is what a model asks people to approve.
 type ApprovalRequest struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,7 +130,7 @@ func testFailure(t *testing.T, p Place) {
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
-			txn := &put{key: fmt.Sprint(w), publish: func(uint64) { t.Error("published after a failure") }}
+			txn := &put{key: strconv.Itoa(w), publish: func(uint64) { t.Error("published after a failure") }}
 			if err := e.Commit(txn); !errors.Is(err, engine.ErrFailed) {
 				t.Errorf("commit: %v", err)
 			}

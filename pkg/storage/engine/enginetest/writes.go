@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,7 +63,7 @@ func testGroups(t *testing.T, p Place) {
 	wg.Go(func() { commit(t, e, &put{key: "first", hold: gate}) })
 	for i := range 40 {
 		wg.Go(func() {
-			txn := &put{key: fmt.Sprint(i), size: 1000}
+			txn := &put{key: strconv.Itoa(i), size: 1000}
 			if i%4 == 3 {
 				txn.refuse = no
 			}
@@ -135,7 +136,7 @@ func testRefused(t *testing.T, p Place) {
 func testBatches(t *testing.T, p Place) {
 	e := open(t, p)
 	for i := range 10 {
-		commit(t, e, &put{key: fmt.Sprint(i)})
+		commit(t, e, &put{key: strconv.Itoa(i)})
 	}
 	for _, apply := range []func(engine.Batch) error{
 		func(b engine.Batch) error { return e.Apply(b, engine.Sync) },

@@ -101,7 +101,7 @@ func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error)
 	var tools []tool.Tool
 	for _, use := range p.Tools {
 		t, err := r.tool(use, given)
-		if refused, ok := errors.AsType[*tool.Refusal](err); ok {
+		if refused, ok := errors.AsType[*tool.RefusedError](err); ok {
 			return nil, runner.Fail(refused.Reason, "tool %s: %w", use.Name, err)
 		}
 		if err != nil {

@@ -16,23 +16,23 @@ import (
 // failure gives the errors of the model and of the loop their reasons. Other
 // errors stay as they are.
 func failure(err error) error {
-	var known *runner.Failure
+	var known *runner.Error
 	var model *llm.Error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, agentloop.ErrMaxIterations):
-		return &runner.Failure{Reason: v1alpha1.ReasonMaxIterations, Exit: runspec.ExitFailed, Err: err}
+		return &runner.Error{Reason: v1alpha1.ReasonMaxIterations, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrBlankAnswer):
-		return &runner.Failure{Reason: v1alpha1.ReasonBlankAnswer, Exit: runspec.ExitFailed, Err: err}
+		return &runner.Error{Reason: v1alpha1.ReasonBlankAnswer, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrApproval):
-		return &runner.Failure{Reason: v1alpha1.ReasonApprovalNotAsked, Exit: runspec.ExitUnavailable, Err: err}
+		return &runner.Error{Reason: v1alpha1.ReasonApprovalNotAsked, Exit: runspec.ExitUnavailable, Err: err}
 	case errors.As(err, &model):
 		reason, exit := modelFailure(model.Class)
 		if model.Class == llm.ClassCanceled {
 			err = errors.New("the run was stopped")
 		}
-		return &runner.Failure{Reason: reason, Exit: exit, Err: err}
+		return &runner.Error{Reason: reason, Exit: exit, Err: err}
 	default:
 		return err
 	}

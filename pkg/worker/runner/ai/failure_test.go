@@ -30,7 +30,7 @@ func TestFailure(t *testing.T) {
 		agentloop.ErrBlankAnswer:             {v1alpha1.ReasonBlankAnswer, runspec.ExitFailed},
 		runner.Unavailable("Reason", "mine"): {"Reason", runspec.ExitUnavailable},
 	} {
-		var f *runner.Failure
+		var f *runner.Error
 		if !errors.As(failure(fmt.Errorf("wrapped: %w", err)), &f) || f.Reason != want.reason || f.Exit != want.exit {
 			t.Errorf("%v: got %+v", err, f)
 		}

@@ -150,7 +150,7 @@ func TestConversation(t *testing.T) {
 			var asked []string
 			server := transcripts(t, tc.n, &asked)
 			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{SessionRef: tc.ref}).Run}).conversation(t.Context(), "prompt", "sys")
-			var f *runner.Failure
+			var f *runner.Error
 			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != v1alpha1.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("error %v", err)
 			}

@@ -29,13 +29,13 @@ const Name = "code_exec"
 // or that has no interpreter, cannot have it.
 var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) {
 	if err := g.Policy.Check(); err != nil {
-		return nil, &tool.Refusal{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
+		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
 	}
 	t, err := New(Options{
 		WorkDir: g.WorkDir, TempDir: g.TempDir, Path: g.Path, Env: g.Env, Limits: g.Limits, Sole: true, Clock: clock.RealClock{}, Policy: g.Policy,
 	})
 	if err != nil {
-		return nil, &tool.Refusal{Reason: v1alpha1.ReasonToolUnavailable, Err: err}
+		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonToolUnavailable, Err: err}
 	}
 	return t, nil
 }}

@@ -133,7 +133,7 @@ func TestRunCannotHaveIt(t *testing.T) {
 		v1alpha1.ReasonSandboxUnavailable: {Policy: sandbox.Policy{Kernel: &sandbox.Kernel{}}, Path: os.Getenv("PATH")},
 		v1alpha1.ReasonToolUnavailable:    {Policy: sandbox.Policy{Read: sandbox.System()}, Path: "/nonexistent"},
 	} {
-		var refused *tool.Refusal
+		var refused *tool.RefusedError
 		if _, err := Builtin.New(given); !errors.As(err, &refused) || refused.Reason != reason {
 			t.Errorf("%s: %v", reason, err)
 		}

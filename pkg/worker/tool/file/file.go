@@ -44,7 +44,7 @@ func rootsOf(g tool.Given) (*Roots, error) {
 	}
 	roots, err := NewRoots(g.WorkDir, more...)
 	if err != nil {
-		return nil, &tool.Refusal{Reason: v1alpha1.ReasonWorkerMisconfigured, Err: err}
+		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonWorkerMisconfigured, Err: err}
 	}
 	return roots, nil
 }
