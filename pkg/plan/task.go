@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -48,7 +49,7 @@ func OfTask(t *v1alpha1.Task) []*RefusedError {
 func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*RefusedError {
 	var list []*RefusedError
 	for _, g := range support.AgentOf(t, &a.Spec) {
-		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: "agent " + a.Name + ": " + g.String(), Field: "spec.agentRef"})
+		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: fmt.Sprintf("agent %q: %s", a.Name, g), Field: "spec.agentRef"})
 	}
 	return list
 }

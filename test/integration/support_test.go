@@ -93,8 +93,8 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		task *v1alpha1.Task
 		want string
 	}{
-		{ai("chief"), "spec.agentRef: Forbidden: agent chief: spec.coordination.enabled: not supported yet: "},
-		{ai("robot"), "spec.agentRef: Forbidden: agent robot: spec.coordination.autonomous: not supported yet: "},
+		{ai("chief"), "spec.agentRef: Forbidden: agent \"chief\": spec.coordination.enabled: not supported yet: "},
+		{ai("robot"), "spec.agentRef: Forbidden: agent \"robot\": spec.coordination.autonomous: not supported yet: "},
 		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r"} }), "spec.workspace: Forbidden: not supported yet: "},
 		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "a"} }), "spec.priorTaskRef: Forbidden: not supported yet: "},
 	} {
