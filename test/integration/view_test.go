@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -62,7 +63,7 @@ func TestLogViews(t *testing.T) {
 	if e, err := events.Next(); err != nil || e.Data != "end" {
 		t.Errorf("%+v %v", e, err)
 	}
-	if e, err := events.Next(); err != io.EOF {
+	if e, err := events.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %+v %v", e, err)
 	}
 }

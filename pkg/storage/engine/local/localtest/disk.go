@@ -103,5 +103,5 @@ func (d *Disk) Fail(f func(Op) error) {
 // that was synced, and each piece that was not with a chance of unsynced percent.
 // The disk itself goes on. Which pieces differs from run to run, also with one seed: files come in no certain order.
 func (d *Disk) Crash(unsynced int, seed uint64) *Disk {
-	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})} //nolint:gosec // chance is all that is wanted
+	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})}
 }
