@@ -1,0 +1,219 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// program leaves a process in a session of its own behind, prints more than a result may have, and a key.
+const program = `setsid sleep 1000 >/dev/null 2>&1 & head -c 3000000 /dev/zero | tr '\0' x; echo; echo ` + providerKey
+
+// maxConforming bounds a result's text, in bytes: the largest that the API server takes.
+const maxConforming = 10 << 20
+
+// example is how the rules of runners are tried with one of them.
+type example struct {
+	// loud runs program, and succeeds.
+	loud v1alpha1.TaskSpec
+	// stuck works until it is stopped. Once it does, there is a file "begun" in the work folder, or a model has been asked.
+	stuck v1alpha1.TaskSpec
+	// broken fails.
+	broken v1alpha1.TaskSpec
+}
+
+// examples has one for each of the runners.
+func examples() map[v1alpha1.TaskType]example {
+	command := func(text string) v1alpha1.TaskSpec {
+		return v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"bash", "-c", text}}
+	}
+	prompt := func(text string) v1alpha1.TaskSpec {
+		return v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: text, AI: &v1alpha1.TaskAI{
+			ProviderRef: &v1alpha1.NamespacedReference{Name: "p"}, Tools: []string{"code_exec"},
+		}}
+	}
+	return map[v1alpha1.TaskType]example{
+		v1alpha1.TaskTypeContainer: {
+			loud: command(program), stuck: command("setsid sleep 1000 & touch begun; wait"), broken: command("exit 3"),
+		},
+		v1alpha1.TaskTypeAI: {loud: prompt("loud"), stuck: prompt("stuck"), broken: prompt("broken")},
+	}
+}
+
+// vendor is a model for the examples. Whoever is asked "stuck" says so on begun.
+func vendor(t *testing.T, begun chan<- struct{}) *httptest.Server {
+	t.Helper()
+	arguments, err := json.Marshal(map[string]string{"language": "bash", "code": program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := fmt.Sprintf(`{"turns": [
+		{"match": {"turn": 1, "contains": "loud"}, "reply": {"toolCalls": [{"name": "code_exec", "arguments": %s}]}},
+		{"match": {"turn": 2}, "reply": {"text": "it said %s"}},
+		{"match": {"contains": "stuck"}, "reply": {"text": "wait"}, "fault": {"stall": true}},
+		{"match": {"contains": "broken"}, "fault": {"status": 401, "message": "no such key"}}]}`, arguments, providerKey)
+	s, err := script.Parse([]byte(turns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := script.New(s, io.Discard)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte("stuck")) {
+			begun <- struct{}{}
+		}
+		model.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// trial is one run of an example.
+type trial struct {
+	*worker
+	run   *runner.Run
+	begun chan struct{}
+}
+
+func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
+	t.Helper()
+	x := &trial{begun: make(chan struct{}, 1)}
+	provider := &v1alpha1.Provider{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Provider"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+		Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", BaseURL: vendor(t, x.begun).URL + "/v1"},
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(provider)
+	}))
+	t.Cleanup(api.Close)
+	made := newTestWorker(t, func(c *Config) {
+		c.ServerURL, c.HostCommands = api.URL, true
+		c.Credentials.ProviderKeys = map[string]string{"ns/p": providerKey}
+	})
+	a, err := newAPI(made.config, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.worker = newWorker(made.config, a, clock.RealClock{})
+	task := theTask()
+	task.UID, task.Spec = uuid.NewUUID(), spec
+	x.run = x.given(task)
+	return x
+}
+
+// processes are the commands of those that the run started and that are still there.
+func (x *trial) processes() []string {
+	mark := []byte("PLATFORM_TASK_UID=" + string(x.run.Task.UID) + "\x00")
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var left []string
+	for _, path := range environments {
+		if env, err := os.ReadFile(path); err == nil && bytes.Contains(env, mark) {
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			left = append(left, string(bytes.ReplaceAll(command, []byte{0}, []byte(" "))))
+		}
+	}
+	return left
+}
+
+// over fails if something of the run is left, or was said that is a secret.
+func (x *trial) over(t *testing.T) {
+	t.Helper()
+	var left []string
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); { // the kernel takes a moment for killed ones
+		if left = x.processes(); len(left) == 0 {
+			break
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	if said := x.logged() + strings.Join(x.queued(), "\n"); strings.Contains(said, providerKey) {
+		t.Errorf("a key was recorded: %.2000s", said)
+	}
+}
+
+// TestConformance: every runner keeps the rules of package runner.
+func TestConformance(t *testing.T) {
+	list := examples()
+	for kind, r := range runners {
+		example, ok := list[kind]
+		if !ok {
+			t.Errorf("there is no example for the runner of type %s: add one", kind)
+			continue
+		}
+		t.Run(string(kind), func(t *testing.T) { conforms(t, r, example) })
+	}
+}
+
+func conforms(t *testing.T, r runner.Runner, e example) {
+	reasons, err := os.ReadFile("../../artifacts/reference/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("loud", func(t *testing.T) {
+		x := try(t, e.loud)
+		result, err := r.Run(t.Context(), x.run)
+		if err != nil || result.Text == "" || len(result.Text) > maxConforming {
+			t.Errorf("%v, and %d bytes of result", err, len(result.Text))
+		}
+		x.over(t)
+	})
+	t.Run("stuck", func(t *testing.T) {
+		x := try(t, e.stuck)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			defer stop()
+			for ctx.Err() == nil {
+				select {
+				case <-x.begun:
+					return
+				default:
+				}
+				if _, err := os.Stat(filepath.Join(x.run.WorkDir, "begun")); err == nil {
+					return
+				}
+			}
+		}()
+		_, err := r.Run(ctx, x.run)
+		if f, ok := errors.AsType[*runner.Error](err); !ok || f.Reason != v1alpha1.ReasonWorkerStopped {
+			t.Errorf("stopped, it ends with %v", err)
+		}
+		x.over(t)
+	})
+	t.Run("broken", func(t *testing.T) {
+		x := try(t, e.broken)
+		_, err := r.Run(t.Context(), x.run)
+		f, ok := errors.AsType[*runner.Error](err)
+		if !ok || !strings.Contains(string(reasons), "`"+f.Reason+"`") {
+			t.Errorf("it fails with %v, which has no documented reason", err)
+		}
+		x.over(t)
+	})
+}
