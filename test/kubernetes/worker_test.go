@@ -114,7 +114,7 @@ func look() string {
 	can("token", os.Getenv(runspec.EnvTokenPath), false)
 	can("ca", os.Getenv(runspec.EnvCAFile), false)
 	can("default token", "/var/run/secrets/kubernetes.io/serviceaccount/token", false)
-	for _, path := range []string{"/secrets/task/k", "/secrets/run/providers/openai"} {
+	for _, path := range []string{"/secrets/task/k", "/secrets/run/providers/agents/openai"} {
 		b, _ := os.ReadFile(path)
 		add(path, string(b))
 	}
