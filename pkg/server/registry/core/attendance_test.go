@@ -33,19 +33,19 @@ func TestTaskWithoutController(t *testing.T) {
 	const text = `{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": {"name": %q, "namespace": "default"}, "spec": {"type": "container", "command": ["true"]}}`
 	create := func(name string) warnings {
 		t.Helper()
-		obj, err := s.decode(fmt.Sprintf(text, name))
+		obj, err := s.Decode(fmt.Sprintf(text, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var said warnings
-		if _, err := s.create(warning.WithWarningRecorder(s.user(), &said), "tasks", obj); err != nil {
+		if _, err := s.Create(warning.WithWarningRecorder(s.User(), &said), "tasks", obj); err != nil {
 			t.Fatal(err)
 		}
 		return said
 	}
 	get := func(name string) *v1alpha1.Task {
 		t.Helper()
-		obj, err := s.storage["tasks"].(rest.Getter).Get(s.user(), name, &metav1.GetOptions{})
+		obj, err := s.Storage["tasks"].(rest.Getter).Get(s.User(), name, &metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestTaskWithoutController(t *testing.T) {
 	if said := create("b"); len(said) != 1 || !strings.HasPrefix(said[0], "the task will wait: no controller looks after tasks of namespace default") {
 		t.Errorf("warned %q", said)
 	}
-	s.close()
+	s.Close()
 	s = startAt(t, dir, now)
 	says("b")
 
@@ -85,7 +85,7 @@ func TestTaskWithoutController(t *testing.T) {
 		k.Status.Phase = v1alpha1.TaskPending
 		return k, nil
 	})
-	if _, _, err := s.storage["tasks/status"].(rest.Updater).Update(s.user(), "a", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+	if _, _, err := s.Storage["tasks/status"].(rest.Updater).Update(s.User(), "a", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if said := create("c"); len(said) != 0 {

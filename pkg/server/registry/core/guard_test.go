@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
 // world is objects of several tasks, and workers with all kinds of credentials.
@@ -48,7 +49,7 @@ func newWorld(t *testing.T) *world {
 			"agents":    "kind: Agent\nspec: {providerRef: {name: " + name + "}, tools: [{name: " + name + "}]}",
 			"tasks":     "kind: Task\nspec: {type: ai, prompt: p, agentRef: {name: " + name + "}, sessionRef: {name: " + name + "}, ai: {skills: [{name: " + name + "}]}}",
 		} {
-			obj, err := w.decode(withHead(text, name))
+			obj, err := w.Decode(withHead(text, name))
 			if err != nil {
 				t.Fatal(resource, err)
 			}
@@ -67,32 +68,32 @@ func newWorld(t *testing.T) *world {
 	byTask["child"] = w.add("tasks", child, "child").(*v1alpha1.Task)
 	for name, task := range byTask {
 		w.be("worker of "+name, w.worker(task))
-		w.be("old credential of "+name, w.as("system:serviceaccount:default:platform-ai-worker", map[string][]string{
+		w.be("old credential of "+name, w.As("system:serviceaccount:default:platform-ai-worker", map[string][]string{
 			v1alpha1.ExtraTaskNamespace: {"default"}, v1alpha1.ExtraTaskName: {name}, v1alpha1.ExtraTaskUID: {string(task.UID)},
 		}))
 		e := ev(v1alpha1.EventModelMessage)
 		e.TaskName = name
-		stored, err := w.create(w.user(), "executionevents", e)
+		stored, err := w.Create(w.User(), "executionevents", e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.note("executionevents", stored.(*v1alpha1.ExecutionEvent).Name, name)
 		spec := v1alpha1.ApprovalSpec{TaskName: name, TaskUID: task.UID, TargetTool: "exec", TargetArgsDigest: strings.Repeat("0", 64)}
 		request := approval.RequestEvent("default", spec)
-		if _, err := w.createNamed(w.user(), "tasks/events", name, request); err != nil {
+		if _, err := w.CreateNamed(w.User(), "tasks/events", name, request); err != nil {
 			t.Fatal(err)
 		}
 		w.note("approvals", approval.ID("default", name, task.UID, "exec", spec.TargetArgsDigest, ""), name)
 	}
 	w.be("first run of retried", w.callers["worker of retried"])
 	w.be("worker of retried", w.workerOf(byTask["retried"], "second"))
-	if _, err := w.update(w.user(), "tasks/status", "retried", func(o runtime.Object) { o.(*v1alpha1.Task).Status.JobUID = types.UID("second") }); err != nil {
+	if _, err := w.Update(w.User(), "tasks/status", "retried", func(o runtime.Object) { o.(*v1alpha1.Task).Status.JobUID = types.UID("second") }); err != nil {
 		t.Fatal(err)
 	}
-	w.setPhase("ended", v1alpha1.TaskSucceeded)
-	w.be("account of workers", w.as("system:serviceaccount:default:platform-container-worker", nil))
+	w.SetPhase("ended", v1alpha1.TaskSucceeded)
+	w.be("account of workers", w.As("system:serviceaccount:default:platform-container-worker", nil))
 	w.be("worker of a namesake", w.workerOf(&v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine", UID: "gone"}}, "r"))
-	w.be("somebody", w.user())
+	w.be("somebody", w.User())
 	return w
 }
 
@@ -106,7 +107,7 @@ func withHead(text, name string) string {
 
 func (w *world) add(resource string, obj runtime.Object, task string) runtime.Object {
 	w.t.Helper()
-	made, err := w.create(w.user(), resource, obj)
+	made, err := w.Create(w.User(), resource, obj)
 	if err != nil {
 		w.t.Fatal(resource, err)
 	}
@@ -173,7 +174,7 @@ type attempt struct {
 
 // attempts are all that a storage can be asked for about one object. They leave what there is as it is.
 func (w *world) attempts(path string) []attempt {
-	st := w.storage[path]
+	st := w.Storage[path]
 	resource, _, _ := strings.Cut(path, "/")
 	var all []attempt
 	add := func(verb string, do func(ctx context.Context, name string) error) {
@@ -181,13 +182,13 @@ func (w *world) attempts(path string) []attempt {
 	}
 	if g, ok := st.(rest.Getter); ok {
 		add("get", func(ctx context.Context, name string) error {
-			_, err := g.Get(withPath(ctx, path), name, &metav1.GetOptions{})
+			_, err := g.Get(coretest.WithPath(ctx, path), name, &metav1.GetOptions{})
 			return err
 		})
 	}
 	if l, ok := st.(rest.Lister); ok {
 		add("list", func(ctx context.Context, name string) error {
-			list, err := l.List(withPath(ctx, path), w.selecting(resource, name))
+			list, err := l.List(coretest.WithPath(ctx, path), w.selecting(resource, name))
 			if err == nil && meta.LenList(list) == 0 {
 				err = errUnseen
 			}
@@ -196,7 +197,7 @@ func (w *world) attempts(path string) []attempt {
 	}
 	if l, ok := st.(rest.Watcher); ok {
 		add("watch", func(ctx context.Context, name string) error {
-			return w.sawInWatch(l, withPath(ctx, path), w.selecting(resource, name))
+			return w.sawInWatch(l, coretest.WithPath(ctx, path), w.selecting(resource, name))
 		})
 	}
 	if c, ok := st.(rest.Creater); ok {
@@ -205,32 +206,32 @@ func (w *world) attempts(path string) []attempt {
 			if e, ok := obj.(*v1alpha1.ExecutionEvent); ok {
 				e.TaskName, e.Type = w.objects["executionevents"][name], v1alpha1.EventModelMessage
 			}
-			_, err := c.Create(withPath(ctx, path), obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := c.Create(coretest.WithPath(ctx, path), obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
 	}
 	if u, ok := st.(rest.Updater); ok {
 		add("update", func(ctx context.Context, name string) error {
-			_, _, err := u.Update(withPath(ctx, path), name, rest.DefaultUpdatedObjectInfo(u.New()), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false,
+			_, _, err := u.Update(coretest.WithPath(ctx, path), name, rest.DefaultUpdatedObjectInfo(u.New()), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false,
 				&metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
 	}
 	if d, ok := st.(rest.GracefulDeleter); ok {
 		add("delete", func(ctx context.Context, name string) error {
-			_, _, err := d.Delete(withPath(ctx, path), name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+			_, _, err := d.Delete(coretest.WithPath(ctx, path), name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
 	}
 	if d, ok := st.(rest.CollectionDeleter); ok {
 		add("deletecollection", func(ctx context.Context, name string) error {
-			_, err := d.DeleteCollection(withPath(ctx, path), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, w.selecting(resource, name))
+			_, err := d.DeleteCollection(coretest.WithPath(ctx, path), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, w.selecting(resource, name))
 			return err
 		})
 	}
 	if c, ok := st.(rest.NamedCreater); ok {
 		add("create", func(ctx context.Context, name string) error {
-			_, err := c.Create(withPath(ctx, path), name, c.(rest.Storage).New(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := c.Create(coretest.WithPath(ctx, path), name, c.(rest.Storage).New(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
 	}
@@ -239,7 +240,7 @@ func (w *world) attempts(path string) []attempt {
 			add(map[string]string{"GET": "get", "POST": "create"}[method], func(ctx context.Context, name string) error {
 				ctx, cancel := context.WithCancel(ctx)
 				cancel() // a stream would not end
-				if a := w.call(ctx, path, name, "", method, nil); a.Code == http.StatusForbidden {
+				if a := w.Call(ctx, path, name, "", method, nil); a.Code == http.StatusForbidden {
 					return apierrors.NewForbidden(v1alpha1.Resource(path), name, fmt.Errorf("%s", a.Body))
 				}
 				return nil
@@ -286,7 +287,7 @@ func (w *world) sawInWatch(l rest.Watcher, ctx context.Context, o *internalversi
 func TestWorkersAreHeld(t *testing.T) {
 	w := newWorld(t)
 	known := 0
-	for _, path := range slices.Sorted(maps.Keys(w.storage)) {
+	for _, path := range slices.Sorted(maps.Keys(w.Storage)) {
 		resource, _, _ := strings.Cut(path, "/")
 		attempts := w.attempts(path)
 		if len(attempts) == 0 {
@@ -314,9 +315,9 @@ func TestWorkersAreHeld(t *testing.T) {
 func TestWorkersNarrowTheirLists(t *testing.T) {
 	w := newWorld(t)
 	me := w.callers["worker of mine"]
-	for path, st := range w.storage {
+	for path, st := range w.Storage {
 		if l, ok := st.(rest.Lister); ok {
-			list, err := l.List(withPath(me, path), &internalversion.ListOptions{})
+			list, err := l.List(coretest.WithPath(me, path), &internalversion.ListOptions{})
 			if path == "providers" {
 				if n := meta.LenList(list); err != nil || n != 1 {
 					t.Errorf("providers: %d, %v", n, err)
@@ -326,7 +327,7 @@ func TestWorkersNarrowTheirLists(t *testing.T) {
 			}
 		}
 		if l, ok := st.(rest.Watcher); ok {
-			if _, err := l.Watch(withPath(me, path), &internalversion.ListOptions{}); !apierrors.IsForbidden(err) {
+			if _, err := l.Watch(coretest.WithPath(me, path), &internalversion.ListOptions{}); !apierrors.IsForbidden(err) {
 				t.Errorf("watch of %s: %v", path, err)
 			}
 		}
@@ -336,9 +337,9 @@ func TestWorkersNarrowTheirLists(t *testing.T) {
 // A provider that is meant by its type is one that the worker sees, and no other.
 func TestProvidersOfAType(t *testing.T) {
 	w := newWorld(t)
-	w.mustApply("providers", withHead("kind: Provider\nspec: {type: anthropic, secretRef: {name: s}}", "claude"))
+	w.MustApply("providers", withHead("kind: Provider\nspec: {type: anthropic, secretRef: {name: s}}", "claude"))
 	typed := w.mustTask("typed", "{type: ai, prompt: p, ai: {provider: anthropic}}")
-	list, err := w.storage["providers"].(rest.Lister).List(withPath(w.worker(typed), "providers"), &internalversion.ListOptions{})
+	list, err := w.Storage["providers"].(rest.Lister).List(coretest.WithPath(w.worker(typed), "providers"), &internalversion.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,17 +357,17 @@ func TestWorkersMakeChildren(t *testing.T) {
 		if owner != nil {
 			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
 		}
-		obj, err := w.decode(runtime.EncodeOrDie(w.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), o))
+		obj, err := w.Decode(runtime.EncodeOrDie(w.Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), o))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.create(me, "tasks", obj)
+		_, err = w.Create(me, "tasks", obj)
 		return err
 	}
-	if err := child(w.task("mine")); err != nil {
+	if err := child(w.Task("mine")); err != nil {
 		t.Error(err)
 	}
-	for _, owner := range []*v1alpha1.Task{nil, w.task("other")} {
+	for _, owner := range []*v1alpha1.Task{nil, w.Task("other")} {
 		if err := child(owner); !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
@@ -378,19 +379,19 @@ func TestContentClosesWithTheStream(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)
 	me := s.worker(a)
-	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskSucceeded)); err != nil {
+	if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskSucceeded)); err != nil {
 		t.Fatal(err)
 	}
 	for _, terminal := range []bool{false, true} {
 		if terminal {
-			s.setPhase("a", v1alpha1.TaskSucceeded)
+			s.SetPhase("a", v1alpha1.TaskSucceeded)
 		}
 		for path, sub := range map[string]string{"tasks/result": "", "tasks/log": "", "tasks/artifacts": "f"} {
 			for name, of := range map[string]struct {
 				ctx  context.Context
 				code int
-			}{"worker": {me, 403}, "somebody": {s.user(), 409}, "controller": {s.as(controllers, nil), 200}} {
-				got := s.call(of.ctx, path, "a", sub, "POST", []byte("late")).Code
+			}{"worker": {me, 403}, "somebody": {s.User(), 409}, "controller": {s.As(controllers, nil), 200}} {
+				got := s.Call(of.ctx, path, "a", sub, "POST", []byte("late")).Code
 				if got == http.StatusCreated || got == http.StatusNoContent {
 					got = http.StatusOK
 				}
@@ -399,7 +400,7 @@ func TestContentClosesWithTheStream(t *testing.T) {
 				}
 			}
 		}
-		_, err := s.createNamed(me, "tasks/events", "a", ev(v1alpha1.EventModelMessage))
+		_, err := s.CreateNamed(me, "tasks/events", "a", ev(v1alpha1.EventModelMessage))
 		checkStatus(t, err, 409, "stream is closed")
 	}
 }
@@ -412,19 +413,19 @@ func TestEventsOfOthers(t *testing.T) {
 		v1alpha1.EventTaskCreated, v1alpha1.EventTaskPhaseChanged, v1alpha1.EventTaskJobCreated, v1alpha1.EventTaskStarted,
 		v1alpha1.EventPlanUpdated, v1alpha1.EventTaskForkRequested, v1alpha1.EventTaskForkCreated, v1alpha1.EventGatewayDeliveryCompleted,
 	} {
-		for _, by := range []context.Context{s.worker(a), s.user()} {
-			_, err := s.createNamed(by, "tasks/events", "a", ev(typ))
+		for _, by := range []context.Context{s.worker(a), s.User()} {
+			_, err := s.CreateNamed(by, "tasks/events", "a", ev(typ))
 			checkStatus(t, err, 403, string(typ)+" events must use controller-owned paths")
 			e := ev(typ)
 			e.TaskName = "a"
-			_, err = s.create(by, "executionevents", e)
+			_, err = s.Create(by, "executionevents", e)
 			checkStatus(t, err, 403, string(typ)+" events must use controller-owned paths")
 		}
-		if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(typ)); err != nil {
+		if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "a", ev(typ)); err != nil {
 			t.Errorf("controller: %v", err)
 		}
 	}
 	many := &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{*ev(v1alpha1.EventModelMessage), *ev(v1alpha1.EventPlanUpdated)}}
-	_, err := s.createNamed(s.worker(a), "tasks/events", "a", many)
+	_, err := s.CreateNamed(s.worker(a), "tasks/events", "a", many)
 	checkStatus(t, err, 403, "PlanUpdated")
 }

@@ -19,16 +19,17 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
 func (s *server) mustSession(name, kind string) *v1alpha1.Session {
 	s.t.Helper()
-	return s.mustApply("sessions", "apiVersion: core.platform.ai/v1alpha1\nkind: Session\nmetadata: {name: "+name+"}\nspec: {sessionType: "+kind+"}\n").(*v1alpha1.Session)
+	return s.MustApply("sessions", "apiVersion: core.platform.ai/v1alpha1\nkind: Session\nmetadata: {name: "+name+"}\nspec: {sessionType: "+kind+"}\n").(*v1alpha1.Session)
 }
 
 func (s *server) session(name string) *v1alpha1.Session {
 	s.t.Helper()
-	obj, err := s.storage["sessions"].(rest.Getter).Get(s.user(), name, &metav1.GetOptions{})
+	obj, err := s.Storage["sessions"].(rest.Getter).Get(s.User(), name, &metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -38,14 +39,14 @@ func (s *server) session(name string) *v1alpha1.Session {
 // say appends messages, written as JSON, and returns the status code and the answer.
 func (s *server) say(ctx context.Context, session, query, items string) (int, string) {
 	s.t.Helper()
-	w := s.call(ctx, "sessions/transcript", session, "", "POST "+query, []byte(`{"items":[`+items+`]}`))
+	w := s.Call(ctx, "sessions/transcript", session, "", "POST "+query, []byte(`{"items":[`+items+`]}`))
 	return w.Code, w.Body.String()
 }
 
 // read gets the transcript as "1:content 2:content continue=2".
 func (s *server) read(ctx context.Context, session, query string) string {
 	s.t.Helper()
-	w := s.call(ctx, "sessions/transcript", session, "", "GET "+query, nil)
+	w := s.Call(ctx, "sessions/transcript", session, "", "GET "+query, nil)
 	if w.Code != http.StatusOK {
 		return fmt.Sprintf("%d %s", w.Code, strings.TrimSpace(w.Body.String()))
 	}
@@ -66,28 +67,28 @@ func (s *server) read(ctx context.Context, session, query string) string {
 func TestTranscript(t *testing.T) {
 	s := start(t)
 	s.mustSession("s", "task")
-	if got := s.call(s.user(), "sessions/transcript", "s", "", "GET ", nil).Body.String(); !strings.Contains(got, `"items":[]`) || !strings.Contains(got, `"kind":"SessionTranscript"`) {
+	if got := s.Call(s.User(), "sessions/transcript", "s", "", "GET ", nil).Body.String(); !strings.Contains(got, `"items":[]`) || !strings.Contains(got, `"kind":"SessionTranscript"`) {
 		t.Errorf("empty: %s", got)
 	}
-	code, body := s.say(s.user(), "s", "", `{"id":"a","role":"user","content":"one","order":99},{"id":"b","role":"assistant","content":"my key is ghp_abcdefghijklmnopqrstuvwxyz0123456789"}`)
+	code, body := s.say(s.User(), "s", "", `{"id":"a","role":"user","content":"one","order":99},{"id":"b","role":"assistant","content":"my key is ghp_abcdefghijklmnopqrstuvwxyz0123456789"}`)
 	if code != http.StatusCreated || strings.Contains(body, "ghp_") || !strings.Contains(body, `"messageCount":2`) || !strings.Contains(body, `"order":1`) {
 		t.Errorf("append: %d %s", code, body)
 	}
 	if st := s.session("s").Status; st.MessageCount != 2 || st.UpdatedAt == nil {
 		t.Errorf("status: %+v", st)
 	}
-	if code, body = s.say(s.user(), "s", "?dryRun=All", `{"role":"user","content":"x"}`); code != http.StatusCreated {
+	if code, body = s.say(s.User(), "s", "?dryRun=All", `{"role":"user","content":"x"}`); code != http.StatusCreated {
 		t.Errorf("dry run: %d %s", code, body)
 	}
 	for i := range 5 {
-		if code, body = s.say(s.user(), "s", "", fmt.Sprintf(`{"id":"c%d","role":"user","content":"c%d"}`, i, i)); code != http.StatusCreated {
+		if code, body = s.say(s.User(), "s", "", fmt.Sprintf(`{"id":"c%d","role":"user","content":"c%d"}`, i, i)); code != http.StatusCreated {
 			t.Fatalf("append: %d %s", code, body)
 		}
 	}
-	if code, body = s.say(s.user(), "s", "", `{"id":"c1","role":"user","content":"c1"}`); code != http.StatusCreated || !strings.Contains(body, `"order":4`) {
+	if code, body = s.say(s.User(), "s", "", `{"id":"c1","role":"user","content":"c1"}`); code != http.StatusCreated || !strings.Contains(body, `"order":4`) {
 		t.Errorf("append again: %d %s", code, body)
 	}
-	if code, body = s.say(s.user(), "s", "", `{"id":"c1","role":"user","content":"other"}`); code != http.StatusConflict {
+	if code, body = s.say(s.User(), "s", "", `{"id":"c1","role":"user","content":"other"}`); code != http.StatusConflict {
 		t.Errorf("append of another with the same id: %d %s", code, body)
 	}
 	for query, want := range map[string]string{
@@ -104,7 +105,7 @@ func TestTranscript(t *testing.T) {
 		"?after=1&continue=1":   "400 continue: cannot be used together with after",
 		"?newest=1&continue=1s": `400 continue: "1s"`,
 	} {
-		if got := s.read(s.user(), "s", query); got != want && (len(want) < 4 || want[3] != ' ' || !strings.HasPrefix(got, want)) {
+		if got := s.read(s.User(), "s", query); got != want && (len(want) < 4 || want[3] != ' ' || !strings.HasPrefix(got, want)) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
@@ -127,7 +128,7 @@ func TestTranscriptIsValidated(t *testing.T) {
 		`{"role":"user","content":"x","metadata":{"k":"` + strings.Repeat("v", 5000) + `"}}`: "items[0].metadata: Invalid value",
 		`{"role":"user","content":"` + strings.Repeat("x", 1<<20+1) + `"}`:                   "items[0].content: Invalid value: must be at most 1048576 bytes",
 	} {
-		if code, body := s.say(s.user(), "s", "", items); code != http.StatusUnprocessableEntity || !strings.Contains(body, want) {
+		if code, body := s.say(s.User(), "s", "", items); code != http.StatusUnprocessableEntity || !strings.Contains(body, want) {
 			t.Errorf("%.80s: %d %.300s, want %s", items, code, body, want)
 		}
 	}
@@ -138,11 +139,11 @@ func TestTranscriptIsValidated(t *testing.T) {
 		`{"items":[{"role":"user","id":"ghp_abcdefghijklmnopqrstuvwxyz0123456789","content":"x"}]}`: http.StatusBadRequest,
 		strings.Repeat(" ", 15<<20+1): http.StatusRequestEntityTooLarge,
 	} {
-		if w := s.call(s.user(), "sessions/transcript", "s", "", "POST ?fieldValidation=Strict", []byte(body)); w.Code != want {
+		if w := s.Call(s.User(), "sessions/transcript", "s", "", "POST ?fieldValidation=Strict", []byte(body)); w.Code != want {
 			t.Errorf("%.60s: %d %s", body, w.Code, w.Body)
 		}
 	}
-	if got := s.read(s.user(), "s", ""); got != "" {
+	if got := s.read(s.User(), "s", ""); got != "" {
 		t.Errorf("something was stored: %s", got)
 	}
 }
@@ -153,12 +154,12 @@ func TestTranscriptOfAChatIsBounded(t *testing.T) {
 		s.mustSession(kind, kind)
 		for i := range 12 {
 			item := fmt.Sprintf(`{"role":"user","content":"%d %s"}`, i, strings.Repeat("lorem ipsum ", 5000))
-			if code, body := s.say(s.user(), kind, "", item); code != http.StatusCreated {
+			if code, body := s.say(s.User(), kind, "", item); code != http.StatusCreated {
 				t.Fatalf("%d %s", code, body)
 			}
 		}
 		var page v1alpha1.SessionTranscript
-		if err := json.Unmarshal(s.call(s.user(), "sessions/transcript", kind, "", "GET ", nil).Body.Bytes(), &page); err != nil {
+		if err := json.Unmarshal(s.Call(s.User(), "sessions/transcript", kind, "", "GET ", nil).Body.Bytes(), &page); err != nil {
 			t.Fatal(err)
 		}
 		if page.Truncated != want || page.Items[0].Order != 1 || page.Items[len(page.Items)-1].Order != 12 || int64(len(page.Items)) != page.MessageCount ||
@@ -172,7 +173,7 @@ func TestWorkersReadTheirOwnSession(t *testing.T) {
 	s := start(t)
 	s.mustSession("s", "task")
 	s.mustSession("other", "task")
-	if code, body := s.say(s.user(), "s", "", `{"role":"user","content":"hello"}`); code != http.StatusCreated {
+	if code, body := s.say(s.User(), "s", "", `{"role":"user","content":"hello"}`); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	a := s.mustTask("a", `{type: container, sessionRef: {name: s}}`)
@@ -195,9 +196,9 @@ func TestWorkersReadTheirOwnSession(t *testing.T) {
 	if code, body := s.say(s.worker(a), "s", "", `{"role":"user","content":"x"}`); code != http.StatusForbidden {
 		t.Errorf("a worker appends: %d %s", code, body)
 	}
-	s.setPhase("a", v1alpha1.TaskSucceeded)
+	s.SetPhase("a", v1alpha1.TaskSucceeded)
 	refused(a, "s")
-	if w := s.call(s.user(), "sessions/transcript", "s", "more", "GET ", nil); w.Code != http.StatusNotFound {
+	if w := s.Call(s.User(), "sessions/transcript", "s", "more", "GET ", nil); w.Code != http.StatusNotFound {
 		t.Errorf("below: %d", w.Code)
 	}
 }
@@ -207,34 +208,34 @@ func TestBusySessionsAreNotDeleted(t *testing.T) {
 	sess := s.mustSession("s", "task")
 	a := s.mustTask("a", `{type: container, sessionRef: {name: s}}`)
 	b := s.mustTask("b", `{type: container, sessionRef: {name: s}}`)
-	if code, body := s.say(s.user(), "s", "", `{"role":"user","content":"hello"}`); code != http.StatusCreated {
+	if code, body := s.say(s.User(), "s", "", `{"role":"user","content":"hello"}`); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	status := func(st v1alpha1.SessionStatus) {
 		t.Helper()
-		if _, err := s.update(s.user(), "sessions/status", "s", func(o runtime.Object) { o.(*v1alpha1.Session).Status = st }); err != nil {
+		if _, err := s.Update(s.User(), "sessions/status", "s", func(o runtime.Object) { o.(*v1alpha1.Session).Status = st }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	refused := func(why string) {
 		t.Helper()
-		_, _, err := s.storage["sessions"].(rest.GracefulDeleter).Delete(withPath(s.user(), "sessions"), "s", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+		_, _, err := s.Storage["sessions"].(rest.GracefulDeleter).Delete(coretest.WithPath(s.User(), "sessions"), "s", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), why) {
 			t.Errorf("delete: %v, want %q", err, why)
 		}
-		_, err = s.storage["sessions"].(rest.CollectionDeleter).DeleteCollection(withPath(s.user(), "sessions"), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &internalversion.ListOptions{})
+		_, err = s.Storage["sessions"].(rest.CollectionDeleter).DeleteCollection(coretest.WithPath(s.User(), "sessions"), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &internalversion.ListOptions{})
 		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), why) {
 			t.Errorf("deletecollection: %v, want %q", err, why)
 		}
 	}
 	status(v1alpha1.SessionStatus{ActiveTask: "a", ActiveTaskUID: a.UID, WaitingTasks: []string{"b"}, WaitingCount: 1})
 	refused("the session is busy: task a holds it")
-	s.setPhase("a", v1alpha1.TaskFailed)
+	s.SetPhase("a", v1alpha1.TaskFailed)
 	refused("the session is busy: task b waits for it")
-	s.setPhase("b", v1alpha1.TaskCancelled)
+	s.SetPhase("b", v1alpha1.TaskCancelled)
 	status(v1alpha1.SessionStatus{ActiveTask: "b", ActiveTaskUID: "another", WaitingTasks: []string{"gone", b.Name}, WaitingCount: 2})
-	s.remove("sessions", "s")
-	if info, err := s.said.Info(t.Context(), sess.UID); err != nil || info.Messages != 0 {
+	s.Remove("sessions", "s")
+	if info, err := s.Said.Info(t.Context(), sess.UID); err != nil || info.Messages != 0 {
 		t.Errorf("its transcript stays: %+v, %v", info, err)
 	}
 }
@@ -245,14 +246,14 @@ func TestTranscriptsOfGoneSessionsAreSwept(t *testing.T) {
 	s := startIn(t, dir)
 	sess := s.mustSession("s", "task")
 	for _, uid := range []types.UID{"gone", sess.UID} {
-		if _, err := s.said.Append(t.Context(), uid, 0, []v1alpha1.SessionMessage{{Role: v1alpha1.RoleUser, Content: "hello"}}); err != nil {
+		if _, err := s.Said.Append(t.Context(), uid, 0, []v1alpha1.SessionMessage{{Role: v1alpha1.RoleUser, Content: "hello"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.close()
+	s.Close()
 	s = startIn(t, dir)
 	for { // until the test's own time limit
-		info, err := s.said.Info(t.Context(), "gone")
+		info, err := s.Said.Info(t.Context(), "gone")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func TestTranscriptsOfGoneSessionsAreSwept(t *testing.T) {
 			break
 		}
 	}
-	if got := s.read(s.user(), "s", ""); got != "1:hello" {
+	if got := s.read(s.User(), "s", ""); got != "1:hello" {
 		t.Errorf("the other: %s", got)
 	}
 }

@@ -16,20 +16,20 @@ func TestWorkersReadTheirOwnEvents(t *testing.T) {
 	s := start(t)
 	s.mustSession("s", "task")
 	a, b := s.mustTask("a", `{type: container, sessionRef: {name: s}}`), s.mustTask("b", `{type: container}`)
-	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
+	if _, err := s.CreateNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
 		t.Fatal(err)
 	}
 	for path, tc := range map[string]struct{ of, refusal string }{
 		"tasks/events": {"a", "for another task"}, "tasks/stream": {"a", "for another task"},
 		"sessions/events": {"s", "does not use this session"}, "sessions/stream": {"s", "does not use this session"},
 	} {
-		if w := s.call(s.worker(b), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tc.refusal) {
+		if w := s.Call(s.worker(b), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), tc.refusal) {
 			t.Errorf("%s of another task: %d %s", path, w.Code, w.Body)
 		}
 		if strings.HasSuffix(path, "stream") {
 			continue // it needs a connection, which a recorder is not
 		}
-		if w := s.call(s.worker(a), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "WorkerStarted") {
+		if w := s.Call(s.worker(a), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "WorkerStarted") {
 			t.Errorf("%s of the own task: %d %s", path, w.Code, w.Body)
 		}
 	}

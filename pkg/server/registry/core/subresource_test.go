@@ -30,7 +30,7 @@ import (
 
 func (s *server) mustTask(name, spec string) *v1alpha1.Task {
 	s.t.Helper()
-	return s.mustApply("tasks", "apiVersion: core.platform.ai/v1alpha1\nkind: Task\nmetadata: {name: "+name+"}\nspec: "+spec+"\n").(*v1alpha1.Task)
+	return s.MustApply("tasks", "apiVersion: core.platform.ai/v1alpha1\nkind: Task\nmetadata: {name: "+name+"}\nspec: "+spec+"\n").(*v1alpha1.Task)
 }
 
 func ev(typ v1alpha1.EventType) *v1alpha1.ExecutionEvent {
@@ -41,7 +41,7 @@ func ev(typ v1alpha1.EventType) *v1alpha1.ExecutionEvent {
 func (s *server) worker(t *v1alpha1.Task) context.Context {
 	s.t.Helper()
 	run := "run-" + string(t.UID)
-	_, err := s.update(s.user(), "tasks/status", t.Name, func(o runtime.Object) {
+	_, err := s.Update(s.User(), "tasks/status", t.Name, func(o runtime.Object) {
 		if t := o.(*v1alpha1.Task); t.Status.JobUID == "" && !t.Status.Phase.Terminal() {
 			t.Status.Phase, t.Status.JobUID = v1alpha1.TaskRunning, types.UID(run)
 		}
@@ -54,7 +54,7 @@ func (s *server) worker(t *v1alpha1.Task) context.Context {
 
 // workerOf is who has the credential of a run.
 func (s *server) workerOf(t *v1alpha1.Task, run string) context.Context {
-	return s.as("system:serviceaccount:default:platform-ai-worker", map[string][]string{
+	return s.As("system:serviceaccount:default:platform-ai-worker", map[string][]string{
 		v1alpha1.ExtraTaskNamespace: {t.Namespace}, v1alpha1.ExtraTaskName: {t.Name}, v1alpha1.ExtraTaskUID: {string(t.UID)}, v1alpha1.ExtraTaskRun: {run},
 	})
 }
@@ -62,7 +62,7 @@ func (s *server) workerOf(t *v1alpha1.Task, run string) context.Context {
 func TestAppendEvents(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container, sessionRef: {name: s}}`)
-	got, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted))
+	got, err := s.CreateNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestAppendEvents(t *testing.T) {
 	if e.Name != "a.0000000001" || e.Seq != 1 || e.SessionName != "s" || e.OwnerReferences[0].UID != a.UID || e.ResourceVersion == "" {
 		t.Errorf("stored: %+v", e)
 	}
-	got, err = s.createNamed(s.worker(a), "tasks/events", "a", &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{
+	got, err = s.CreateNamed(s.worker(a), "tasks/events", "a", &v1alpha1.ExecutionEventList{Items: []v1alpha1.ExecutionEvent{
 		*ev(v1alpha1.EventModelRequestStarted), *ev(v1alpha1.EventModelRequestCompleted),
 	}})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestAppendEvents(t *testing.T) {
 	}
 	e = ev(v1alpha1.EventWorkerCompleted)
 	e.TaskName = "a"
-	if got, err = s.create(s.user(), "executionevents", e); err != nil || got.(*v1alpha1.ExecutionEvent).Seq != 4 {
+	if got, err = s.Create(s.User(), "executionevents", e); err != nil || got.(*v1alpha1.ExecutionEvent).Seq != 4 {
 		t.Errorf("create of an executionevent: %v, %v", got, err)
 	}
 }
@@ -103,28 +103,28 @@ func TestAppendIsRefused(t *testing.T) {
 		code int32
 		text string
 	}{
-		{"unknown task", s.user(), "c", ev(v1alpha1.EventModelMessage), 404, `tasks.core.platform.ai "c" not found`},
-		{"unknown type", s.user(), "a", ev("Nonsense"), 400, "is not an event type"},
-		{"unknown type in a list", s.user(), "a", many, 400, "items[1]: "},
-		{"empty list", s.user(), "a", &v1alpha1.ExecutionEventList{}, 400, "at least one event"},
-		{"session stream", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.StreamType = v1alpha1.StreamSession }), 400, "streamType"},
-		{"other task", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.TaskName = "b" }), 400, "taskName"},
-		{"other session", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.SessionName = "z" }), 400, "sessionName"},
-		{"too large", s.user(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.ContentText = strings.Repeat("x", event.MaxBodyBytes+1) }), 413, "at most 262144 bytes"},
+		{"unknown task", s.User(), "c", ev(v1alpha1.EventModelMessage), 404, `tasks.core.platform.ai "c" not found`},
+		{"unknown type", s.User(), "a", ev("Nonsense"), 400, "is not an event type"},
+		{"unknown type in a list", s.User(), "a", many, 400, "items[1]: "},
+		{"empty list", s.User(), "a", &v1alpha1.ExecutionEventList{}, 400, "at least one event"},
+		{"session stream", s.User(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.StreamType = v1alpha1.StreamSession }), 400, "streamType"},
+		{"other task", s.User(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.TaskName = "b" }), 400, "taskName"},
+		{"other session", s.User(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.SessionName = "z" }), 400, "sessionName"},
+		{"too large", s.User(), "a", with(func(e *v1alpha1.ExecutionEvent) { e.ContentText = strings.Repeat("x", event.MaxBodyBytes+1) }), 413, "at most 262144 bytes"},
 		{"terminal", s.worker(a), "a", ev(v1alpha1.EventTaskSucceeded), 403, "terminal task and approval events must use controller-owned paths"},
 		{"decision", s.worker(a), "a", ev(v1alpha1.EventApprovalApproved), 403, "terminal task and approval events must use controller-owned paths"},
 		{"worker of another task", s.worker(b), "a", ev(v1alpha1.EventModelMessage), 403, "for another task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := s.createNamed(tc.by, "tasks/events", tc.task, tc.body)
+			_, err := s.CreateNamed(tc.by, "tasks/events", tc.task, tc.body)
 			checkStatus(t, err, tc.code, tc.text)
 		})
 	}
 	e := ev(v1alpha1.EventModelMessage)
 	e.TaskName = "c"
-	_, err := s.create(s.user(), "executionevents", e)
+	_, err := s.Create(s.User(), "executionevents", e)
 	checkStatus(t, err, 404, `tasks.core.platform.ai "c" not found`)
-	if h, err := s.log.Head(t.Context(), eventlog.Stream{Namespace: "default", Task: "a", UID: a.UID}); err != nil || h.LatestSeq != 0 {
+	if h, err := s.Log.Head(t.Context(), eventlog.Stream{Namespace: "default", Task: "a", UID: a.UID}); err != nil || h.LatestSeq != 0 {
 		t.Errorf("a refused event was stored: %+v, %v", h, err)
 	}
 }
@@ -140,24 +140,24 @@ func checkStatus(t *testing.T, err error, code int32, text string) {
 func TestNothingFollowsTheEnd(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)
-	s.setPhase("a", v1alpha1.TaskFailed)
-	_, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventModelMessage))
+	s.SetPhase("a", v1alpha1.TaskFailed)
+	_, err := s.CreateNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventModelMessage))
 	checkStatus(t, err, 409, "has ended")
 	// The controller may still write the terminal event, and nothing behind it.
-	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskFailed)); err != nil {
+	if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskFailed)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.createNamed(s.as(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskPhaseChanged))
+	_, err = s.CreateNamed(s.As(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskPhaseChanged))
 	checkStatus(t, err, 409, "stream is closed")
 
 	b := s.mustTask("b", `{type: container}`)
-	if _, err := s.update(s.user(), "tasks", "b", func(o runtime.Object) { o.(*v1alpha1.Task).Finalizers = []string{v1alpha1.FinalizerCleanup} }); err != nil {
+	if _, err := s.Update(s.User(), "tasks", "b", func(o runtime.Object) { o.(*v1alpha1.Task).Finalizers = []string{v1alpha1.FinalizerCleanup} }); err != nil {
 		t.Fatal(err)
 	}
-	s.remove("tasks", "b")
-	_, err = s.createNamed(s.worker(b), "tasks/events", "b", ev(v1alpha1.EventModelMessage))
+	s.Remove("tasks", "b")
+	_, err = s.CreateNamed(s.worker(b), "tasks/events", "b", ev(v1alpha1.EventModelMessage))
 	checkStatus(t, err, 410, "is being deleted")
-	if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", "b", ev(v1alpha1.EventTaskCancelled)); err != nil {
+	if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "b", ev(v1alpha1.EventTaskCancelled)); err != nil {
 		t.Error(err)
 	}
 }
@@ -166,7 +166,7 @@ func TestCancel(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)
 	for _, reason := range []string{"not needed", "again"} {
-		got, err := s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: reason})
+		got, err := s.CreateNamed(s.User(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: reason})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,13 +175,13 @@ func TestCancel(t *testing.T) {
 			t.Errorf("condition: %+v", c)
 		}
 	}
-	if got := s.task("a"); got.Generation != a.Generation {
+	if got := s.Task("a"); got.Generation != a.Generation {
 		t.Errorf("generation %d", got.Generation)
 	}
-	s.setPhase("a", v1alpha1.TaskCancelled)
-	_, err := s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{})
+	s.SetPhase("a", v1alpha1.TaskCancelled)
+	_, err := s.CreateNamed(s.User(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{})
 	checkStatus(t, err, 409, "it is Cancelled")
-	_, err = s.createNamed(s.user(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: strings.Repeat("x", 1025)})
+	_, err = s.CreateNamed(s.User(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{Reason: strings.Repeat("x", 1025)})
 	checkStatus(t, err, 400, "at most 1024 characters")
 }
 
@@ -192,13 +192,13 @@ func TestContent(t *testing.T) {
 	ten[5] = 'x'
 	step := func(ctx context.Context, path, sub, what string, body []byte, code int, want string) http.Header {
 		t.Helper()
-		w := s.call(ctx, path, "a", sub, what, body)
+		w := s.Call(ctx, path, "a", sub, what, body)
 		if w.Code != code || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s %s/%s: %d %.200q, want %d %q", what, path, sub, w.Code, w.Body, code, want)
 		}
 		return w.Header()
 	}
-	step(s.user(), "tasks/result", "", "GET", nil, 404, "is still to come: it is Pending")
+	step(s.User(), "tasks/result", "", "GET", nil, 404, "is still to come: it is Pending")
 	me := s.worker(a)
 	step(me, "tasks/result", "", "GET", nil, 404, "is still to come: it is Running")
 	step(me, "tasks/result", "", "POST", []byte(" \n"), 400, "must not be blank")
@@ -207,7 +207,7 @@ func TestContent(t *testing.T) {
 	step(s.worker(b), "tasks/result", "", "POST", []byte("forged"), 403, "for another task")
 	step(me, "tasks/result", "", "POST", ten, 204, "")
 	step(me, "tasks/result", "", "POST", []byte("the answer"), 204, "")
-	w := s.call(s.user(), "tasks/result", "a", "", "GET", nil)
+	w := s.Call(s.User(), "tasks/result", "a", "", "GET", nil)
 	var result v1alpha1.TaskResult
 	if err := json.Unmarshal(w.Body.Bytes(), &result); err != nil || result.Kind != "TaskResult" || result.Result != "the answer" {
 		t.Errorf("result: %s, %v", w.Body, err)
@@ -216,10 +216,10 @@ func TestContent(t *testing.T) {
 	step(me, "tasks/log", "", "POST", []byte("one\n"), 204, "")
 	step(me, "tasks/log", "", "POST", []byte("two\n"), 204, "")
 	step(s.worker(b), "tasks/log", "", "POST", []byte("forged"), 403, "for another task")
-	if r := step(s.user(), "tasks/log", "", "GET", nil, 200, "one\ntwo\n"); r.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if r := step(s.User(), "tasks/log", "", "GET", nil, 200, "one\ntwo\n"); r.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("log: %v", r)
 	}
-	step(s.user(), "tasks/log", "", "GET ?follow=maybe", nil, 400, "not true or false")
+	step(s.User(), "tasks/log", "", "GET ?follow=maybe", nil, 400, "not true or false")
 
 	step(me, "tasks/artifacts", "", "POST", []byte("x"), 400, "filename: is required")
 	step(me, "tasks/artifacts", "a/b", "POST", []byte("x"), 400, "one path element")
@@ -228,12 +228,12 @@ func TestContent(t *testing.T) {
 	step(s.worker(b), "tasks/artifacts", "f", "POST", []byte("x"), 403, "for another task")
 	step(me, "tasks/artifacts", "page.html", "POST", []byte("<html>"), 201, "")
 	step(me, "tasks/artifacts", "empty", "POST", nil, 201, "")
-	h := step(s.user(), "tasks/artifacts", "page.html", "GET", nil, 200, "<html>")
+	h := step(s.User(), "tasks/artifacts", "page.html", "GET", nil, 200, "<html>")
 	if h.Get("Content-Disposition") != "attachment; filename=page.html" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Length") != "6" {
 		t.Errorf("headers: %v", h)
 	}
-	step(s.user(), "tasks/artifacts", "absent", "GET", nil, 404, `"absent" not found`)
-	w = s.call(s.user(), "tasks/artifacts", "a", "", "GET", nil)
+	step(s.User(), "tasks/artifacts", "absent", "GET", nil, 404, `"absent" not found`)
+	w = s.Call(s.User(), "tasks/artifacts", "a", "", "GET", nil)
 	var list v1alpha1.TaskArtifactList
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Artifacts) != 2 || list.Artifacts[1].Filename != "page.html" || list.Artifacts[1].Size != 6 || list.Artifacts[1].CreatedAt.IsZero() {
 		t.Errorf("artifacts: %s, %v", w.Body, err)
@@ -243,22 +243,22 @@ func TestContent(t *testing.T) {
 func TestFollowedLogEndsWithTheTask(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)
-	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
+	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
 	done := make(chan string)
-	go func() { done <- s.call(s.user(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
+	go func() { done <- s.Call(s.User(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
 	select { // it stays open across several looks at the task
 	case got := <-done:
 		t.Fatalf("the log of a living task ended: %q", got)
 	case <-time.After(600 * time.Millisecond):
 	}
-	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
-	s.setPhase("a", v1alpha1.TaskSucceeded)
+	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
+	s.SetPhase("a", v1alpha1.TaskSucceeded)
 	if got := <-done; got != "first\nsecond\n" {
 		t.Errorf("followed: %q", got)
 	}
-	ctx, cancel := context.WithCancel(s.user())
+	ctx, cancel := context.WithCancel(s.User())
 	s.mustTask("b", `{type: container}`)
-	go func() { done <- s.call(ctx, "tasks/log", "b", "", "GET ?follow=true", nil).Body.String() }()
+	go func() { done <- s.Call(ctx, "tasks/log", "b", "", "GET ?follow=true", nil).Body.String() }()
 	cancel()
 	if got := <-done; got != "" {
 		t.Errorf("cancelled: %q", got)
@@ -269,28 +269,28 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 	dir := t.TempDir()
 	s := startIn(t, dir)
 	a := s.mustTask("a", `{type: container}`)
-	if _, err := s.createNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
+	if _, err := s.CreateNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventWorkerStarted)); err != nil {
 		t.Fatal(err)
 	}
-	s.call(s.worker(a), "tasks/log", "a", "", "POST", []byte("x"))
-	s.remove("tasks", "a")
+	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("x"))
+	s.Remove("tasks", "a")
 	again := s.mustTask("a", `{type: container}`)
-	if w := s.call(s.user(), "tasks/log", "a", "", "GET", nil); w.Body.Len() > 0 {
+	if w := s.Call(s.User(), "tasks/log", "a", "", "GET", nil); w.Body.Len() > 0 {
 		t.Errorf("the new task has the old one's log: %s", w.Body)
 	}
 	if got := s.list(internalversion.ListOptions{}); len(got) > 0 {
 		t.Errorf("events are left: %v", got)
 	}
 	// What a crash left behind is found at the next start.
-	s.call(s.worker(again), "tasks/log", "a", "", "POST", []byte("mine"))
-	if err := s.blobs.AppendLog(t.Context(), "default", "gone", []byte("x")); err != nil {
+	s.Call(s.worker(again), "tasks/log", "a", "", "POST", []byte("mine"))
+	if err := s.Blobs.AppendLog(t.Context(), "default", "gone", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	left, err := s.log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)})
+	left, err := s.Log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: "gone", UID: "gone"}, []*v1alpha1.ExecutionEvent{ev(v1alpha1.EventTaskStarted)})
 	if err != nil || left[0].ResourceVersion == "" {
 		t.Fatalf("%v: %v", left, err)
 	}
-	s.close()
+	s.Close()
 	s = startIn(t, dir)
 	// From there on, since the orphan may be gone before the watch begins.
 	w := s.watch(internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("taskName", "gone"), ResourceVersion: left[0].ResourceVersion})
@@ -301,7 +301,7 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 	}
 	w.Stop()
 	for { // the log of the task goes after its events
-		if log, err := s.blobs.ReadLog(t.Context(), "gone", 0); err != nil {
+		if log, err := s.Blobs.ReadLog(t.Context(), "gone", 0); err != nil {
 			t.Fatal(err)
 		} else if len(log) == 0 {
 			break
@@ -310,14 +310,14 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 			t.Fatal("the orphan's log stays")
 		}
 	}
-	if w := s.call(s.user(), "tasks/log", "a", "", "GET", nil); w.Body.String() != "mine" {
+	if w := s.Call(s.User(), "tasks/log", "a", "", "GET", nil); w.Body.String() != "mine" {
 		t.Errorf("the living task lost its log: %q", w.Body)
 	}
 }
 
 func (s *server) list(o internalversion.ListOptions) []string {
 	s.t.Helper()
-	list, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &o)
+	list, err := s.Storage["executionevents"].(rest.Lister).List(s.User(), &o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func (s *server) list(o internalversion.ListOptions) []string {
 
 func (s *server) watch(o internalversion.ListOptions) watch.Interface {
 	s.t.Helper()
-	w, err := s.storage["executionevents"].(rest.Watcher).Watch(s.user(), &o)
+	w, err := s.Storage["executionevents"].(rest.Watcher).Watch(s.User(), &o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestEventSelectors(t *testing.T) {
 			if typ == v1alpha1.EventToolCallFailed {
 				e.Severity = v1alpha1.SeverityError
 			}
-			if _, err := s.createNamed(s.as(controllers, nil), "tasks/events", name, e); err != nil {
+			if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", name, e); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -386,13 +386,13 @@ func TestEventSelectors(t *testing.T) {
 			t.Errorf("watch of %q (-want +got):\n%s", tc.selector, d)
 		}
 	}
-	_, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", "Nonsense")})
+	_, err := s.Storage["executionevents"].(rest.Lister).List(s.User(), &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", "Nonsense")})
 	checkStatus(t, err, 400, "is not an event type")
-	_, err = s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{ResourceVersion: "999999"})
+	_, err = s.Storage["executionevents"].(rest.Lister).List(s.User(), &internalversion.ListOptions{ResourceVersion: "999999"})
 	checkStatus(t, err, 504, "Too large resource version")
-	_, err = s.storage["executionevents"].(rest.Lister).List(s.user(), &internalversion.ListOptions{Continue: "x"})
+	_, err = s.Storage["executionevents"].(rest.Lister).List(s.User(), &internalversion.ListOptions{Continue: "x"})
 	checkStatus(t, err, 400, "continue")
-	_, err = s.storage["executionevents"].(rest.Getter).Get(s.user(), "a.0000000009", &metav1.GetOptions{})
+	_, err = s.Storage["executionevents"].(rest.Getter).Get(s.User(), "a.0000000009", &metav1.GetOptions{})
 	checkStatus(t, err, 404, `"a.0000000009" not found`)
 }
 
@@ -403,12 +403,12 @@ func TestEventPages(t *testing.T) {
 	for range 5 {
 		events.Items = append(events.Items, *ev(v1alpha1.EventModelMessage))
 	}
-	if _, err := s.createNamed(s.user(), "tasks/events", "a", &events); err != nil {
+	if _, err := s.CreateNamed(s.User(), "tasks/events", "a", &events); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for o := (internalversion.ListOptions{Limit: 2}); ; {
-		obj, err := s.storage["executionevents"].(rest.Lister).List(s.user(), &o)
+		obj, err := s.Storage["executionevents"].(rest.Lister).List(s.User(), &o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestEventPages(t *testing.T) {
 func TestTables(t *testing.T) {
 	s := start(t)
 	s.mustTask("a", `{type: ai, agentRef: {name: writer}, prompt: p}`)
-	table, err := s.storage["tasks"].(rest.TableConvertor).ConvertToTable(s.user(), s.task("a"), nil)
+	table, err := s.Storage["tasks"].(rest.TableConvertor).ConvertToTable(s.User(), s.Task("a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,8 +452,8 @@ func TestTables(t *testing.T) {
 
 func TestSkillContent(t *testing.T) {
 	s := start(t)
-	s.mustApply("skills", "apiVersion: core.platform.ai/v1alpha1\nkind: Skill\nmetadata: {name: a}\nspec: {description: d, content: {inline: '# Hi'}}\n")
-	w := s.call(s.user(), "skills/content", "a", "", "GET", nil)
+	s.MustApply("skills", "apiVersion: core.platform.ai/v1alpha1\nkind: Skill\nmetadata: {name: a}\nspec: {description: d, content: {inline: '# Hi'}}\n")
+	w := s.Call(s.User(), "skills/content", "a", "", "GET", nil)
 	if w.Code != 200 || w.Body.String() != "# Hi" || !bytes.HasPrefix([]byte(w.Header().Get("Content-Type")), []byte("text/markdown")) {
 		t.Errorf("content: %d %v %s", w.Code, w.Header(), w.Body)
 	}

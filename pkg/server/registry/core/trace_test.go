@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -31,7 +32,7 @@ func (s *server) traced(name string, n int, text string) (*v1alpha1.Task, eventl
 		events[i] = ev([]v1alpha1.EventType{v1alpha1.EventToolCallStarted, v1alpha1.EventToolCallCompleted}[i%2])
 		events[i].ToolCallID, events[i].ContentText = fmt.Sprint(i/2), text
 	}
-	if _, err := s.log.Append(s.t.Context(), st, events); err != nil {
+	if _, err := s.Log.Append(s.t.Context(), st, events); err != nil {
 		s.t.Fatal(err)
 	}
 	return task, st
@@ -39,7 +40,7 @@ func (s *server) traced(name string, n int, text string) (*v1alpha1.Task, eventl
 
 func (s *server) trace(name, query string) *v1alpha1.TaskTrace {
 	s.t.Helper()
-	w := s.call(s.user(), "tasks/trace", name, "", "GET "+query, nil)
+	w := s.Call(s.User(), "tasks/trace", name, "", "GET "+query, nil)
 	tr := &v1alpha1.TaskTrace{}
 	if err := json.Unmarshal(w.Body.Bytes(), tr); err != nil || w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		s.t.Fatalf("%d %v: %s", w.Code, err, w.Body)
@@ -50,7 +51,7 @@ func (s *server) trace(name, query string) *v1alpha1.TaskTrace {
 func TestTraceOfNothing(t *testing.T) {
 	s := start(t)
 	s.mustTask("t", `{type: container, command: ["true"]}`)
-	w := s.call(s.user(), "tasks/trace", "t", "", "GET", nil)
+	w := s.Call(s.User(), "tasks/trace", "t", "", "GET", nil)
 	for _, list := range []string{"timeline", "modelRequests", "toolCalls", "childTasks", "workspace", "artifacts", "errors", "warnings", "criticalPath", "rawUnpaired"} {
 		if !strings.Contains(w.Body.String(), `"`+list+`":[]`) {
 			t.Errorf("no empty list %s in %s", list, w.Body)
@@ -64,7 +65,7 @@ func TestTraceOfNothing(t *testing.T) {
 func TestTraceTellsOfAGap(t *testing.T) {
 	s := start(t)
 	_, st := s.traced("t", 9, "")
-	if err := s.log.Trim(t.Context(), st, 4); err != nil {
+	if err := s.Log.Trim(t.Context(), st, 4); err != nil {
 		t.Fatal(err)
 	}
 	tr := s.trace("t", "")
@@ -79,7 +80,7 @@ func TestTraceTellsOfAGap(t *testing.T) {
 	}
 	// Events that leave between two pages are missed as well.
 	first := s.trace("t", "?limit=2")
-	if err := s.log.Trim(t.Context(), st, 8); err != nil {
+	if err := s.Log.Trim(t.Context(), st, 8); err != nil {
 		t.Fatal(err)
 	}
 	second := s.trace("t", "?continue="+first.Continue)
@@ -106,17 +107,17 @@ func (w *interrupting) Write(b []byte) (int, error) {
 func TestTraceIsCutNotShortened(t *testing.T) {
 	s := start(t)
 	for name, then := range map[string]func(eventlog.Stream, context.CancelFunc) error{
-		"deleted": func(st eventlog.Stream, _ context.CancelFunc) error { return s.log.DeleteStream(t.Context(), st) },
-		"trimmed": func(st eventlog.Stream, _ context.CancelFunc) error { return s.log.Trim(t.Context(), st, 1990) },
+		"deleted": func(st eventlog.Stream, _ context.CancelFunc) error { return s.Log.DeleteStream(t.Context(), st) },
+		"trimmed": func(st eventlog.Stream, _ context.CancelFunc) error { return s.Log.Trim(t.Context(), st, 1990) },
 		"ended":   func(_ eventlog.Stream, cancel context.CancelFunc) error { cancel(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, st := s.traced(name, 2000, strings.Repeat("long ", 100))
-			caller, _ := request.UserFrom(s.user())
-			ctx, cancel := context.WithCancel(request.WithUser(withoutValues{s.user()}, caller))
+			caller, _ := request.UserFrom(s.User())
+			ctx, cancel := context.WithCancel(request.WithUser(coretest.WithoutValues{Context: s.User()}, caller))
 			defer cancel()
 			answer := httptest.NewRecorder()
-			h, err := s.storage["tasks/trace"].(rest.Connecter).Connect(withPath(s.user(), "tasks/trace"), name, nil, answers{answer, s.codecs})
+			h, err := s.Storage["tasks/trace"].(rest.Connecter).Connect(coretest.WithPath(s.User(), "tasks/trace"), name, nil, s.Responder(answer))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,10 +135,10 @@ func TestTraceIsCutNotShortened(t *testing.T) {
 	}
 	// Before anything was sent, it is an error like every other.
 	_, st := s.traced("gone", 1, "")
-	if err := s.log.DeleteStream(t.Context(), st); err != nil {
+	if err := s.Log.DeleteStream(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if w := s.call(s.user(), "tasks/trace", "gone", "", "GET", nil); w.Code != http.StatusGone {
+	if w := s.Call(s.User(), "tasks/trace", "gone", "", "GET", nil); w.Code != http.StatusGone {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -147,7 +148,7 @@ func TestWorkerReadsItsOwnTraceOnly(t *testing.T) {
 	a, _ := s.traced("a", 2, "")
 	s.traced("b", 2, "")
 	for name, want := range map[string]int{"a": http.StatusOK, "b": http.StatusForbidden} {
-		if w := s.call(s.worker(a), "tasks/trace", name, "", "GET", nil); w.Code != want {
+		if w := s.Call(s.worker(a), "tasks/trace", name, "", "GET", nil); w.Code != want {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}

@@ -1,0 +1,40 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tool_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/server/registry/coretest"
+)
+
+func TestRules(t *testing.T) {
+	coretest.Rules(t, "Tool", [][3]string{
+		{"http", `{description: d, http: {url: "https://h/?a=b", headers: {X-A: b}}}`, ""},
+		{"no description", `{http: {url: "https://h/"}}`, "spec.description: Required"},
+		{"no address", `{description: d, http: {}}`, "spec.http.url: only a tool with mcp"},
+		{"other scheme", `{description: d, http: {url: "ftp://h/"}}`, "spec.http.url: must be an absolute URL"},
+		{"method", `{description: d, http: {url: "https://h/", method: HEAD}}`, "spec.http.method: supported values"},
+		{"timeout", `{description: d, http: {url: "https://h/", timeout: -1s}}`, "spec.http.timeout: greater than zero"},
+		{"two credentials", `{description: d, http: {url: "https://h/", authSecretRef: {name: s, key: k}, outboundAccessPolicyRef: {name: p}}}`, "spec.http.authSecretRef: cannot be set together"},
+		{"body without key", `{description: d, http: {url: "https://h/", authInject: body}}`, "spec.http.authBodyKey: authInject body needs it"},
+		{"key without body", `{description: d, http: {url: "https://h/", authBodyKey: k}}`, "spec.http.authBodyKey: for authInject body"},
+		{"body of get", `{description: d, http: {url: "https://h/", method: GET, authInject: body, authBodyKey: k}}`, "spec.http.authInject: GET request has no body"},
+		{"reserved header", `{description: d, http: {url: "https://h/", headers: {txn-token: x}}}`, "spec.http.headers[txn-token]: set on each call"},
+		{"idempotency", `{description: d, http: {url: "https://h/", headers: {Idempotency-Key: x}}}`, "spec.http.headers[Idempotency-Key]: approved call"},
+		{"header name", `{description: d, http: {url: "https://h/", headers: {"a b": x}}}`, "spec.http.headers[a b]: not a header name"},
+		{"header value", `{description: d, http: {url: "https://h/", headers: {a: "x\ny"}}}`, "spec.http.headers[a]: value is not valid"},
+		{"long header", `{description: d, http: {url: "https://h/", headers: {a: "` + strings.Repeat("x", 1025) + `"}}}`, "spec.http.headers[a]: at most 1024 bytes"},
+		{"schema", `{description: d, http: {url: "https://h/"}, parameters: {type: object, properties: {a: {type: nothing}}}}`, "spec.parameters: JSON Schema"},
+		{"schema of a list", `{description: d, http: {url: "https://h/"}, parameters: {type: array}}`, "spec.parameters: JSON Schema of an object"},
+		{"mcp", `{description: d, mcp: {substrateActor: {templateRef: {name: t}}}}`, ""},
+		{"mcp of nothing", `{description: d, mcp: {}}`, "spec.mcp: exactly one"},
+		{"mcp with address", `{description: d, http: {url: "https://h/"}, mcp: {remote: {url: "https://h/mcp"}}}`, "spec.http.url: comes from mcp"},
+		{"mcp path", `{description: d, mcp: {path: mcp, remote: {url: "https://h/mcp"}}}`, "spec.mcp.path: must begin"},
+		{"mcp port", `{description: d, mcp: {workspace: {classRef: {name: c}, port: 70000}}}`, "spec.mcp.workspace.port: less than or equal to 65535"},
+		{"mcp by get", `{description: d, http: {method: GET}, mcp: {remote: {url: "https://h/mcp"}}}`, "spec.http.method: called by POST"},
+		{"slow mcp", `{description: d, http: {timeout: 5m}, mcp: {remote: {url: "https://h/mcp"}}}`, "spec.http.timeout: not be longer than 2m0s"},
+	})
+}
