@@ -1,47 +1,42 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine is the contract of the one store of the platform: an ordered set of
-// keys with a single revision counter and a single point where writes are put in
-// order. Package local is the engine of today, on this machine's disk. What is built
-// upon an engine (object, eventlog, blob, transcript, quota, backup) knows this
-// package alone, and enginetest holds every engine to what stands here.
+// Package engine is the contract of the platform's one store: an ordered set of keys with a single revision
+// counter and a single point where writes are put in order. Package local implements it on this machine's
+// disk. The packages built on an engine (object, eventlog, blob, transcript, quota, backup) know only this
+// package. Package enginetest tests every engine against the contract below.
 //
-// A write is a Txn. Writers that arrive while a group is being made durable form the
-// next group; the first of them leads it. The leader sequences each Txn of the group
-// against sequenced state, puts all of them into one batch, makes it durable once,
-// hands leadership on and publishes the group in order.
+// A write is a Txn. Writers that arrive while a group is being made durable form the next group, and the
+// first of them leads it. The leader sequences each Txn of the group against sequenced state, puts all of
+// them into one batch, syncs the batch once, hands leadership on and publishes the group in order.
 //
 // Every engine promises:
 //
-//   - Order. There is one commit leader at a time. Order of Sequence = order of
-//     revisions = order in which writes become durable = order of Publish. No two
-//     calls of Sequence, and no two of Publish, are concurrent.
-//   - Groups. The batch of a group is atomic: after a crash all of it is there or
-//     nothing. Concurrent writers share one sync, and none holds a lock during it.
-//   - Revisions. Next gives the counter's next number, from 2 in a fresh store. A
-//     refused Txn gives its revisions back, and leaves nothing. Revision never
-//     decreases, and after a crash it is at least every revision that was published,
-//     so none is given twice for what somebody has seen.
-//   - Durability. Nothing is published, or acknowledged, before it is durable.
-//   - Change feed. Publish is called once for each committed Txn, in order, before
-//     Commit returns; a refused Txn is answered after its group is published, so that
-//     who lost a race reads the state that won. What publishes and calls Advance under
-//     its own lock can serve watches without a gap and without asking the store.
-//   - Reading. An iterator sees one state, that of its making. A batch is visible to
-//     readers before it is durable. A keyspace must therefore bound its reads by what
-//     it published, and never read "latest".
-//   - Failure. When the outcome of a write is not known, nothing is acknowledged or
-//     published from then on: every write is ErrFailed, and whoever owns the engine is
-//     told once, so that the process ends. A restart shows what became of the write.
-//   - Room. Below a reserve, writes are refused with ErrFull by their Need: first Grow,
-//     then Upkeep, last Free. Reads go on, the store counts as healthy, and writes are
-//     taken again when there is room, without a restart.
-//   - Checkpoint. A copy is at one revision, has every write that was acknowledged before it was asked for, and does
-//     not change. Opened, it is the same store: it has its ID.
-//   - One writer. While an engine has a store open, no other can write to it.
-//   - Close ends after every operation in flight, and loses nothing.
+//   - Order. There is one commit leader at a time. Calls of Sequence, revisions, durability and calls of
+//     Publish all follow the same order. No two calls of Sequence, and no two of Publish, are concurrent.
+//   - Groups. The batch of a group is atomic: after a crash the store holds all of it or none of it.
+//     Concurrent writers share one sync, and none holds a lock during it.
+//   - Revisions. Next returns the counter's next number, starting at 2 in a fresh store. A refused Txn
+//     returns its revisions to the counter and leaves no writes. Revision never decreases. After a crash it
+//     is at least every revision that was published, so no revision that anyone has seen is assigned twice.
+//   - Durability. Nothing is published or acknowledged before it is durable.
+//   - Change feed. Publish is called once for each committed Txn, in order, before Commit returns. A refused
+//     Txn is answered after its group is published, so the loser of a race reads the state that won. A
+//     caller that publishes and calls Advance under its own lock can serve watches without a gap and
+//     without reading the store.
+//   - Reading. An iterator sees the state at the moment it was made. A batch is visible to readers before it
+//     is durable. A keyspace must therefore bound its reads by what it has published and never read "latest".
+//   - Failure. Once the outcome of a write is unknown, nothing more is acknowledged or published: every write
+//     returns ErrFailed, and the owner of the engine is notified once so that the process can end. After a
+//     restart the store shows whether the write was kept.
+//   - Room. When free space falls below a reserve, writes are refused with ErrFull according to their Need:
+//     first Grow, then Upkeep, last Free. Reads continue and the store counts as healthy. Writes are accepted
+//     again when there is room, without a restart.
+//   - Checkpoint. A copy holds the state at one revision, including every write that was acknowledged before
+//     the copy was requested, and does not change. When opened, it is the same store with the same ID.
+//   - One writer. While an engine has a store open, no other engine can write to it.
+//   - Close returns after every operation in flight has ended, and loses nothing.
 //
-// An engine knows nothing of what keys mean beyond their first byte, which names the
-// keyspace; FORMAT.md lists them all.
+// An engine knows nothing about the meaning of keys beyond their first byte, which names the keyspace.
+// FORMAT.md lists all keyspaces.
 package engine

@@ -15,31 +15,34 @@ type Engine interface {
 	Committer
 	Background
 
-	// ID is the identity of the store: a random UUID that is made with it, never changes, and is the same in every copy.
+	// ID returns the identity of the store: a random UUID that is assigned when the store is made, never
+	// changes, and is the same in every copy.
 	ID() string
-	// Full reports whether there is less room than the reserve.
+	// Full reports whether free space is below the reserve.
 	Full() bool
-	// Healthy returns nil while the store works, and why it does not otherwise. A full disk is no such error.
+	// Healthy returns nil while the store works, and otherwise the reason it does not. A full disk is not
+	// an error here.
 	Healthy() error
-	// Checkpoint makes a consistent copy of the store, which lasts until it is closed. It has every write that was
-	// acknowledged before the call. Writers are not held up. There is one at a time: a second one is ErrCheckpoint.
+	// Checkpoint makes a consistent copy of the store, which lasts until the copy is closed. The copy holds
+	// every write that was acknowledged before the call. Writers are not held up. Only one checkpoint may
+	// be open at a time: a second call returns ErrCheckpoint.
 	Checkpoint(ctx context.Context) (Checkpoint, error)
-	// Close waits for operations in flight, iterators and checkpoints included, and closes the store. Later calls of any
+	// Close waits for operations in flight, including iterators and checkpoints, and closes the store. Later calls of any
 	// method that can fail return ErrClosed.
 	Close() error
 }
 
-// Reader reads what batches have written, durable or not.
+// Reader reads what batches have written, whether or not it is durable yet.
 type Reader interface {
-	// Get returns a copy of the value of key, and whether there is one. Looking for a key that does not exist may be
-	// dearer than a write; keep an index of what exists.
+	// Get returns a copy of the value of key, and whether the key exists. Looking up a key that does not
+	// exist may cost more than a write, so callers should keep an index of the keys that exist.
 	Get(key []byte) (val []byte, ok bool, err error)
 	// NewIter returns an iterator over [lower, upper). A nil bound is open. It must be closed.
 	NewIter(lower, upper []byte) (Iter, error)
 	// Revision returns the highest revision that is durable and published. A fresh store is at 1.
 	Revision() uint64
-	// Base returns the revision that the last Rebase moved to, and 0 if there was none: nobody may resume from a
-	// revision below it.
+	// Base returns the revision that the last Rebase moved to, or 0 if there was none. Nobody may resume
+	// from a revision below it.
 	Base() uint64
 }
 
@@ -48,41 +51,44 @@ type Committer interface {
 	// Commit runs t through the pipeline. It returns nil when t is durable and published, and Sequence's error when t was
 	// refused. An error that is ErrFailed means that the outcome is unknown until the store is opened again.
 	Commit(t Txn) error
-	// Advance makes rev the published revision. A Txn calls it from Publish, under the lock that guards its state, with a
-	// revision of its own: a reader under that lock then never sees state newer than Revision, nor Revision newer than state.
+	// Advance makes rev the published revision. A Txn calls it from Publish with one of its own revisions,
+	// under the lock that guards the Txn's state. A reader that holds that lock then never sees state newer
+	// than Revision, nor a Revision newer than the state.
 	Advance(rev uint64)
-	// Bump moves the revision by n without any other change and returns the new revision.
+	// Bump advances the revision by n without any other change and returns the new revision.
 	Bump(n uint64) (uint64, error)
-	// Rebase moves the revision by n, which must exceed what was given since the store was copied, and makes the new one
-	// its Base from the next opening on. It is for a store that is restored from a backup: a client may have seen changes
-	// that are not in it, under revisions that are given again otherwise, so it must neither go on from them nor take
-	// what comes for what it has.
+	// Rebase advances the revision by n and makes the new revision the store's Base from the next opening
+	// on. n must exceed the number of revisions assigned since the store was copied. Rebase is for a store
+	// restored from a backup. A client may have seen changes that the backup lacks, under revisions that
+	// would otherwise be assigned again. Such a client must not resume from those revisions, and must not
+	// mistake new changes for the ones it has seen.
 	Rebase(n uint64) (uint64, error)
 }
 
-// Background is for changes that take no revision: content that readers find through other rows, and the removal of old versions.
+// Background makes changes that take no revision: content that readers find through other rows, and the
+// removal of old versions.
 type Background interface {
-	// NewBatch returns a batch that must be given to Apply, ApplyInOrder or Discard.
+	// NewBatch returns a batch. The caller must end it with Apply, ApplyInOrder or Discard.
 	NewBatch() (Batch, error)
-	// Apply makes b's changes, atomically, and ends b.
+	// Apply makes the changes of b atomically and ends b.
 	Apply(b Batch, d Durability) error
-	// ApplyInOrder makes b's changes visible, atomically, and ends b. Batches of callers that order their calls are durable
-	// in that order, too: a crash keeps none without those before it. wait returns when b is durable; it must be called
-	// once.
+	// ApplyInOrder makes the changes of b visible atomically and ends b. If callers order their calls,
+	// their batches also become durable in that order: a crash never keeps a batch without the ones before
+	// it. wait returns when b is durable and must be called exactly once.
 	ApplyInOrder(b Batch) (wait func() error, err error)
-	// Room refuses what Commit would, for a write of about size bytes that is made with Apply.
+	// Room returns the error with which Commit would refuse a write of about size bytes. It is for writes
+	// that are made with Apply.
 	Room(n Need, size int) error
-	// Reclaim gives the room of deleted keys from lo to hi back to a store that is full, in the background; otherwise that
-	// happens in its own time.
+	// Reclaim starts returning the space of deleted keys from lo to hi to a full store, in the background.
+	// Without it, that space is returned at some later time.
 	Reclaim(ctx context.Context, lo, hi []byte)
 }
 
 // Txn is one atomic request.
 type Txn interface {
-	// Sequence runs on the commit leader, one Txn at a time, in commit order. It
-	// decides against sequenced (not merely published) state and writes to b. An
-	// error means that it wrote nothing; the Txn is then refused with that error.
-	// It must not block on another Commit.
+	// Sequence runs on the commit leader, one Txn at a time, in commit order. It decides against sequenced
+	// (not merely published) state and writes to b. If it returns an error, it must have written nothing,
+	// and the Txn is refused with that error. It must not block on another Commit.
 	Sequence(b Batch) error
 	// Publish runs once after the batch is durable, in sequence order, never
 	// concurrently with another Publish. It makes the Txn's effect visible.
@@ -99,26 +105,28 @@ type Overlapper interface {
 	Overlap()
 }
 
-// Needer is a Txn that is not Grow.
+// Needer is a Txn whose Need is not Grow.
 type Needer interface {
 	Txn
 	// Need is called before Sequence, on the commit leader.
 	Need() Need
 }
 
-// Need says what a write does to the room of the store, and so how long it goes on when that ends.
+// Need classifies a write by its effect on free space, which decides how long such writes are accepted as
+// the disk fills up.
 type Need int
 
 const (
-	// Grow is a write that adds to the store. It needs the whole reserve to stay free.
+	// Grow is a write that adds to the store. It requires the whole reserve to be free.
 	Grow Need = iota
-	// Upkeep is a small write on which things that exist depend: status, leases, ends. It needs half of the reserve.
+	// Upkeep is a small write that existing objects depend on, such as a status, a lease or the end of a
+	// task. It requires half of the reserve to be free.
 	Upkeep
-	// Free is a write that makes room, or will. It needs next to nothing.
+	// Free is a write that makes room now or later. It requires almost no free space.
 	Free
 )
 
-// Durability says what Apply waits for.
+// Durability selects what Apply waits for.
 type Durability bool
 
 // The two durabilities.
@@ -130,8 +138,8 @@ const (
 // Batch collects changes that become durable together. It is not safe for
 // concurrent use. Keys and values are copied.
 type Batch interface {
-	// Next assigns the next revision. It is for Txn.Sequence only: the revisions of
-	// a Txn that is refused are given again. On a batch of NewBatch it returns 0.
+	// Next assigns the next revision. It is for Txn.Sequence only: the revisions of a refused Txn are
+	// assigned again. On a batch of NewBatch it returns 0.
 	Next() uint64
 	// Set writes v under k.
 	Set(k, v []byte) error
@@ -139,20 +147,20 @@ type Batch interface {
 	Delete(k []byte) error
 	// DeleteRange removes every key in [lo, hi).
 	DeleteRange(lo, hi []byte) error
-	// SetDeferred returns a key and a value of the given lengths inside the batch, to
-	// be filled before finish is called. Nothing else may be done with the batch meanwhile.
+	// SetDeferred returns a key and a value of the given lengths inside the batch. The caller fills both
+	// and then calls finish. Until then, nothing else may be done with the batch.
 	SetDeferred(klen, vlen int) (k, v []byte, finish func() error)
-	// Len is the size of the batch in bytes.
+	// Len returns the size of the batch in bytes.
 	Len() int
-	// Discard ends a batch of NewBatch without applying it. It may be called again, and after Apply.
+	// Discard ends a batch of NewBatch without applying it. It may be called repeatedly, and after Apply.
 	Discard()
 }
 
 // Iter walks keys in order. It sees the store as it was when it was made, and
 // may keep that state on disk until Close. It is not safe for concurrent use.
 type Iter interface {
-	// First, Last, Next, Prev, SeekGE and SeekLT move and report whether there is a key: the first, the last, the next, the
-	// previous, the first at or after k, the last before k.
+	// First, Last, Next, Prev, SeekGE and SeekLT move the iterator to the first, last, next or previous
+	// key, the first key at or after k, and the last key before k. They report whether such a key exists.
 	First() bool
 	Last() bool
 	Next() bool
@@ -161,12 +169,13 @@ type Iter interface {
 	SeekLT(k []byte) bool
 	// Valid reports whether the iterator is at a key.
 	Valid() bool
-	// Key is the current key, valid until the next move.
+	// Key returns the current key, valid until the next move.
 	Key() []byte
-	// Value is the current value, valid until the next move. It is nil if it cannot
-	// be read; Error then says why.
+	// Value returns the current value, valid until the next move. It returns nil if the value cannot be
+	// read; Error then returns the reason.
 	Value() []byte
-	// Error is the first error met. A move that returns false may be one.
+	// Error returns the first error met. After a move that returned false, check Error: the move may have
+	// failed.
 	Error() error
 	// Close ends the iterator and returns the first error met. It may be called again.
 	Close() error
@@ -174,11 +183,11 @@ type Iter interface {
 
 // Checkpoint is a consistent copy of a store, for reading. Its methods may be called concurrently.
 type Checkpoint interface {
-	// Layout names the format of the files, and so the engine that opens them.
+	// Layout names the format of the files, and so the engine that can open them.
 	Layout() string
-	// Revision is that of the last write in the copy.
+	// Revision returns the revision of the last write in the copy.
 	Revision() uint64
-	// Files are all files of the copy, by name.
+	// Files lists all files of the copy by name.
 	Files() []CheckpointFile
 	// Open opens a file of the copy for reading.
 	Open(name string) (io.ReadCloser, error)
@@ -188,9 +197,9 @@ type Checkpoint interface {
 
 // CheckpointFile is one file of a checkpoint.
 type CheckpointFile struct {
-	// Name has no folder.
+	// Name is the file name, without a directory.
 	Name string
-	// Size is the length in bytes; it does not change.
+	// Size is the length in bytes. It does not change.
 	Size int64
 }
 
@@ -198,11 +207,12 @@ type CheckpointFile struct {
 var (
 	ErrClosed = errors.New("engine: store is closed")
 	ErrLocked = errors.New("engine: store is in use by another process")
-	// ErrFailed marks every error after a write failed: the outcome of the write is unknown.
+	// ErrFailed marks every error after a write has failed: the outcome of that write is unknown.
 	ErrFailed = errors.New("engine: store failed")
 	// ErrCheckpoint refuses a second checkpoint while one is open.
 	ErrCheckpoint = errors.New("engine: another checkpoint is open")
-	// ErrFull refuses a write for which there is no room: what is free is kept for deletes, for the end of what runs, and
-	// for the store's own work. It ends by itself when there is room again.
+	// ErrFull refuses a write for which there is no room. The remaining space is kept for deletes, for
+	// ending what runs, and for the store's own work. The condition clears by itself when there is room
+	// again.
 	ErrFull = errors.New("the disk of the server is full")
 )

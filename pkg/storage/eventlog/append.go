@@ -13,25 +13,25 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// appendTxn is one append. It passes these phases:
+// appendTxn is one append. It passes through these phases:
 //
-//  1. prepare, on the goroutine of the caller, validates, sanitizes and encodes
-//     the events. Whatever is expensive is done here, where appends run in parallel.
-//  2. lookAhead, there as well, reads which de-duplication keys the store has.
-//  3. Sequence, on the commit leader, one append at a time. Its steps are
-//     locate, which finds the stream; decide, which finds what is new and refuses
-//     what may not be appended; neighbours, which finds the session and the stream
+//  1. prepare, on the caller's goroutine, validates, sanitizes and encodes
+//     the events. Expensive work is done here, where appends run in parallel.
+//  2. lookAhead, also on the caller's goroutine, reads which de-duplication keys the store has.
+//  3. Sequence, on the commit leader, handles one append at a time. Its steps are
+//     locate, which finds the stream; decide, which finds the new events and refuses
+//     those that may not be appended; neighbours, which finds the session and the stream
 //     that had the task's name; number, which assigns revisions and cursors and writes
 //     the events; write, which writes the rest into the batch of the group; and pin,
-//     which makes the result what the next append starts from. Nothing is refused
+//     which makes the result the starting point of the next append. Nothing is refused
 //     once the first record is written.
 //  4. The engine syncs the batch, while the next group is sequenced.
 //  5. Publish, in the order of Sequence, shows the result to readers.
-//  6. results, on the goroutine of the caller again, makes the answer.
+//  6. results, on the caller's goroutine again, builds the answer.
 //
-// A field is set in the phase under which it stands and only read in later ones.
-// The engine orders the phases, so no field needs a lock. What head and cursor
-// point to outlives the append and has a lock: shared.mu.
+// Each field is set in the phase named above it and is only read in later phases. The engine orders the
+// phases, so no field needs a lock. The values that head and cursor point to outlive the append; shared.mu
+// guards them.
 type appendTxn struct {
 	// Set by prepare.
 
@@ -42,13 +42,13 @@ type appendTxn struct {
 
 	// Set by lookAhead.
 
-	seen  int64            // last seq when found was read; -1 when it was not
-	found map[string]int64 // seq of those of the keys that the store has
+	seen  int64            // last seq when found was read; -1 if it was not read
+	found map[string]int64 // seq by key, for the keys that the store has
 
 	// Set by Sequence: locate.
 
-	head  *head // of the stream; made here when there is none
-	fresh bool  // it was made
+	head  *head // of the stream; made here if there is none
+	fresh bool  // head was made by this append
 
 	// Set by Sequence: decide.
 
@@ -73,7 +73,7 @@ type pending struct {
 	event    *v1alpha1.ExecutionEvent // sanitized, the log's own copy
 	payload  []byte                   // the record without its header
 	typ, sev uint8
-	free     bool // no limit holds for it
+	free     bool // no limit applies to it
 
 	// Set by decide.
 
@@ -85,10 +85,10 @@ type pending struct {
 	entry *entry
 }
 
-// size is what the event takes on disk.
+// size returns about how many bytes the event takes on disk.
 func (p *pending) size() int64 { return int64(len(p.payload) + headerLen + indexCost) }
 
-// prepare makes an append of copies of the events.
+// prepare returns an append of copies of the events.
 func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
 	t := &appendTxn{w: w, stream: s, events: make([]pending, len(events)), seen: -1}
 	for i, e := range events {
@@ -108,8 +108,8 @@ func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTx
 	return t, nil
 }
 
-// lookAhead looks for the de-duplication keys before the commit, so that the
-// commit leader need not read the store unless the stream grew in between.
+// lookAhead looks up the de-duplication keys before the commit. The commit leader then need not read the
+// store unless the stream grew in between.
 func (t *appendTxn) lookAhead() error {
 	if !t.keyed {
 		return nil
@@ -117,7 +117,7 @@ func (t *appendTxn) lookAhead() error {
 	w := t.w
 	w.mu.Lock()
 	h := w.heads.streams[t.stream.UID]
-	if h == nil || h.inflight > 0 { // the store need not show all that is sequenced
+	if h == nil || h.inflight > 0 { // the store may not yet show everything that is sequenced
 		w.mu.Unlock()
 		return nil
 	}
@@ -131,7 +131,8 @@ func (t *appendTxn) lookAhead() error {
 	return nil
 }
 
-// Need lets controllers end what runs on a full disk.
+// Need returns Free if no limit applies to any of the events, and otherwise Grow. Controllers can thus end
+// running tasks on a full disk.
 func (t *appendTxn) Need() engine.Need {
 	for i := range t.events {
 		if !t.events[i].free {
@@ -141,7 +142,7 @@ func (t *appendTxn) Need() engine.Need {
 	return engine.Upkeep
 }
 
-// Sequence decides what becomes of the append, and writes it.
+// Sequence decides which events are new, or refuses the append, and writes the new events.
 func (t *appendTxn) Sequence(b engine.Batch) error {
 	if err := t.locate(); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (t *appendTxn) Sequence(b engine.Batch) error {
 		return err
 	}
 	if t.rival != nil {
-		// It refuses before it writes, and is the first to write.
+		// sequenceRemoval refuses before it writes, and nothing else has been written yet.
 		if t.replaced, err = t.w.sequenceRemoval(b, t.rival, t.rival.sequenced.last, true); err != nil {
 			return err
 		}
@@ -168,7 +169,7 @@ func (t *appendTxn) Sequence(b engine.Batch) error {
 	return nil
 }
 
-// locate finds the stream's head as sequenced, or makes one.
+// locate finds the sequenced head of the stream, or makes one.
 func (t *appendTxn) locate() (err error) {
 	if t.head, err = t.w.sequencedHead(t.stream); err != nil || t.head != nil {
 		return err
@@ -181,8 +182,8 @@ func (t *appendTxn) locate() (err error) {
 	return nil
 }
 
-// decide finds which events are new and how many, and refuses them if the stream
-// is closed, if a limit is reached, or if a projection does.
+// decide finds which events are new and returns their number. It refuses them if the stream is closed, if a
+// limit is reached, or if a projection refuses them.
 func (t *appendTxn) decide() (int64, error) {
 	st := &t.head.sequenced
 	if st.deleted != 0 {
@@ -193,7 +194,7 @@ func (t *appendTxn) decide() (int64, error) {
 		return 0, err
 	}
 	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), events: t.events}
-	closed := st.terminal != 0 // but for late events
+	closed := st.terminal != 0 // except for late events
 	seq, limited := st.last, int64(0)
 	for i := range t.events {
 		p := &t.events[i]
@@ -229,9 +230,9 @@ func (t *appendTxn) decide() (int64, error) {
 	return n, t.w.projections.admit(&t.change)
 }
 
-// knownKeys returns the sequences of those of the append's keys that the stream
-// has. A key of a commit on its way is in the head, of a published one in the
-// store; hence in this order.
+// knownKeys returns the sequence numbers of those of the append's keys that the stream has. A key of a
+// commit in flight is in the head, and a key of a published commit is in the store, so the head is read
+// first.
 func (t *appendTxn) knownKeys() (map[string]int64, error) {
 	known := map[string]int64{}
 	if !t.keyed || t.fresh {
@@ -256,7 +257,7 @@ func (t *appendTxn) knownKeys() (map[string]int64, error) {
 	return known, nil
 }
 
-// readKeys returns the sequences of the keys that the store has.
+// readKeys returns the sequence numbers of the keys that the store has.
 func (t *appendTxn) readKeys(no uint64) (map[string]int64, error) {
 	found := map[string]int64{}
 	for i := range t.events {
@@ -275,7 +276,7 @@ func (t *appendTxn) readKeys(no uint64) (map[string]int64, error) {
 	return found, nil
 }
 
-// neighbours finds what the append changes beside its stream.
+// neighbours finds what the append changes besides its stream.
 func (t *appendTxn) neighbours() (err error) {
 	if t.stream.Session != "" {
 		if t.cursor, err = t.w.sequencedCursor(t.stream.Namespace, t.stream.Session); err != nil {
@@ -301,7 +302,7 @@ func (t *appendTxn) number(r *recorder) {
 			continue
 		}
 		hd := header{rev: r.batch.Next(), typ: p.typ, sev: p.sev, created: created}
-		if h.no == 0 { // it was made by locate, so nobody else knows it yet
+		if h.no == 0 { // locate made the head, so no other append can see it yet
 			h.no = hd.rev
 		}
 		if t.cursor != nil {
@@ -323,8 +324,7 @@ func (t *appendTxn) number(r *recorder) {
 	t.after.join(t.stream.Session)
 }
 
-// write writes what the new events change: the stream, the session, and the rows
-// of projections.
+// write writes what the new events change: the stream, the session, and the rows of projections.
 func (t *appendTxn) write(r *recorder) error {
 	h := t.head
 	if t.fresh {
@@ -395,13 +395,13 @@ func (t *appendTxn) Publish() {
 	w.engine.Advance(t.after.changed)
 }
 
-// results returns what is stored of every event given.
+// results returns the stored form of every event given.
 func (t *appendTxn) results() ([]*v1alpha1.ExecutionEvent, error) {
 	out := make([]*v1alpha1.ExecutionEvent, len(t.events))
 	for i := range t.events {
 		p := &t.events[i]
 		if p.fresh {
-			c := *p.entry.object() // what encodes it sets its kind
+			c := *p.entry.object() // the caller's encoder sets the kind on the copy
 			out[i] = &c
 			continue
 		}
@@ -409,7 +409,7 @@ func (t *appendTxn) results() ([]*v1alpha1.ExecutionEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !ok { // it left and was purged in between
+		if !ok { // it was deleted and purged in between
 			if v, found, err := t.w.byUID(t.stream.UID); err == nil && found && v.deleted == 0 {
 				return nil, ErrTrimmed
 			}

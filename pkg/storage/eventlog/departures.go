@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// departures are the deletions that are not purged yet. shared.mu guards all but
-// none.
+// departures are the deletions that are not yet purged. shared.mu guards all of it except the method none.
 type departures struct {
 	byStream  map[uint64][]*deletion   // by stream number, oldest first
 	byName    map[taskName][]*deletion // the same, by name
 	forgotten uint64                   // how many were purged since Open
 
-	// count is the length of byStream. While it is 0 readers need not ask, and take
-	// no lock for each entry that a writer could wait for.
+	// count is the length of byStream. While it is 0, readers need not look up deletions. They then take no
+	// lock for each entry, for which a writer might have to wait.
 	count atomic.Int64
 }
 
@@ -26,7 +25,7 @@ func (l *departures) init() {
 	l.byStream, l.byName = map[uint64][]*deletion{}, map[taskName][]*deletion{}
 }
 
-// remember notes a deletion for readers.
+// remember adds a deletion for readers.
 func (l *departures) remember(d *deletion) {
 	name := taskName{d.ns, d.task}
 	l.byStream[d.no] = append(l.byStream[d.no], d)
@@ -42,7 +41,7 @@ func (l *departures) forget(d *deletion) {
 	l.count.Store(int64(len(l.byStream)))
 }
 
-// without takes d out of the list under key.
+// without removes d from the list under key.
 func without[K comparable](lists map[K][]*deletion, key K, d *deletion) {
 	rest := slices.DeleteFunc(lists[key], func(other *deletion) bool { return other == d })
 	if len(rest) == 0 {
@@ -52,10 +51,10 @@ func without[K comparable](lists map[K][]*deletion, key K, d *deletion) {
 	lists[key] = rest
 }
 
-// none reports whether there are none. It may be asked without the lock.
+// none reports whether there are no deletions. It may be called without the lock.
 func (l *departures) none() bool { return l.count.Load() == 0 }
 
-// goneAt reports whether an event left at or before rev.
+// goneAt reports whether an event was removed at or before rev.
 func (l *departures) goneAt(p *posting, rev uint64) bool {
 	for _, d := range l.byStream[p.no] {
 		if d.has(p.seq) {
@@ -65,7 +64,7 @@ func (l *departures) goneAt(p *posting, rev uint64) bool {
 	return false
 }
 
-// oldestAt returns a seq of stream no below which nothing is left at rev.
+// oldestAt returns a seq of stream no such that no event below it is left at rev.
 func (l *departures) oldestAt(no, rev uint64) int64 {
 	oldest := int64(1)
 	for _, d := range l.byStream[no] {
@@ -76,7 +75,7 @@ func (l *departures) oldestAt(no, rev uint64) int64 {
 	return oldest
 }
 
-// between returns those after revision from and not after to that f may let through, by revision.
+// between returns the deletions after revision from and up to to that may match f, by revision.
 func (l *departures) between(f *filter, from, to uint64) []*deletion {
 	var found []*deletion
 	take := func(d *deletion) {
@@ -100,8 +99,8 @@ func (l *departures) between(f *filter, from, to uint64) []*deletion {
 	return byRevision(found)
 }
 
-// due returns the deletions before old by revision. What left a stream earlier is
-// due with what left it later, whatever the clock did: a purge needs the records.
+// due returns the deletions before old, by revision. A deletion is due with any later one of the same
+// stream, even if the clock went backwards, because a purge needs the records in order.
 func (l *departures) due(old time.Time) []*deletion {
 	var due []*deletion
 	for _, list := range l.byStream {

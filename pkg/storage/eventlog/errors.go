@@ -33,10 +33,10 @@ var (
 	ErrBadStream = errors.New("eventlog: bad stream")
 )
 
-// ExpiredError is an ErrExpired with the way on.
+// ExpiredError is an ErrExpired with the requested revision and the floor.
 type ExpiredError struct {
 	Revision, Floor uint64
-	// Continue, where set, goes on with a list at the newest revision.
+	// Continue, if set, is a token that continues the list at the newest revision.
 	Continue string
 }
 

@@ -17,9 +17,9 @@ type change struct {
 	deleted bool
 }
 
-// follower yields every change after a revision that its filter lets through,
-// in order and once. It lives in its mailbox; when that overflowed, or at first,
-// it reads from the store until it has caught up. It is not safe for concurrent use.
+// follower yields every change after a revision that its filter selects, in order and once. It normally
+// reads its mailbox. At first, and after the mailbox overflowed, it reads from the store until it has
+// caught up. It is not safe for concurrent use.
 type follower struct {
 	*shared
 	filter *filter
@@ -33,8 +33,8 @@ type follower struct {
 	gone    *deletion // being yielded
 }
 
-// follow opens a follower after revision from, or after the newest when from
-// is 0. It must be ended with stop.
+// follow opens a follower after revision from, or after the newest revision if from is 0. The caller must
+// end it with stop.
 func follow(s *shared, f *filter, from uint64) *follower {
 	r := &follower{shared: s, filter: f, sub: &subscriber{
 		filter: f, limit: s.opts.WatchQueue, maxLag: s.opts.MaxWatchLag,
@@ -51,7 +51,7 @@ func follow(s *shared, f *filter, from uint64) *follower {
 
 func (r *follower) stop() { r.detach(r.sub) }
 
-// next returns up to n changes without waiting; none means that it has caught up.
+// next returns up to n changes without waiting. It returns none when it has caught up.
 func (r *follower) next(ctx context.Context, n int) ([]change, error) {
 	for ctx.Err() == nil {
 		var out []change
@@ -74,7 +74,7 @@ func (r *follower) next(ctx context.Context, n int) ([]change, error) {
 			}
 		}
 		if err != nil {
-			// What was purged meanwhile fails in many ways; this is the reason of all.
+			// Reading what was purged meanwhile fails in many ways. The floor is the cause of all of them.
 			if floor := r.checkFloor(r.pos); floor != nil {
 				err = floor
 			}
@@ -87,7 +87,7 @@ func (r *follower) next(ctx context.Context, n int) ([]change, error) {
 	return nil, ctx.Err()
 }
 
-// drain turns what was taken from the mailbox into changes, up to a deletion.
+// drain turns entries taken from the mailbox into changes, up to the first deletion.
 func (r *follower) drain() (out []change) {
 	for len(r.backlog) > 0 {
 		e := r.backlog[0]
@@ -104,14 +104,14 @@ func (r *follower) drain() (out []change) {
 		}
 		r.pos = e.rev
 		if obj := e.object(); r.filter.takesEvent(obj) {
-			c := *obj // encoding sets the kind of what it is given
+			c := *obj // an encoder sets the kind on the object that it is given
 			out = append(out, change{event: &c})
 		}
 	}
 	return out
 }
 
-// expand yields the events of a deletion as they left.
+// expand yields the events of a deletion in the order in which they were removed.
 func (r *follower) expand(n int) (out []change, err error) {
 	d := r.gone
 	first := d.first
@@ -231,14 +231,14 @@ func (r *follower) openReplay(s *scan) error {
 	return s.err
 }
 
-// deletions returns those after pos and not after target, by revision.
+// deletions returns the deletions after pos and up to target, by revision.
 func (r *follower) deletions() []*deletion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left.between(r.filter, r.pos, r.target)
 }
 
-// progress returns the newest revision if everything up to it was yielded, else 0.
+// progress returns the newest revision if everything up to it was yielded, and otherwise 0.
 func (r *follower) progress() uint64 {
 	s := r.sub
 	r.mu.Lock()
@@ -250,7 +250,7 @@ func (r *follower) progress() uint64 {
 	}
 	rev := r.engine.Revision()
 	if r.pos > rev {
-		return 0 // it began in the future
+		return 0 // the follower began at a revision in the future
 	}
 	r.pos = rev
 	return rev

@@ -18,7 +18,7 @@ const (
 	spaceSession   = "ec" // ec ns 0 session 0 cursor      an event of a session
 	spaceData      = "ed" // ed no seq                     the event
 	spaceFacet     = "ef" // ef no facet seq               events of a stream by type and severity
-	spaceDeleted   = "eg" // eg rev                        events that left and are not yet purged
+	spaceDeleted   = "eg" // eg rev                        removed events that are not yet purged
 	spaceHead      = "eh" // eh no                         a stream
 	spaceNamespace = "ei" // ei facet ns 0 rev             events of a namespace, all and by type and severity
 	spaceDedup     = "ek" // ek no key                     sequence by de-duplication key
@@ -101,17 +101,17 @@ func after(prefix []byte) []byte {
 	return nil
 }
 
-// posting is an index entry: one event and what filters need of it.
+// posting is an index entry: one event and the fields that filters need.
 type posting struct {
 	rev, no  uint64
 	seq      int64
 	cursor   int64  // of a session index
 	ns       string // of an index over all namespaces
 	typ, sev uint8
-	raw      []byte // the record, when it was at hand; valid until its source moves
+	raw      []byte // the record, if the index holds it; valid until its source moves
 }
 
-// parseData reads an entry of the events of a stream.
+// parseData parses an entry of the events of a stream.
 func parseData(k, v []byte) (posting, error) {
 	if len(k) != len(spaceData)+16 {
 		return posting{}, &CorruptError{bytes.Clone(k), errKey}
@@ -166,8 +166,8 @@ func parsePointer(k, v []byte) (posting, error) {
 	}, nil
 }
 
-// parseNamespace reads an entry of a namespace. withNamespace also copies the
-// namespace out of the key, for walks over all of them.
+// parseNamespace returns a parser for entries of a namespace. With withNamespace the parser also copies the
+// namespace out of the key, for walks over all namespaces.
 func parseNamespace(withNamespace bool) func(k, v []byte) (posting, error) {
 	return func(k, v []byte) (posting, error) {
 		n := len(k) - 9

@@ -13,23 +13,24 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// Limits bound what tasks may append. Bytes are those of the events as stored, with indexCost for each. 0 is no limit.
-// Events that controllers and the server write are outside all of them.
+// Limits bound what tasks may append. Bytes are those of the events as stored, plus indexCost for each
+// event. 0 means no limit. Events that controllers and the server write are not limited.
 type Limits struct {
-	// TaskEvents and TaskBytes bound the stream of a task. A stream that was made before it was counted counts its bytes
-	// from then on.
+	// TaskEvents and TaskBytes bound the stream of a task. A stream that was made before bytes were counted
+	// counts only the bytes appended since.
 	TaskEvents, TaskBytes int64
-	// NamespaceBytes bounds all streams of a namespace together. Those of a stream that is deleted or trimmed no longer
-	// count, and what was stored before it was counted does not.
+	// NamespaceBytes bounds all streams of a namespace together. Deleted streams and trimmed events no
+	// longer count, and neither do events stored before bytes were counted.
 	NamespaceBytes int64
-	// TaskRate and NamespaceRate are bytes a second, with 16 seconds of them at once.
+	// TaskRate and NamespaceRate are in bytes per second. A burst may use 16 seconds' worth at once.
 	TaskRate, NamespaceRate int64
 }
 
-// indexCost is about what the keys and indexes of an event take on disk beside its payload, in bytes.
+// indexCost is about how many bytes the keys and indexes of an event take on disk, besides its payload.
 const indexCost = 400
 
-// outside reports whether no limit holds for events of a type: those are not a worker's.
+// outside reports whether limits do not apply to events of type t, because controllers or the server write
+// them.
 func outside(t v1alpha1.EventType) bool {
 	switch t {
 	case v1alpha1.EventTaskCreated, v1alpha1.EventTaskPhaseChanged, v1alpha1.EventTaskJobCreated, v1alpha1.EventTaskStarted:
@@ -38,7 +39,7 @@ func outside(t v1alpha1.EventType) bool {
 	return event.ControllerOwned(t) || event.Late(t)
 }
 
-// checkRate refuses what comes too fast.
+// checkRate refuses an append that exceeds the rate of its task or namespace.
 func (w *Writer) checkRate(t *appendTxn) error {
 	var n int64
 	for i := range t.events {
@@ -59,7 +60,8 @@ func (w *Writer) checkRate(t *appendTxn) error {
 	return nil
 }
 
-// checkTask refuses what would make a stream longer than it may be; events and bytes are those that limits hold for.
+// checkTask refuses an append that would exceed the limits of its stream. events and bytes count only the
+// events to which limits apply.
 func (l *Limits) checkTask(st *state, events, bytes int64) error {
 	switch {
 	case events == 0:
@@ -72,7 +74,8 @@ func (l *Limits) checkTask(st *state, events, bytes int64) error {
 	return nil
 }
 
-// namespaceBytes is the projection that keeps, and limits, what the streams of each namespace hold together.
+// namespaceBytes is the projection that counts and limits the bytes that the streams of each namespace hold
+// together.
 type namespaceBytes struct {
 	totals *quota.Totals
 	most   int64 // 0: no limit
@@ -80,7 +83,7 @@ type namespaceBytes struct {
 
 var _ Projection = (*namespaceBytes)(nil)
 
-// Admit refuses what would make a namespace hold more than it may.
+// Admit refuses an append that would exceed the limit of its namespace.
 func (n *namespaceBytes) Admit(c *Change) error {
 	held, err := n.totals.Held(c.Stream.Namespace)
 	if err != nil {
@@ -94,13 +97,14 @@ func (n *namespaceBytes) Admit(c *Change) error {
 	return nil
 }
 
-// Project keeps the total.
+// Project updates the total of the namespace.
 func (n *namespaceBytes) Project(b engine.Batch, c *Change) error {
 	return n.totals.Add(b, c.Stream.Namespace, c.Bytes)
 }
 
-// NoteLimit says in the stream, once for each limit, what is refused for it, with a reason in CamelCase. No limit holds for
-// that event. What fails here is tried again with the next refusal.
+// NoteLimit appends a warning to the stream, once for each limit, that says what is refused because of the
+// limit. reason is in CamelCase. No limit applies to this event. If the append fails, it is tried again
+// with the next refusal.
 func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string, limit *quota.LimitError) {
 	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, limitKey(limit),
 		fmt.Sprintf("the server refuses further %s of the task: %v", refused, limit),
@@ -112,7 +116,7 @@ func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string
 	_ = w.commit(ctx, t)
 }
 
-// limitKey is the de-duplication key of the event that says that a limit was reached.
+// limitKey is the de-duplication key of the event which notes that a limit was reached.
 func limitKey(limit *quota.LimitError) string {
 	return "platform:limit:" + limit.Limit + " of " + limit.Of
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// Page is a part of a list. Items are in revision order, in a list over all
-// namespaces by namespace first; within a task that is sequence order.
+// Page is a part of a list. Items are in revision order; a list over all namespaces sorts by namespace
+// first. Within a task, revision order is sequence order.
 type Page struct {
 	Items []*v1alpha1.ExecutionEvent
-	// Revision is the state that was read, and where a watch goes on.
+	// Revision is the state that was read. A watch can continue from it.
 	Revision uint64
-	// Continue, where set, asks for the rest of the same state.
+	// Continue, if set, is the token for the rest of the same state.
 	Continue string
-	// Remaining is the number of items left, where that is cheap to know.
+	// Remaining is the number of items left, or nil if counting them would be expensive.
 	Remaining *int64
 }
 
-// List returns a page of the events that q selects. Its cost is that of the page.
+// List returns a page of the events that q selects. Its cost depends on the page, not on the stream.
 // Errors are ErrExpired, ErrFuture, ErrContinue and *event.FieldError.
 func (r *Reader) List(ctx context.Context, q Query) (*Page, error) {
 	f, err := newFilter(&q)
@@ -85,7 +85,7 @@ func decodeToken(s string) (t token, err error) {
 	return t, nil
 }
 
-// position returns the revision to read and where to start.
+// position returns the revision to read and the place to start at.
 func position(q *Query, f *filter, current uint64) (rev uint64, from place, err error) {
 	rev = q.Revision
 	if q.Continue != "" {

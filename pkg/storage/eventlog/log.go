@@ -3,13 +3,12 @@
 
 // Package eventlog is the durable, append-only log of execution events.
 //
-// A task has one stream, known by the task's UID. Append validates, redacts and
-// truncates (pkg/event), assigns, commits and publishes; a batch is one commit.
-// appendTxn tells an append from top to bottom.
-// The commit assigns to each event its seq (dense from 1 in the stream), its
-// revision (of the engine's store-wide counter) and, when the stream has a
-// session, its cursor (dense in the session). Everything that a reader may
-// filter by is an index written in the same engine batch. FORMAT.md draws the keys.
+// A task has one stream, identified by the task's UID. Append validates, redacts and truncates events (with
+// pkg/event), assigns their numbers, commits and publishes. A batch of events is one commit. The comment of
+// appendTxn describes an append from start to end. The commit assigns three numbers to each event: its seq
+// (dense from 1 in the stream), its revision (of the engine's store-wide counter) and, when the stream has
+// a session, its cursor (dense in the session). Everything that a reader may filter by is an index written
+// in the same engine batch. FORMAT.md describes the keys.
 //
 // Invariants:
 //
@@ -17,27 +16,25 @@
 //	INV-E2  The cursor of a session grows with the revision and never changes.
 //	INV-E3  Nothing is delivered that is not durable. The engine shows a batch
 //	        before its sync, so every read is bounded by the published revision.
-//	INV-E4  After a terminal event nothing but late events is appended to the stream.
+//	INV-E4  After a terminal event only late events are appended to the stream.
 //	INV-E5  A namespace has one live stream per task name. A new UID under the
 //	        name deletes the stream of the old one in the same commit.
 //	INV-E6  An event with a de-duplication key is stored once in its stream.
 //	INV-E7  A reader that resumes from a revision at or above the floor gets
 //	        every later change exactly once and in order; below it, ErrExpired.
 //
-// Deleting a stream of n events takes n revisions and writes one record: event i
-// left at the i-th of them. The events stay readable at older revisions for a
-// window of history and are then purged in the background, which raises the floor.
-// Trimming is the same for the oldest events of a stream, which goes on without
-// them; readers by seq or cursor are told of the gap.
+// Deleting a stream of n events takes n revisions and writes one record: event i is deleted at the i-th of
+// them. The events stay readable at older revisions for a window of history. They are then purged in the
+// background, which raises the floor. Trimming does the same to the oldest events of a stream, and the
+// stream continues without them. Readers by seq or cursor are told which numbers are missing.
 //
-// A Log has two sides. The Writer changes the log: it alone commits. The Reader
-// answers lists, pages and watches. They meet in shared, where the writing side
-// keeps what is sequenced, for the next commit, apart from what is published, for
-// readers. A Projection adds rows of its own to the commits of the Writer.
+// A Log has two sides. The Writer changes the log and is the only one that commits. The Reader answers
+// lists, pages and watches. They share the state in shared, where the Writer keeps what is sequenced, for
+// the next commit, apart from what is published, for readers. A Projection adds its own rows to the commits
+// of the Writer.
 //
-// Memory depends on open watches and on streams in use, not on stored events:
-// heads are cached in a bounded LRU, and no event is kept but those on their way
-// to a reader.
+// Memory depends on open watches and on streams in use, not on stored events: heads are cached in a bounded
+// LRU, and events are kept in memory only on their way to a reader.
 package eventlog
 
 import (
@@ -54,9 +51,9 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// Options of a Log. The zero value of every field is usable.
+// Options configure a Log. The zero value of every field is usable.
 type Options struct {
-	// Clock gives createdAt, times bookmarks and the purge. Default: the real clock.
+	// Clock sets createdAt and times bookmarks and the purge. Default: the real clock.
 	Clock clock.WithTicker
 	// HistoryWindow is how long a deleted stream stays readable at older revisions.
 	// Default: 5 minutes.
@@ -68,20 +65,20 @@ type Options struct {
 	BookmarkInterval time.Duration
 	// CachedStreams bounds the stream and session heads kept in memory. Default: 16384.
 	CachedStreams int
-	// WatchQueue is how many events wait in memory for one slow reader; beyond,
-	// it reads from disk. Default: 1024.
+	// WatchQueue is how many events wait in memory for one slow reader. A reader with more to read reads
+	// them from disk. Default: 1024.
 	WatchQueue int
-	// MaxWatchLag is how many events a watch may have yet to read before it is ended
-	// with an error. Default: 250000.
+	// MaxWatchLag is how many unread events a watch may have before it is ended with an error. Default:
+	// 250000.
 	MaxWatchLag int64
-	// ScanBudget is how many index entries one page reads in search of matches
-	// before it is returned short. Default: 100000.
+	// ScanBudget is how many index entries one page may read in search of matches. A page that reaches it
+	// is returned short. Default: 100000.
 	ScanBudget int
-	// Limits bound what tasks may append. Default: none.
+	// Limits bound what tasks may append. Default: no limits.
 	Limits Limits
-	// Projections add rows of their own to the commits of the log, in this order. Default: none.
+	// Projections add their own rows to the commits of the log, in this order. Default: none.
 	Projections []Projection
-	// Registerer, where set, gets the log's metrics until Close.
+	// Registerer, if set, holds the log's metrics until Close.
 	Registerer prometheus.Registerer
 }
 
@@ -98,8 +95,8 @@ func (o *Options) ensureDefaults() {
 	o.ScanBudget = cmp.Or(o.ScanBudget, 100_000)
 }
 
-// Log is the event log over an engine: its writing side, its reading side, and the purge of what left. All methods may be
-// called concurrently.
+// Log is the event log over an engine: its writing side, its reading side, and the purge of deleted events.
+// All methods may be called concurrently.
 type Log struct {
 	*Writer
 	*Reader
@@ -110,9 +107,8 @@ type Log struct {
 	metrics    *metrics
 }
 
-// Open opens the log in e. It reads what left and was not yet purged, and
-// nothing else. The logger in ctx is the log's for its life; cancelling ctx does
-// not close it.
+// Open opens the log in e. It reads only the deletions that are not yet purged. The log uses the logger in
+// ctx for as long as it is open; cancelling ctx does not close it.
 func Open(ctx context.Context, e engine.Engine, o Options) (*Log, error) {
 	o.ensureDefaults()
 	s := newShared(e, o)
@@ -157,8 +153,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Purge removes from disk the events that left longer than the window of history
-// ago, with their streams or before, and raises the floor past their deletion. It
-// returns how many deletions it finished. A purge that was cut off goes on where
-// it was at the next.
+// Purge removes from disk the events that were deleted or trimmed before the history window, and raises the
+// floor past their deletion. It returns how many deletions it finished. If a purge is interrupted, the next
+// one continues where it stopped.
 func (l *Log) Purge(ctx context.Context) (int, error) { return l.purger.run(ctx) }

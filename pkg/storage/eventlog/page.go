@@ -17,12 +17,12 @@ type StreamPage struct {
 	Events []*v1alpha1.ExecutionEvent
 	// Latest is the newest seq or cursor of the whole stream, 0 when it is empty.
 	Latest int64
-	// Next is what to pass as after for the page after this one: with a filter
-	// it can be larger than the seq of the last event.
+	// Next is the value to pass as after for the next page. With a filter it can be larger than the seq of
+	// the last event.
 	Next int64
-	// Gaps are the events after after, up to Next, that are no longer kept, in
-	// order. In a task's stream there can be one, at its beginning; in a session
-	// there are as many as tasks left or were trimmed in between.
+	// Gaps are the missing numbers between after and Next whose events are no longer kept, in order. A
+	// task's stream can have one gap, at its beginning. A session can have one for each task that was
+	// deleted or trimmed in between.
 	Gaps []Gap
 	// Head is the state of a task's stream; zero for a session.
 	Head Head
@@ -35,9 +35,9 @@ type Gap struct{ From, To int64 }
 // defaultPage is the size of a page when none is asked for.
 const defaultPage = 100
 
-// TaskPage returns up to limit events of a stream, of the types given or of all,
-// whose seq is larger than after. A stream without events is not an error; a
-// deleted one is ErrDeleted. Limit 0 means 100.
+// TaskPage returns up to limit events of a stream whose seq is larger than after. Only events of the given
+// types are returned, or of all types if there are none. A stream without events is not an error; a deleted
+// one is ErrDeleted. Limit 0 means 100.
 func (r *Reader) TaskPage(_ context.Context, s Stream, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
 	f, err := newFilter(&Query{Namespace: s.Namespace, Types: types})
 	if err != nil {
@@ -104,11 +104,10 @@ func (r *Reader) readTaskPage(s Stream, f *filter, after int64, limit int) (p *S
 	}
 }
 
-// SessionPage returns up to limit events of a session's timeline, of the types
-// given or of all, whose cursor is larger than after. They carry the cursor as seq
-// and their place in their task's stream as taskSeq. Events of deleted tasks leave
-// and trimmed ones do; their cursors are not given again and are the page's Gaps.
-// Limit 0 means 100.
+// SessionPage returns up to limit events of a session's timeline whose cursor is larger than after. Only
+// events of the given types are returned, or of all types if there are none. The events carry the cursor as
+// seq and their place in their task's stream as taskSeq. Events of deleted tasks and trimmed events are
+// missing; their cursors are not reused and are listed in the page's Gaps. Limit 0 means 100.
 func (r *Reader) SessionPage(_ context.Context, namespace, session string, after int64, limit int, types []v1alpha1.EventType) (*StreamPage, error) {
 	f, err := newFilter(&Query{Namespace: namespace, Session: session, Types: types})
 	if err != nil {
@@ -142,7 +141,7 @@ func (r *Reader) readSessionPage(f *filter, after int64, limit int) (p *StreamPa
 	if limit <= 0 {
 		limit = defaultPage
 	}
-	expected := after + 1 // cursors are dense: what is missing is not kept
+	expected := after + 1 // cursors are dense, so the event of a missing one is no longer kept
 	upTo := func(cursor int64) {
 		if cursor > expected {
 			p.Gaps = append(p.Gaps, Gap{expected, cursor - 1})

@@ -12,36 +12,34 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Projection keeps rows that follow from the log, such as totals, in the commits
-// that change the log. Rows and events become durable together, so they never
-// differ, also after a crash.
+// Projection keeps rows derived from the log, such as totals, in the commits that change the log. Rows and
+// events become durable together, so they never differ, even after a crash.
 //
-// Its methods run on the commit leader: one change at a time, in the order of the
-// commits, and no other commit can begin meanwhile, so they must be quick. A
-// projection reads its rows from the store once, when it first needs them, and goes
-// on from what it has in memory, because the store does not show the changes of the
-// group that is being written. Its keys begin with a keyspace of its own, which
-// FORMAT.md of package engine lists. Rows can be read before they are durable.
+// Its methods run on the commit leader, one change at a time, in the order of the commits. No other commit
+// can begin meanwhile, so they must be quick. The store does not show the changes of the group that is
+// being written. A projection therefore reads its rows from the store once, when it first needs them, and
+// then works from its copy in memory. Its keys begin with their own keyspace, which FORMAT.md of package
+// engine lists. Rows can be read before they are durable.
 type Projection interface {
-	// Admit is asked about a change before anything of it is written. It reads what
-	// Project will need. Its error refuses the change, and is what the caller of the
-	// log gets. It must not count the change: it may still be refused.
+	// Admit is called before anything of a change is written. It reads what Project will need. An error
+	// refuses the change and is returned to the caller of the log. It must not count the change, which may
+	// still be refused.
 	Admit(c *Change) error
-	// Project adds the rows of a change that all admitted to the change's batch. It
-	// must not refuse: an error stops the store.
+	// Project adds the rows of a change that all projections admitted to the change's batch. It must not
+	// refuse: an error stops the store.
 	Project(b engine.Batch, c *Change) error
 }
 
-// Change is what one commit does to a stream: it appends events, or removes the
-// stream or its oldest events. It is valid until the method that gets it returns.
+// Change is what one commit does to a stream: it appends events, or removes the stream or its oldest
+// events. It is valid only until the method that receives it returns.
 type Change struct {
 	// Stream is the stream. The session is that of the append, and empty in a removal.
 	Stream Stream
-	// At is when: the time that the events get as createdAt.
+	// At is the time of the change: the createdAt of appended events.
 	At time.Time
-	// Bytes is by how much what the stream holds grows, or with a removal shrinks.
+	// Bytes is by how many bytes the stream grows; it is negative in a removal.
 	Bytes int64
-	// Limited is how many of the bytes limits hold for.
+	// Limited is how many of the bytes are subject to limits.
 	Limited int64
 
 	events []pending
@@ -49,14 +47,14 @@ type Change struct {
 
 // Appended is an event that a commit appends.
 type Appended struct {
-	// Event is the event as sanitized. It lacks what a commit assigns; it is shared and must not be changed.
+	// Event is the sanitized event, without the numbers that a commit assigns. It is shared and must not be changed.
 	Event *v1alpha1.ExecutionEvent
 	// Seq is its place in the stream.
 	Seq int64
 }
 
-// Appended are the events that are appended, in order, without those that were
-// stored before under the same de-duplication key. A removal has none.
+// Appended returns the events that are appended, in order. It leaves out those that were stored before
+// under the same de-duplication key. A removal has none.
 func (c *Change) Appended() iter.Seq[Appended] {
 	return func(yield func(Appended) bool) {
 		for i := range c.events {
@@ -67,10 +65,10 @@ func (c *Change) Appended() iter.Seq[Appended] {
 	}
 }
 
-// projections are asked in their order.
+// projections are called in the order of the list.
 type projections []Projection
 
-// admit asks all about a change.
+// admit calls Admit of each projection.
 func (list projections) admit(c *Change) error {
 	for _, p := range list {
 		if err := p.Admit(c); err != nil {
@@ -80,7 +78,7 @@ func (list projections) admit(c *Change) error {
 	return nil
 }
 
-// project adds the rows of all for a change.
+// project adds the rows of all projections for a change.
 func (list projections) project(b engine.Batch, c *Change) error {
 	var err error
 	for _, p := range list {

@@ -20,7 +20,7 @@ import (
 // 40 bytes each, so 400 KiB.
 const purgeChunk = 1000
 
-// purger removes from disk what left longer than the window of history ago.
+// purger removes from disk the events that were deleted or trimmed before the history window.
 type purger struct {
 	*shared
 	one     sync.Mutex // one purge at a time; taken before shared.mu
@@ -59,14 +59,14 @@ func (p *purger) close() {
 	p.ending.Wait()
 }
 
-// press makes a purge that is due now on a full disk.
+// press starts a purge at once if the disk is full.
 func (p *purger) press() {
 	if !p.engine.Full() {
 		return
 	}
 	select {
 	case p.pressed <- struct{}{}:
-	default: // one is due already
+	default: // a purge is already pending
 	}
 }
 
@@ -95,8 +95,8 @@ func (p *purger) run(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// raiseFloor refuses readers below floor, now and after a restart. It comes
-// before anything is removed.
+// raiseFloor refuses readers below floor, now and after a restart. It must be called before anything is
+// removed.
 func (p *purger) raiseFloor(floor uint64) error {
 	p.mu.Lock()
 	p.floor = max(p.floor, floor)
@@ -113,8 +113,8 @@ func (p *purger) raiseFloor(floor uint64) error {
 	return p.engine.Apply(b, engine.Sync)
 }
 
-// deletion removes what one deletion left. The record that says that there is
-// work to do goes last.
+// deletion removes the events of one deletion from disk. The deletion record goes last, because it marks
+// the work that is left to do.
 func (p *purger) deletion(ctx context.Context, d *deletion) error {
 	seen := map[facet]bool{}
 	for from := d.first; from <= d.last; from += purgeChunk {
@@ -141,8 +141,8 @@ func (p *purger) deletion(ctx context.Context, d *deletion) error {
 	return nil
 }
 
-// indexes removes the index entries of the events from to to-1 that are not
-// under the stream's own number, and notes their facets.
+// indexes removes the index entries, of the events from to to-1, that are not under the stream's own
+// number, and notes their facets.
 func (p *purger) indexes(d *deletion, from, to int64, seen map[facet]bool) error {
 	b, err := p.engine.NewBatch()
 	if err != nil {
@@ -186,8 +186,8 @@ func (p *purger) indexes(d *deletion, from, to int64, seen map[facet]bool) error
 	return p.engine.Apply(b, engine.NoSync)
 }
 
-// rest removes what is under the stream's number, and the stream if it left.
-// Of a stream that goes on the de-duplication keys stay, so that each is used once.
+// rest removes the keys under the stream's number, and the stream if it was deleted. If the stream
+// continues, its de-duplication keys stay, so that each is used only once.
 func (p *purger) rest(d *deletion, seen map[facet]bool) error {
 	b, err := p.engine.NewBatch()
 	if err != nil {

@@ -22,18 +22,17 @@ type Query struct {
 	Severity  []v1alpha1.EventSeverity // any of them
 	// Name is the object name of one event.
 	Name string
-	// Match is asked last, for what no index knows. It must not keep or change
-	// the event. It is not part of a continue token: ask with the same one.
+	// Match is called last, for conditions that no index covers. It must not keep or change the event. It
+	// is not part of a continue token, so every page of a list must pass the same Match.
 	Match func(*v1alpha1.ExecutionEvent) bool
 
-	// The rest is for List.
+	// The fields below are for List.
 
 	// Revision is 0 for the newest state, or the state to read.
 	Revision uint64
-	// NotOlderThan makes Revision a lower bound: the newest state is read.
+	// NotOlderThan makes Revision a lower bound, and the newest state is read.
 	NotOlderThan bool
-	// Limit bounds the items of a page; 0 is no bound. A page may be short and
-	// still have a Continue.
+	// Limit bounds the items of a page; 0 is no bound. A page may be short and still have a Continue.
 	Limit    int
 	Continue string
 }
@@ -75,7 +74,7 @@ func newFilter(q *Query) (*filter, error) {
 	return f, nil
 }
 
-// takes reports whether the filter lets an event through, but for match.
+// takes reports whether the filter selects an event, ignoring match.
 func (f *filter) takes(p *posting, id *identity, session string) bool {
 	return f.takesCodes(p) && f.takesStream(id) && (f.session == "" || f.session == session)
 }
@@ -88,17 +87,17 @@ func (f *filter) takesStream(id *identity) bool {
 	return (f.uid == "" || f.uid == id.uid) && (f.task == "" || f.task == id.task) && (f.ns == "" || f.ns == id.ns)
 }
 
-// takesDeletion reports whether events that left may have passed the filter.
+// takesDeletion reports whether removed events may have matched the filter.
 func (f *filter) takesDeletion(d *deletion) bool {
 	return f.takesStream(&d.identity) && (f.session == "" || d.mixed || f.session == d.session) && (f.seq == 0 || d.has(f.seq))
 }
 
-// takesEvent is the last question, about the whole event.
+// takesEvent reports whether match selects the whole event. It is checked last.
 func (f *filter) takesEvent(e *v1alpha1.ExecutionEvent) bool {
 	return (f.session == "" || f.session == e.SessionName) && (f.match == nil || f.match(e))
 }
 
-// topics are where a subscriber with this filter listens: the narrowest.
+// topics returns the narrowest topics that cover this filter.
 func (f *filter) topics() []topic {
 	switch {
 	case f.none:
@@ -113,11 +112,11 @@ func (f *filter) topics() []topic {
 	return []topic{{topicNamespace, f.ns, ""}}
 }
 
-// maxFacets is how many index ranges are merged; a query of more types walks all
-// events of its scope instead.
+// maxFacets is how many index ranges are merged. A query of more types walks all events of its scope
+// instead.
 const maxFacets = 8
 
-// facets are the indexes to merge for this filter; all is one of them.
+// facets returns the indexes to merge for this filter. The index of all events is one of them.
 func (f *filter) facets() []facet {
 	if codes := f.types.codes(); len(codes) > 0 && len(codes) <= maxFacets {
 		return codes
@@ -132,7 +131,7 @@ func (f *filter) facets() []facet {
 	return codes
 }
 
-// hash tells queries apart in continue tokens.
+// hash identifies the query in continue tokens.
 func (f *filter) hash() uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%q %q %q %d %x %x", f.ns, f.task, f.session, f.seq, uint64(f.types), uint64(f.severities)) //nolint:errcheck // a hash never fails

@@ -35,8 +35,8 @@ func (r *Reader) Head(_ context.Context, s Stream) (Head, error) {
 	return v.head(), nil
 }
 
-// streamsChunk is how many streams Streams reads at a time, so that it does not
-// keep files of an old state on disk while its caller works.
+// streamsChunk is how many streams Streams reads at a time. Between chunks no iterator is open, so files of
+// an old state are not kept on disk while the caller works.
 const streamsChunk = 512
 
 // Streams calls f with each live stream, by namespace and task, until f fails.

@@ -26,7 +26,7 @@ const (
 	headerLen    = 27
 )
 
-// header is the part of a record that the commit assigns or filters need.
+// header is the part of a record that the commit assigns or that filters need.
 type header struct {
 	rev      uint64
 	typ, sev uint8
@@ -55,7 +55,7 @@ func parseHeader(b []byte) (header, error) {
 	}, nil
 }
 
-// Numbers of the payload's fields. Never used again for something else.
+// Numbers of the payload's fields. They must never be reused for another field.
 const (
 	fieldAgentName = iota + 1
 	fieldToolName
@@ -79,7 +79,7 @@ const (
 	fieldContentBytes
 )
 
-// texts are the text fields by their numbers.
+// texts returns the text fields, indexed by their numbers.
 func texts(e *v1alpha1.ExecutionEvent) [fieldDedupKey + 1]*string {
 	return [...]*string{
 		fieldAgentName: &e.AgentName, fieldToolName: &e.ToolName, fieldToolCallID: &e.ToolCallID,
@@ -130,7 +130,7 @@ func appendPayload(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	return b
 }
 
-// parsePayload decodes b into e. Fields of a later version are passed over.
+// parsePayload decodes b into e. Fields of a later version are skipped.
 func parsePayload(b []byte, e *v1alpha1.ExecutionEvent) error {
 	all := texts(e)
 	for len(b) > 0 {
@@ -199,14 +199,14 @@ func setNumber(e *v1alpha1.ExecutionEvent, field uint64, n int64) {
 	}
 }
 
-// identity is what never changes of a stream.
+// identity is the part of a stream that never changes.
 type identity struct {
 	no       uint64 // revision of its first event, hence unique
 	uid      types.UID
 	ns, task string
 }
 
-// decode makes the API object of a record.
+// decode returns the API object of a record.
 func (id *identity) decode(seq int64, raw []byte) (*v1alpha1.ExecutionEvent, header, error) {
 	h, err := parseHeader(raw)
 	if err == nil && (int(h.typ) >= len(typeNames) || int(h.sev) >= len(severityNames)) {
@@ -223,13 +223,13 @@ func (id *identity) decode(seq int64, raw []byte) (*v1alpha1.ExecutionEvent, hea
 	return e, h, nil
 }
 
-// ownerVersion is the version under which an event's task is found.
+// ownerVersion is the API version of an event's owner reference.
 var ownerVersion = v1alpha1.SchemeGroupVersion.String()
 
 // dress sets the fields of e that the server owns.
 func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 	created := time.UnixMicro(h.created).UTC()
-	// Every event of every page comes by here: one string for three, and one
+	// This runs for every event of every page. It therefore makes one string for three, and one
 	// allocation for the owner and what it points to.
 	var buf [192]byte
 	b := event.AppendName(buf[:0], id.task, seq)
@@ -258,9 +258,9 @@ func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 	e.TaskSeq, e.TaskStreamID = 0, ""
 }
 
-// appendUID appends the UID of an event, derived from its stream and place, so that it is
-// the same on every read and differs between a task and its namesake. It has the
-// form of a UUID of version 8, whose bits are free.
+// appendUID appends the UID of an event. The UID is derived from the event's stream and seq, so it is the
+// same on every read, and differs between a task and an earlier task of the same name. It has the form of a
+// UUID of version 8 (RFC 9562), whose bits are free.
 func appendUID(b []byte, stream types.UID, seq int64) []byte {
 	var buf [64]byte
 	sum := sha256.Sum256(strconv.AppendInt(append(append(buf[:0], stream...), 0), seq, 10))
@@ -272,7 +272,7 @@ func appendUID(b []byte, stream types.UID, seq int64) []byte {
 	return hex.AppendEncode(append(b, '-'), sum[10:16])
 }
 
-// sessionView is e as an event of its session's timeline.
+// sessionView returns e as an event of its session's timeline.
 func sessionView(e *v1alpha1.ExecutionEvent, cursor int64) *v1alpha1.ExecutionEvent {
 	e.TaskSeq, e.TaskStreamID = e.Seq, e.StreamID
 	e.StreamType, e.StreamID, e.Seq = v1alpha1.StreamSession, e.SessionName, cursor

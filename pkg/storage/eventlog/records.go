@@ -14,14 +14,14 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// records reads what is on disk. The store may show what is not published yet;
-// the caller bounds what it takes.
+// records reads what is on disk. The store may show changes that are not published yet, so the caller must
+// bound what it uses.
 type records struct {
 	engine engine.Engine
 	idents *lru.Cache // identity by stream number
 }
 
-// number reads a value that is one number.
+// number reads a value that consists of one number.
 func (r *records) number(key []byte) (uint64, bool, error) {
 	b, ok, err := r.engine.Get(key)
 	if err != nil || !ok {
@@ -59,8 +59,8 @@ func (r *records) identity(no uint64) (*identity, error) {
 	return &id, nil
 }
 
-// names reads up to n stream numbers of live streams, by namespace and task, at and
-// after a key, and where to go on; nil at the end.
+// names reads up to n stream numbers of live streams, by namespace and task, starting at a key. next is the
+// key at which to continue, nil at the end.
 func (r *records) names(from []byte, n int) (numbers []uint64, next []byte, err error) {
 	it, err := r.engine.NewIter(from, after([]byte(spaceName)))
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *records) firstOf(no uint64, code uint8, before int64) (h header, err er
 	return parseHeader(raw)
 }
 
-// seqAfter returns the first seq of stream no, up to last+1, whose revision is
-// at least rev. Revisions grow with seq, so it halves the range.
+// seqAfter returns the first seq of stream no, up to last+1, whose revision is at least rev. Revisions grow
+// with seq, so it uses binary search.
 func (r *records) seqAfter(no uint64, last int64, rev uint64) (int64, error) {
 	if rev <= no {
 		return 1, nil
@@ -131,8 +131,8 @@ func (r *records) seqAfter(no uint64, last int64, rev uint64) (int64, error) {
 	return lo, errors.Join(err, it.Close())
 }
 
-// cursorAfter returns the first cursor of a session whose revision is at least
-// rev. There are holes where streams were purged.
+// cursorAfter returns the first cursor of a session whose revision is at least rev. Cursors of purged
+// events are missing.
 func (r *records) cursorAfter(ns, session string, rev uint64) (int64, error) {
 	if rev == 0 {
 		return 1, nil

@@ -11,29 +11,30 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// deletion says that events of a stream left, all of them with the stream or the
-// oldest: event seq at revision rev+seq-first.
+// deletion records that events of a stream were removed, either all of them with the stream or the oldest
+// ones. Event seq was removed at revision rev+seq-first.
 type deletion struct {
 	identity
 	rev         uint64
 	first, last int64 // the events
-	whole       bool  // the stream left with them
+	whole       bool  // the stream was removed with them
 	at          time.Time
 	session     string
 	mixed       bool // other sessions too
 }
 
-// of returns the revision at which event seq left.
+// of returns the revision at which event seq was removed.
 func (d *deletion) of(seq int64) uint64 { return d.rev + uint64(seq-d.first) }
 
-// has reports whether event seq is one of those that left.
+// has reports whether event seq is one of those removed.
 func (d *deletion) has(seq int64) bool { return d.first <= seq && seq <= d.last }
 
-// count returns how many events left.
+// count returns how many events were removed.
 func (d *deletion) count() int64 { return d.last - d.first + 1 }
 
-// share is how many of the bytes that a stream holds leave with the events. Without reading them it takes all for equally
-// long; what that is wrong by is right again when the stream is deleted.
+// share returns how many of the bytes that a stream holds are removed with the events. It does not read the
+// events but assumes that all are equally long. The error this leaves is corrected when the stream is
+// deleted.
 func (d *deletion) share(st *state) int64 {
 	if d.whole {
 		return st.held
@@ -41,23 +42,21 @@ func (d *deletion) share(st *state) int64 {
 	return int64(float64(st.held) * float64(d.count()) / float64(st.last-st.oldest+1))
 }
 
-// end returns the revision at which the last event left.
+// end returns the revision at which the last event was removed.
 func (d *deletion) end() uint64 { return d.of(d.last) }
 
-// DeleteStream removes a stream and all its events. Watches get a DELETED event
-// for each, later appends ErrDeleted. A stream that does not exist, or is deleted
-// already, is no error. The cost does not depend on the number of events.
+// DeleteStream removes a stream and all its events. Watches get a DELETED event for each, and later appends
+// return ErrDeleted. Deleting a stream that does not exist or is already deleted is not an error. The cost
+// does not depend on the number of events.
 func (w *Writer) DeleteStream(ctx context.Context, s Stream) error {
 	return w.remove(ctx, "delete", &removeTxn{w: w, stream: s, whole: true})
 }
 
-// Trim removes the events of a stream whose seq is below before. The terminal
-// event and what follows it always stay, and so does the newest event; Head.Oldest
-// says what was reached. Watches get a DELETED event for each that left; readers
-// by seq or by a session's cursor get a Gap, and neither is ever given again. A
-// stream that does not exist, is deleted, or begins at or after before is no error.
-// The cost does not depend on the number of events; Purge removes the bytes after
-// the window of history.
+// Trim removes the events of a stream whose seq is below before. It always keeps the terminal event, all
+// events after it, and the newest event; Head.Oldest is the first seq that remains. Watches get a DELETED
+// event for each removed event. Readers by seq or by a session's cursor get a Gap; neither number is ever
+// reused. Trimming a stream that does not exist, is deleted, or begins at or after before is not an error.
+// The cost does not depend on the number of events. Purge removes the bytes after the window of history.
 func (w *Writer) Trim(ctx context.Context, s Stream, before int64) error {
 	return w.remove(ctx, "trim", &removeTxn{w: w, stream: s, before: before})
 }
@@ -88,13 +87,13 @@ type removeTxn struct {
 
 	// Set by Sequence.
 
-	gone *deletion // nil: there was nothing to do
+	gone *deletion // nil if there was nothing to do
 }
 
-// Need says that it makes room.
+// Need returns Free, because a removal makes room.
 func (t *removeTxn) Need() engine.Need { return engine.Free }
 
-// Sequence decides what leaves, and writes it.
+// Sequence decides which events are removed, and writes the deletion.
 func (t *removeTxn) Sequence(b engine.Batch) error {
 	h, err := t.w.sequencedHead(t.stream)
 	if err != nil || h == nil || h.sequenced.deleted != 0 {
@@ -127,9 +126,9 @@ func (t *removeTxn) Publish() {
 	t.w.engine.Advance(t.gone.end())
 }
 
-// sequenceRemoval assigns a revision to each event of a live stream up to last and
-// writes the one record of them all. With whole the stream goes, and its name is
-// the caller's to write. What it refuses it refuses before it writes.
+// sequenceRemoval assigns a revision to each event of a live stream up to last and writes one record for
+// all of them. If whole is set, the stream is removed too, and the caller must write its name key. An error
+// is returned before anything is written.
 func (w *Writer) sequenceRemoval(b engine.Batch, h *head, last int64, whole bool) (*deletion, error) {
 	st := h.sequenced
 	d := &deletion{
@@ -169,7 +168,7 @@ func (w *Writer) sequenceRemoval(b engine.Batch, h *head, last int64, whole bool
 	return d, nil
 }
 
-// publishRemoval shows a removal; mu is held.
+// publishRemoval shows a removal to readers. The caller holds mu.
 func (w *Writer) publishRemoval(d *deletion) {
 	name := taskName{d.ns, d.task}
 	if h := w.heads.streams[d.uid]; h != nil && h.no == d.no {

@@ -18,13 +18,12 @@ type source struct {
 	ok    bool
 }
 
-// scan merges sources in the order of (namespace, revision); the namespace is
-// set only by walks over all of them. It sees the store as it was when its
-// sources were opened.
+// scan merges sources in the order of (namespace, revision). The namespace is set only in walks over all
+// namespaces. A scan sees the store as it was when its sources were opened.
 type scan struct {
 	*shared
 	sources []*source
-	data    engine.Iter // over all events, for those that come without their record
+	data    engine.Iter // over all events, for entries without their record
 	id      *identity   // of the last event's stream
 	err     error
 }
@@ -46,7 +45,7 @@ func (s *scan) add(lo, hi []byte, parse func(k, v []byte) (posting, error)) {
 	s.settle(src, it.First())
 }
 
-// settle reads the entry that a source was moved to.
+// settle parses the entry that a source was moved to.
 func (s *scan) settle(src *source, moved bool) {
 	src.ok = false
 	if !moved {
@@ -118,8 +117,8 @@ func (s *scan) record(p *posting) ([]byte, error) {
 	return s.data.Value(), s.data.Error()
 }
 
-// openData gives the scan access to records. It belongs with the sources,
-// before the floor is checked.
+// openData gives the scan access to records. It must be called when the sources are opened, before the
+// floor is checked.
 func (s *scan) openData() {
 	if s.err == nil {
 		s.data, s.err = s.engine.NewIter([]byte(spaceData), after([]byte(spaceData)))
@@ -184,8 +183,8 @@ func (s *scan) revisions(from uint64) {
 	s.add(revisionKey(from), after([]byte(spaceRevision)), parseRevision)
 }
 
-// pick returns the event of an entry if it is selected in the state at rev; at 0
-// nothing was deleted yet.
+// pick returns the event of an entry if it is selected in the state at rev. If rev is 0, deletions are
+// ignored.
 func (s *scan) pick(f *filter, p *posting, rev uint64) (*v1alpha1.ExecutionEvent, error) {
 	if !f.takesCodes(p) || s.goneAt(p, rev) {
 		return nil, nil
@@ -220,8 +219,8 @@ func (s *scan) object(f *filter, p *posting) (*v1alpha1.ExecutionEvent, error) {
 	return e, nil
 }
 
-// openList opens the sources of a list. It returns the stream when the list is
-// exactly the rest of one.
+// openList opens the sources of a list. It returns the stream if the list is exactly the rest of that
+// stream.
 func (s *scan) openList(f *filter, rev uint64, from place) (*view, error) {
 	switch {
 	case f.none:

@@ -13,23 +13,23 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// shared is what the writing and the reading side know together: what is in
-// memory, and the way to what is on disk.
+// shared is the state that the writing and the reading side share: the data in memory and access to the
+// records on disk.
 type shared struct {
 	records
 	opts Options
 
-	// mu guards all below. It is held neither while reading or writing the store
-	// nor while waiting; a subscriber's own lock is taken under it.
+	// mu guards all fields below. It is never held while reading or writing the store, or while waiting. A
+	// subscriber's own lock is taken after it.
 	mu sync.Mutex
-	// heads are filled by the commit leader. What is sequenced of a head changes in
-	// Sequence, what is published of it in Publish.
+	// heads are filled by the commit leader. Sequence changes the sequenced state of a head, and Publish
+	// the published state.
 	heads heads
 	// floor is the oldest revision that can be read. The purge raises it.
 	floor uint64
-	// left are the deletions that are not purged. Publish adds to them, the purge takes away.
+	// left are the deletions that are not yet purged. Publish adds them and the purge removes them.
 	left departures
-	// hub hands what Publish shows to readers.
+	// hub delivers published changes to readers.
 	hub hub
 }
 
@@ -41,7 +41,7 @@ func newShared(e engine.Engine, o Options) *shared {
 	return s
 }
 
-// load reads the floor, which a restored store raises, and the deletions that are not purged.
+// load reads the floor, which is raised in a restored store, and the deletions that are not yet purged.
 func (s *shared) load() error {
 	floor, _, err := s.number([]byte(spaceFloor))
 	if err != nil {
@@ -84,14 +84,13 @@ func (s *shared) byTask(ns, task string) (view, bool, error) {
 			return h, true
 		}
 		_, changing := s.heads.names[name]
-		return nil, changing // by a commit that nobody has seen
+		return nil, changing // by a commit that is not yet published
 	})
 	return v, ok && v.deleted == 0, err
 }
 
-// find looks into the cache and then into the store. A head in the store that is
-// newer than what is published belongs to a commit on its way, which the cache
-// holds: look again.
+// find looks into the cache and then into the store. If the head in the store is newer than the published
+// revision, it belongs to a commit in flight, and the cache holds it: find then looks again.
 func (s *shared) find(key []byte, cached func() (*head, bool)) (view, bool, error) {
 	for {
 		s.mu.Lock()
@@ -140,14 +139,13 @@ func (s *shared) latestCursor(ns, session string) (int64, error) {
 		return 0, err
 	}
 	if n, ok := cached(); ok {
-		return n, nil // the store may show a commit on its way
+		return n, nil // the store may show a commit in flight
 	}
 	return int64(last), nil
 }
 
-// streamsSince returns the streams of a task name that were begun at or before
-// revision to and were not, or not all, gone at revision from: the live one and
-// deleted ones.
+// streamsSince returns the streams of a task name that began at or before revision to and that still had an
+// event at revision from: the live one and deleted ones.
 func (s *shared) streamsSince(ns, task string, from, to uint64) ([]view, error) {
 	live, ok, err := s.byTask(ns, task)
 	if err != nil {
@@ -180,15 +178,15 @@ func (s *shared) goneAt(p *posting, rev uint64) bool {
 	return s.left.goneAt(p, rev)
 }
 
-// oldestAt returns a seq of stream no below which nothing is left at rev.
+// oldestAt returns a seq of stream no such that no event below it is left at rev.
 func (s *shared) oldestAt(no, rev uint64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left.oldestAt(no, rev)
 }
 
-// checkFloor returns an ExpiredError for what can no longer be read. Readers open
-// their sources first: a purge raises the floor before it removes anything.
+// checkFloor returns an ExpiredError if rev can no longer be read. Readers must open their sources before
+// they call it, because a purge raises the floor before it removes anything.
 func (s *shared) checkFloor(rev uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,15 +196,15 @@ func (s *shared) checkFloor(rev uint64) error {
 	return nil
 }
 
-// purged counts the deletions that purges finished since the log was opened.
+// purged returns how many deletions were purged since the log was opened.
 func (s *shared) purged() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left.forgotten
 }
 
-// unpurged returns what read returns when no purge finished meanwhile: to a
-// reader, what a purge forgot would look alive, or be missing.
+// unpurged calls read and returns its result, and repeats the read if a purge finished meanwhile. Without
+// that, an event whose deletion record was purged could look alive or be missing.
 func unpurged[T any](s *shared, read func() (T, error)) (T, error) {
 	for {
 		before := s.purged()
@@ -217,8 +215,8 @@ func unpurged[T any](s *shared, read func() (T, error)) (T, error) {
 	}
 }
 
-// attach opens a mailbox, or empties it, and returns the revision from which on
-// it holds every change.
+// attach opens a mailbox, or empties an open one, and returns the revision after which it holds every
+// change.
 func (s *shared) attach(sub *subscriber) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

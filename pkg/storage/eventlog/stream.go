@@ -37,29 +37,29 @@ type state struct {
 	changed  uint64 // revision of the last change
 	oldest   int64  // first seq that is kept
 	terminal uint8  // type of the terminal event, 0 while open
-	end      int64  // its seq
+	end      int64  // seq of the terminal event
 	deleted  uint64 // revision of the first event's deletion, 0 while live
 	session  string // first session that an event had
 	mixed    bool   // events had more than one session
-	bytes    int64  // of all events that were appended since they are counted
-	held     int64  // what the stream has in the total of its namespace
+	bytes    int64  // of all events appended since bytes are counted
+	held     int64  // the stream's share of its namespace's total, in bytes
 }
 
-// head is a stream in memory. Its two states differ while commits are on their way. shared.mu guards what changes.
+// head is a stream in memory. Its two states differ while commits are in flight. shared.mu guards the fields that change.
 type head struct {
 	identity
-	// sequenced is what the next commit starts from. Sequence alone changes it.
+	// sequenced is what the next commit starts from. Only Sequence changes it.
 	sequenced state
-	// published is what readers see. Publish alone changes it.
+	// published is what readers see. Only Publish changes it.
 	published state
-	exists    bool // published at all
+	exists    bool // published at least once
 	inflight  int  // commits between Sequence and Publish; such a head is not evicted
-	// keys are the de-duplication keys of those commits, which the store need not show yet.
+	// keys are the de-duplication keys of commits in flight, which the store may not show yet.
 	keys map[string]int64
 	lru  *list.Element
 }
 
-// cursor is a session's head in memory, with the two states of a head.
+// cursor is a session's last cursor in memory, sequenced and published.
 type cursor struct {
 	ns, session          string
 	sequenced, published int64
@@ -67,26 +67,26 @@ type cursor struct {
 	lru                  *list.Element
 }
 
-// heads caches stream and session heads, the least recently used going first.
-// Only the commit leader fills it, so that an entry never hides a newer write.
+// heads caches stream and session heads and evicts the least recently used first. Only the commit leader
+// fills it, so that an entry never hides a newer write.
 type heads struct {
 	limit    int
 	order    list.List // of *head and *cursor, most recent first
 	streams  map[types.UID]*head
 	live     map[taskName]*head // published and not deleted
 	sessions map[taskName]*cursor
-	// names are the live streams as sequenced, where commits on their way differ
-	// from the store; nil for none.
+	// names holds the sequenced live streams of those names for which commits in flight differ from the
+	// store. A nil head means that the name has no live stream.
 	names map[taskName]*nameChange
 }
 
-// nameChange is the sequenced state of a name.
+// nameChange is the sequenced state of a task name.
 type nameChange struct {
 	head     *head // nil: no live stream
 	inflight int
 }
 
-// taskName names a stream, or a session, as lookups do.
+// taskName is the key by which a stream or a session is looked up by name.
 type taskName struct{ ns, task string }
 
 func (h *heads) init(limit int) {
@@ -111,12 +111,12 @@ func (h *heads) addSession(c *cursor) {
 	h.evict()
 }
 
-// evictKeep is how many of the most recent entries stay whatever the limit: a
-// commit being sequenced uses up to three of them before they are in flight.
+// evictKeep is how many of the most recent entries stay regardless of the limit: a commit being sequenced
+// uses up to three of them before they are in flight.
 const evictKeep = 4
 
-// evict drops what is over the limit and not in flight. It looks at a few
-// entries only; what stays over the limit goes at a later call.
+// evict drops entries that are over the limit and not in flight. It looks at a few entries only; a later
+// call drops the rest.
 func (h *heads) evict() {
 	e := h.order.Back()
 	for tries := min(8, h.order.Len()-evictKeep); h.order.Len() > h.limit && tries > 0; tries-- {
@@ -144,7 +144,7 @@ func (h *heads) drop(s *head) {
 	}
 }
 
-// rename notes that commits on their way make s the live stream of name.
+// rename notes that a commit in flight makes s the live stream of name.
 func (h *heads) rename(name taskName, s *head) {
 	c := h.names[name]
 	if c == nil {
@@ -155,7 +155,7 @@ func (h *heads) rename(name taskName, s *head) {
 	c.inflight++
 }
 
-// renamed ends one of them.
+// renamed notes that one of those commits is published.
 func (h *heads) renamed(name taskName) {
 	if c := h.names[name]; c != nil {
 		if c.inflight--; c.inflight == 0 {
@@ -164,15 +164,15 @@ func (h *heads) renamed(name taskName) {
 	}
 }
 
-// Head says where a stream is.
+// Head describes the published state of a stream.
 type Head struct {
 	LatestSeq int64 // 0 before the first event
-	// Oldest is the first seq that is kept; those below left with Trim. It is 1
-	// while nothing left, and 0 before the first event.
+	// Oldest is the first seq that is kept; Trim removed those below it. It is 1 while nothing was trimmed,
+	// and 0 before the first event.
 	Oldest int64
-	// Closed says that there is a terminal event. Only late events follow it.
+	// Closed reports that there is a terminal event. Only late events follow it.
 	Closed bool
-	// Terminal and TerminalSeq are the terminal event, when closed. It is always kept.
+	// Terminal and TerminalSeq are the terminal event's type and seq, if closed. The event is always kept.
 	Terminal    v1alpha1.EventType
 	TerminalSeq int64
 	Deleted     bool

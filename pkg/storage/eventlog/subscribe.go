@@ -9,8 +9,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// entry is one published change on its way to readers: an event, or a deletion of
-// many. It is shared by all of them and never changed.
+// entry is one published change on its way to readers: one event, or one deletion of many events. All
+// readers share it, and it never changes.
 type entry struct {
 	posting
 	id      *identity
@@ -28,9 +28,9 @@ func (e *entry) object() *v1alpha1.ExecutionEvent {
 	return e.event
 }
 
-// topic is what a subscriber listens to. A change is handed to the subscribers
-// of its stream's task name, its session, its namespace and of everything, so
-// that publishing costs what is delivered, not what is open.
+// topic is what a subscriber listens to. A change is delivered to the subscribers of its stream's task
+// name, its session, its namespace and of all events. The cost of publishing therefore depends on the
+// deliveries, not on the number of subscribers.
 type topic struct {
 	kind     topicKind
 	ns, name string
@@ -43,7 +43,7 @@ const (
 	topicNamespace
 	topicTask
 	topicSession
-	// topicSessions is every session of a namespace: events of any may leave.
+	// topicSessions is every session of a namespace: a deletion may concern any of them.
 	topicSessions
 )
 
@@ -57,20 +57,20 @@ type subscriber struct {
 
 	mu       sync.Mutex
 	queue    []*entry
-	overflow bool   // something was not queued: read from the store
-	since    uint64 // everything at or below was taken, when overflow is set
+	overflow bool   // something was not queued and must be read from the store
+	since    uint64 // if overflow is set, everything at or below was taken
 	missed   int64  // how many events, since overflow
 	isCut    bool
 }
 
-// empty drops what is queued. What comes from now on is queued again.
+// empty drops the queued changes. Later changes are queued again.
 func (s *subscriber) empty() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue, s.overflow, s.missed = nil, false, 0
 }
 
-// hub knows who listens to what. shared.mu guards it.
+// hub maps topics to their subscribers. shared.mu guards it.
 type hub map[topic]map[*subscriber]struct{}
 
 func (h hub) add(s *subscriber) {
@@ -107,7 +107,7 @@ func (h hub) deliver(e *entry) {
 	}
 }
 
-// push queues a change that the filter may let through.
+// push queues a change that the filter may select.
 func (s *subscriber) push(e *entry) {
 	count := int64(1)
 	if e.gone != nil {
@@ -142,8 +142,8 @@ func (s *subscriber) push(e *entry) {
 	}
 }
 
-// take returns up to n changes from the queue. When some were not queued it
-// returns none, and the revision up to which all were taken.
+// take returns up to n changes from the queue. If some changes were not queued, it returns overflow and the
+// revision up to which all were taken, but no changes.
 func (s *subscriber) take(n int) (_ []*entry, overflow bool, since uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

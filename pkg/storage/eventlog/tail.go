@@ -23,14 +23,14 @@ type Tail struct {
 	after   int64
 	head    Head
 	latest  int64
-	gone    bool // the stream was deleted after what was returned
+	gone    bool // the stream was deleted after the events that were returned
 }
 
 // tailLimit is how many events one Next returns at most.
 const tailLimit = 256
 
-// TailTask follows a stream after seq after, of the types given or of all. The
-// stream need not have an event yet. The Tail must be closed.
+// TailTask follows a stream after seq after. It returns events of the given types, or of all types if there
+// are none. The stream need not have an event yet. The caller must close the Tail.
 func (r *Reader) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*Tail, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("follow %s: %w", s, err)
@@ -44,15 +44,15 @@ func (r *Reader) TailTask(s Stream, after int64, types []v1alpha1.EventType) (*T
 	if wake.types != 0 {
 		for _, t := range event.Types() {
 			if event.Terminal(t) {
-				wake.types |= 1 << typeCodes[t] // the end is noticed through any filter
+				wake.types |= 1 << typeCodes[t] // the end of the stream must be noticed with any filter
 			}
 		}
 	}
 	return r.tail(&Tail{reader: r, stream: s, want: want, after: max(after, 0)}, &wake), nil
 }
 
-// TailSession follows a session's timeline after cursor after, of the types given
-// or of all. The Tail must be closed.
+// TailSession follows a session's timeline after cursor after. It returns events of the given types, or of
+// all types if there are none. The caller must close the Tail.
 func (r *Reader) TailSession(namespace, session string, after int64, types []v1alpha1.EventType) (*Tail, error) {
 	if namespace == "" || session == "" || !validName(namespace) || !validName(session) {
 		return nil, fmt.Errorf("follow session %s/%s: %w", namespace, session, ErrBadStream)
@@ -74,11 +74,10 @@ func (r *Reader) tail(t *Tail, wake *filter) *Tail {
 // Close ends the Tail.
 func (t *Tail) Close() { t.reader.detach(t.sub) }
 
-// Next waits until there is something new and returns it: events, gaps, or a
-// change of the stream's head that the filter hides. In its page Next is where a
-// later Tail resumes. Gaps come where the Tail began, or fell back, before what is kept.
-// It returns ErrDeleted when the stream was deleted, ErrShutdown when the log is
-// closed, and ctx's error.
+// Next waits until there is something new and returns it: events, gaps, or a change of the stream's head
+// without a matching event. The Next field of the page is where a later Tail resumes. Gaps appear if the
+// Tail began, or fell back, before the oldest event that is kept. Next returns ErrDeleted when the stream
+// was deleted, ErrShutdown when the log is closed, and ctx's error.
 func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 	for {
 		p, err := t.read()
@@ -102,7 +101,7 @@ func (t *Tail) Next(ctx context.Context) (*StreamPage, error) {
 	}
 }
 
-// read returns what there is, from the mailbox or, when that overflowed, from the store.
+// read returns what is new, from the mailbox or, if that overflowed, from the store.
 func (t *Tail) read() (*StreamPage, error) {
 	if t.gone {
 		return nil, ErrDeleted
@@ -130,7 +129,7 @@ func (t *Tail) read() (*StreamPage, error) {
 	return p, nil
 }
 
-// page makes a page of what the mailbox held.
+// page makes a page of the entries that the mailbox held.
 func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 	p := &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Head: t.head}
 	for _, e := range entries {
@@ -139,7 +138,7 @@ func (t *Tail) page(entries []*entry) (*StreamPage, error) {
 				t.gone = true
 				break
 			}
-			continue // what left was read before
+			continue // removed events were read before
 		}
 		at := e.seq
 		if t.session {

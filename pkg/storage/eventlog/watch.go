@@ -20,11 +20,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// WatchOptions say how a watch begins and what it sends beside changes.
+// WatchOptions configure how a watch begins and what it sends besides changes.
 type WatchOptions struct {
-	// SendInitialEvents sends the state as ADDED events before changes, and with
-	// AllowBookmarks a bookmark after it. Unset, the state is sent if and only if
-	// the watch starts at revision 0.
+	// SendInitialEvents sends the current state as ADDED events before changes, followed by a bookmark if
+	// AllowBookmarks is set. If it is nil, the state is sent only when the watch starts at revision 0.
 	SendInitialEvents *bool
 	// AllowBookmarks sends a bookmark from time to time, so that a watch that sees
 	// few changes can be resumed at a new revision.
@@ -32,23 +31,21 @@ type WatchOptions struct {
 }
 
 const (
-	// watchBuffer is how many events a watch holds ready. A stopped watch can still
-	// be read that far.
+	// watchBuffer is how many events a watch keeps ready for its reader. After a watch is stopped, those
+	// events can still be read.
 	watchBuffer = 100
 	// watchChunk is how many events are read at a time.
 	watchChunk = 256
 )
 
-// Watch sends every change after revision from to the events that q selects, in
-// revision order: ADDED when an event was appended, DELETED, with the last object
-// under the revision of its deletion, when it left. Events never change. What
-// cannot be sent becomes one ERROR event, after which the watch ends: Expired (410)
-// below the floor, Timeout (504) for a revision from the future with initial
-// events, TooManyRequests (429), which clients answer by resuming, when the reader
-// has more than MaxWatchLag events yet to read. A reader never slows a writer.
+// Watch sends every change after revision from to the events that q selects, in revision order. It sends
+// ADDED when an event was appended. It sends DELETED, with the last object under the revision of its
+// deletion, when an event was deleted or trimmed. Events never change. If a watch cannot go on, it sends
+// one ERROR event and ends: Expired (410) below the floor, Timeout (504) for a revision from the future
+// with initial events, and TooManyRequests (429) when the reader has more than MaxWatchLag unread events.
+// Clients respond to 429 by resuming. A reader never slows a writer.
 //
-// The watch ends with ctx, Stop or Close. Revision, Limit and Continue of q are
-// not used.
+// The watch ends with ctx, Stop or Close. Revision, Limit and Continue of q are not used.
 func (r *Reader) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (watch.Interface, error) {
 	f, err := newFilter(&q)
 	if err != nil {
@@ -81,7 +78,7 @@ func (r *Reader) Watch(ctx context.Context, q Query, from uint64, o WatchOptions
 	return w, nil
 }
 
-// watches are those that are open, so that Close can end them.
+// watches keeps the open watches so that Close can end them.
 type watches struct {
 	stopping chan struct{} // closed by close
 
@@ -126,7 +123,7 @@ func (o *watches) close() {
 	o.ending.Wait()
 }
 
-// watcher is one watch: a goroutine between a follower and a channel.
+// watcher is one watch: a goroutine that moves changes from a follower to a channel.
 type watcher struct {
 	reader   *Reader
 	opts     WatchOptions
@@ -143,7 +140,7 @@ var _ watch.Interface = (*watcher)(nil)
 // Stop ends the watch. The channel is closed soon after.
 func (w *watcher) Stop() { w.once.Do(w.cancel) }
 
-// ResultChan is where events come.
+// ResultChan returns the channel on which events are sent.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 func (w *watcher) run(ctx context.Context, bookmarks clock.Ticker) {
@@ -164,7 +161,7 @@ func (w *watcher) run(ctx context.Context, bookmarks clock.Ticker) {
 	}
 }
 
-// start sends the state, if asked for.
+// start sends the initial state, if requested.
 func (w *watcher) start(ctx context.Context) error {
 	if !w.initial {
 		return nil
@@ -197,7 +194,7 @@ func (w *watcher) start(ctx context.Context) error {
 	return nil
 }
 
-// changes sends what happens, until the watch ends.
+// changes sends changes until the watch ends.
 func (w *watcher) changes(ctx context.Context, tick <-chan time.Time) error {
 	for {
 		list, err := w.follower.next(ctx, watchChunk)
@@ -230,7 +227,7 @@ func (w *watcher) changes(ctx context.Context, tick <-chan time.Time) error {
 	}
 }
 
-// send waits for the reader, unless it lags too far behind.
+// send waits until the reader takes the event. It fails if the reader lags too far behind.
 func (w *watcher) send(ctx context.Context, t watch.EventType, e *v1alpha1.ExecutionEvent) error {
 	if !w.put(ctx, watch.Event{Type: t, Object: e}, w.follower.sub.cut) {
 		if ctx.Err() != nil {
@@ -260,8 +257,8 @@ func bookmark(rev uint64) *v1alpha1.ExecutionEvent {
 	return &v1alpha1.ExecutionEvent{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(rev, 10)}}
 }
 
-// status is the object of an ERROR event. This is the wire form of a watch, so
-// the translation cannot wait for the API layer.
+// status returns the object of an ERROR event. It is made here and not in the API layer because a watch
+// carries it in its wire form.
 func status(err error) *metav1.Status {
 	var s *apierrors.StatusError
 	var future *FutureError

@@ -12,27 +12,25 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// Writer is the writing side of a log: all that commits. See Append, Trim and
-// DeleteStream.
+// Writer is the writing side of a log. It alone commits. See Append, Trim and DeleteStream.
 type Writer struct {
 	*shared
 	metrics *metrics
 	rates   *quota.Rates
 	purger  *purger
-	// projections are called by the commit leader alone.
+	// projections are called only by the commit leader.
 	projections projections
 }
 
-// Append stores events at the end of a stream, all or none, and returns them as
-// stored, in the order given. It returns after they are durable and visible.
+// Append stores events at the end of a stream, all or none, and returns them as stored, in the order given.
+// It returns once they are durable and visible.
 //
-// An event whose dedupKey is in the stream already is not stored again: the
-// first one is returned in its place, also when the stream is closed; ErrTrimmed
-// says that it is no longer kept. Other errors are *event.FieldError,
-// ErrBadStream, ErrClosed, ErrDeleted, *quota.LimitError, *quota.RateError and
-// engine.ErrFull, or that of a Projection; an engine.ErrFailed means that the
-// outcome is unknown. The events given are not changed. What the returned events
-// point to is shared with watches: read only.
+// An event whose dedupKey is already in the stream is not stored again. The first event with that key is
+// returned in its place, even if the stream is closed; ErrTrimmed means that it is no longer kept. Other
+// errors are *event.FieldError, ErrBadStream, ErrClosed, ErrDeleted, *quota.LimitError, *quota.RateError
+// and engine.ErrFull, or the error of a Projection. engine.ErrFailed means that the outcome is unknown. The
+// given events are not changed. The values that the returned events point to are shared with watches and
+// are read-only.
 func (w *Writer) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	start := w.opts.Clock.Now()
 	t, err := w.append(ctx, s, events)
