@@ -7,8 +7,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// typeNames gives every event type its number on disk, which is its index. Numbers
-// are never used again for another type: append only. There can be 63.
+// typeNames gives every event type its number on disk, which is its index. Append only: a number is never
+// reused for another type. There can be 63.
 var typeNames = [...]v1alpha1.EventType{
 	1:  v1alpha1.EventTaskCreated,
 	2:  v1alpha1.EventTaskPhaseChanged,
@@ -58,7 +58,7 @@ var severityNames = [...]v1alpha1.EventSeverity{
 	v1alpha1.SeverityDebug, v1alpha1.SeverityInfo, v1alpha1.SeverityWarning, v1alpha1.SeverityError,
 }
 
-// typeCodes is typeNames the other way round.
+// typeCodes maps every event type to its number.
 var typeCodes = func() map[v1alpha1.EventType]uint8 {
 	m := make(map[v1alpha1.EventType]uint8, len(typeNames))
 	for code, name := range typeNames {

@@ -18,7 +18,7 @@ const (
 	deletionPart  // not whole; its first event follows the texts
 )
 
-// encodeDeletion is the record of a deletion; its key has the revision.
+// encodeDeletion returns the record of a deletion, whose key holds the revision.
 func encodeDeletion(d *deletion) []byte {
 	flags := boolByte(d.mixed)
 	if !d.whole {

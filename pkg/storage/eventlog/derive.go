@@ -10,9 +10,8 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// derive notes the times and failures that the stored events report. It
-// keeps no state: what an event ends is found by the index of types, so a restart
-// in between changes nothing.
+// derive records metrics for the times and failures that the stored events report. It keeps no state: the
+// event that another one ends is found in the index of types, so restarts do not matter.
 func (w *Writer) derive(t *appendTxn) {
 	for i := range t.events {
 		p := &t.events[i]
@@ -32,8 +31,8 @@ func (w *Writer) derive(t *appendTxn) {
 	}
 }
 
-// between measures the time since the event that this one follows up. What cannot
-// be read is not measured: no append fails for a metric.
+// between measures the time since the event to which this one is the end. If that event cannot be read,
+// nothing is measured: no append fails because of a metric.
 func (w *Writer) between(no uint64, p *pending) (measure, result string, took time.Duration, ok bool) {
 	var since v1alpha1.EventType
 	switch typ := p.event.Type; {

@@ -11,7 +11,7 @@ import (
 
 const headFormat = 1
 
-// encodeHead is the record of a stream.
+// encodeHead returns the record of a stream.
 func encodeHead(id *identity, s *state) []byte {
 	b := []byte{headFormat, s.terminal, boolByte(s.mixed)}
 	b = binary.AppendUvarint(b, uint64(s.last))

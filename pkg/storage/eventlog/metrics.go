@@ -11,8 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics are those that appending moves. Labels are types, never names of tasks,
-// sessions or tools.
+// metrics are the metrics of appends. Labels are types, never names of tasks, sessions or tools.
 type metrics struct {
 	metric.Group
 	appends     *prometheus.CounterVec
@@ -53,8 +52,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// appended notes an append of events and its outcome. What was stored before is
-// not stored again, and not counted.
+// appended counts an append of events and its outcome. Events that were already stored are not counted
+// again.
 func (m *metrics) appended(events []*v1alpha1.ExecutionEvent, a *appendTxn, err error, seconds float64) {
 	result := "success"
 	if err != nil {
@@ -82,7 +81,7 @@ func (m *metrics) sanitized(t v1alpha1.EventType, r event.Report) {
 	}
 }
 
-// typeLabel keeps a producer from making label values up.
+// typeLabel returns the label for t, so that producers cannot create new label values.
 func typeLabel(t v1alpha1.EventType) string {
 	if event.Known(t) {
 		return string(t)

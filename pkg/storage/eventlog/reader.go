@@ -39,8 +39,8 @@ func (r *Reader) Head(_ context.Context, s Stream) (Head, error) {
 // an old state are not kept on disk while the caller works.
 const streamsChunk = 512
 
-// Streams calls f with each live stream, by namespace and task, until f fails.
-// It may or may not see streams that appear or leave meanwhile.
+// Streams calls f with each live stream, by namespace and task, until f fails. It may or may not see
+// streams that are created or deleted meanwhile.
 func (r *Reader) Streams(ctx context.Context, f func(Stream) error) error {
 	from := []byte(spaceName)
 	for from != nil {

@@ -3,9 +3,9 @@
 
 package eventlog
 
-// What is looked up here is sequenced, and perhaps not published. The methods run on the commit leader.
+// The methods below return sequenced state, which may not be published yet. They run on the commit leader.
 
-// sequencedHead returns the head of a stream as sequenced, nil when there is none.
+// sequencedHead returns the sequenced head of a stream, or nil if there is none.
 func (w *Writer) sequencedHead(s Stream) (*head, error) {
 	w.mu.Lock()
 	h := w.heads.streams[s.UID]
@@ -23,8 +23,8 @@ func (w *Writer) sequencedHead(s Stream) (*head, error) {
 	return w.loadHead(no)
 }
 
-// loadHead brings a head into the cache. Only the commit leader may: what is
-// not in the cache has no commit on its way, so the store is the truth.
+// loadHead loads a head into the cache. Only the commit leader may call it. A head that is not in the cache
+// has no commit in flight, so the store holds its newest state.
 func (w *Writer) loadHead(no uint64) (*head, error) {
 	id, st, ok, err := w.stored(no)
 	if err != nil || !ok {

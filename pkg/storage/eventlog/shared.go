@@ -144,8 +144,9 @@ func (s *shared) latestCursor(ns, session string) (int64, error) {
 	return int64(last), nil
 }
 
-// streamsSince returns the streams of a task name that began at or before revision to and that still had an
-// event at revision from: the live one and deleted ones.
+// streamsSince returns the streams of a task name from which changes after revision from may be read: the
+// deleted ones that began at or before revision to and still had an event at revision from, and the live
+// one.
 func (s *shared) streamsSince(ns, task string, from, to uint64) ([]view, error) {
 	live, ok, err := s.byTask(ns, task)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest holds an engine to its contract, the doc comment of package engine. It knows nothing of what an engine
-// is made of: an engine's own tests give it a Place.
+// Package enginetest tests that an engine keeps its contract, which is the doc comment of package engine.
+// It does not depend on how an engine is built: an engine's own tests supply a Place.
 package enginetest
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Place is where a store lies. It outlives the engines that open the store.
+// Place is the location of a store. It outlives the engines that open the store.
 type Place interface {
-	// Open opens the store, which it makes if there is none. fatal is called when the engine fails for good.
+	// Open opens the store, creating it if there is none. fatal is called if the engine fails for good.
 	Open(fatal func(error)) (engine.Engine, error)
-	// Crash returns the place as another process finds it after this one died now, at any point of any write. What was
-	// durable is there; each seed may find more of the rest.
+	// Crash returns the place as another process would find it if this one died now, at any point of any
+	// write. Everything durable is present. Different seeds may keep different parts of the rest.
 	Crash(seed uint64) Place
-	// Fail makes everything fail that writes from now on.
+	// Fail makes every write fail from now on.
 	Fail()
-	// Leave makes the engine find as much room as writes of this need still get, and no more. Engines that are open
-	// notice at once.
+	// Leave sets the free space so that writes permitted by room are accepted, and no others. Engines that
+	// are open notice at once.
 	Leave(room Room)
-	// Restore returns a place that has what a checkpoint holds.
+	// Restore returns a new place that holds the content of a checkpoint.
 	Restore(c engine.Checkpoint) (Place, error)
 }
 
@@ -41,7 +41,7 @@ const (
 	ForNothing      // for no write
 )
 
-// Run runs the kit. empty returns a new place.
+// Run runs all tests of the contract. empty returns a new place.
 func Run(t *testing.T, empty func(t *testing.T) Place) {
 	for _, c := range []struct {
 		name string
@@ -65,7 +65,7 @@ func Run(t *testing.T, empty func(t *testing.T) Place) {
 	}
 }
 
-// put is a Txn that writes a key, whose value is the last of its n revisions.
+// put is a Txn that takes n revisions and writes a key whose value is the last of them.
 type put struct {
 	key     string
 	n       int // 1 if it is not set
@@ -103,7 +103,7 @@ func (p *put) Publish() {
 	}
 }
 
-// open opens the store of a place; it is closed with the test if the test did not.
+// open opens the store of a place and closes it when the test ends.
 func open(t *testing.T, p Place) engine.Engine {
 	t.Helper()
 	e, err := p.Open(func(err error) { t.Errorf("fatal: %v", err) })
@@ -133,7 +133,7 @@ func shut(t *testing.T, e engine.Engine) {
 	}
 }
 
-// rows are the keys that puts wrote, with their revisions.
+// rows returns the keys that puts wrote, with their revisions.
 func rows(t *testing.T, e engine.Reader) map[string]uint64 {
 	t.Helper()
 	it, err := e.NewIter([]byte("t"), []byte("u"))

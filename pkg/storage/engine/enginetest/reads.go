@@ -19,7 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// An iterator is ordered by bytes, keeps to its bounds, and sees the state of its making.
+// An iterator is ordered by bytes, keeps to its bounds, and sees the state at the moment it was made.
 func testIterators(t *testing.T, p Place) {
 	e := open(t, p)
 	for _, k := range []string{"b", "a", "c\x00", "c", "\xff"} {
@@ -59,7 +59,7 @@ func testIterators(t *testing.T, p Place) {
 	}
 }
 
-// What was published is found after a crash at any moment, with its revision, and no revision is given again for it.
+// After a crash at any moment, every published write is found with its revision, and no revision is assigned twice.
 func testCrash(t *testing.T, p Place) {
 	for seed := range uint64(4) {
 		e, err := p.Open(func(err error) { t.Errorf("fatal: %v", err) })
@@ -118,7 +118,7 @@ func testCrash(t *testing.T, p Place) {
 	}
 }
 
-// After a failed write nothing is acknowledged or published, the owner is told once, and a restart goes on.
+// After a failed write nothing is acknowledged or published, the owner is notified once, and a restart works.
 func testFailure(t *testing.T, p Place) {
 	fatal := make(chan error, 10)
 	e, err := p.Open(func(err error) { fatal <- err })
@@ -162,7 +162,7 @@ func testFailure(t *testing.T, p Place) {
 	commit(t, found, &put{key: "after"})
 }
 
-// As room ends, first what adds is refused, then upkeep, last what makes room; all of it comes back without a restart.
+// As room runs out, Grow is refused first, then Upkeep, last Free. All are accepted again without a restart.
 func testRoom(t *testing.T, p Place) {
 	p.Leave(Plenty)
 	e := open(t, p)
@@ -190,7 +190,7 @@ func testRoom(t *testing.T, p Place) {
 	}
 }
 
-// A checkpoint is one state, is not changed by later writes, and makes the same store.
+// A checkpoint holds one state, is not changed by later writes, and restores the same store.
 func testCheckpoint(t *testing.T, p Place) {
 	e := open(t, p)
 	commit(t, e, &put{key: "a", n: 2})
@@ -238,7 +238,7 @@ func testCheckpoint(t *testing.T, p Place) {
 	}
 }
 
-// While a store is open nobody else opens it.
+// While a store is open, no other engine can open it.
 func testOneWriter(t *testing.T, p Place) {
 	e := open(t, p)
 	if other, err := p.Open(nil); !errors.Is(err, engine.ErrLocked) {
@@ -249,7 +249,7 @@ func testOneWriter(t *testing.T, p Place) {
 	open(t, p)
 }
 
-// Close waits for what is open and refuses the rest.
+// Close waits for open iterators and operations, and refuses new ones.
 func testClose(t *testing.T, p Place) {
 	e := open(t, p)
 	commit(t, e, &put{key: "a"})

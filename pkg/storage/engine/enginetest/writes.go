@@ -90,7 +90,7 @@ func testGroups(t *testing.T, p Place) {
 	}
 }
 
-// The counter is dense from 2, and goes on where it was.
+// The counter is dense from 2, and continues where it was after a restart.
 func testRevisions(t *testing.T, p Place) {
 	e := open(t, p)
 	id := e.ID()
@@ -132,7 +132,7 @@ func testRefused(t *testing.T, p Place) {
 	}
 }
 
-// A batch without revisions is atomic, in the order of its writes, and copies what it gets.
+// A batch without revisions is atomic, keeps the order of its writes, and copies keys and values.
 func testBatches(t *testing.T, p Place) {
 	e := open(t, p)
 	for i := range 10 {
@@ -208,8 +208,8 @@ func testBatches(t *testing.T, p Place) {
 	}
 }
 
-// Who lost a race is answered after the winner is published; what is published under a lock with Advance is never ahead of
-// Revision, nor behind it.
+// The loser of a race is answered after the winner is published. State published under a lock with Advance
+// is never newer than Revision, and Revision is never newer than the state.
 func testChangeFeed(t *testing.T, p Place) {
 	e := open(t, p)
 	var mu sync.Mutex

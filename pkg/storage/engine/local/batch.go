@@ -20,8 +20,8 @@ type batch struct {
 	err        error // first error of a write; a batch with one is never applied
 }
 
-// Next assigns the next revision. It is for Txn.Sequence only: the revisions of
-// a Txn that is refused are given again. On a batch of NewBatch it returns 0.
+// Next assigns the next revision. It is for Txn.Sequence only: the revisions of a refused Txn are assigned
+// again. On a batch of NewBatch it returns 0.
 func (b *batch) Next() uint64 {
 	if !b.sequencing {
 		return 0
@@ -39,14 +39,14 @@ func (b *batch) Delete(k []byte) error { return b.note(b.b.Delete(k, nil)) }
 // DeleteRange removes every key in [lo, hi).
 func (b *batch) DeleteRange(lo, hi []byte) error { return b.note(b.b.DeleteRange(lo, hi, nil)) }
 
-// SetDeferred returns a key and a value of the given lengths inside the batch, to
-// be filled before finish is called. Nothing else may be done with b meanwhile.
+// SetDeferred returns a key and a value of the given lengths inside the batch. The caller fills both and
+// then calls finish. Until then, nothing else may be done with b.
 func (b *batch) SetDeferred(klen, vlen int) (k, v []byte, finish func() error) {
 	op := b.b.SetDeferred(klen, vlen)
 	return op.Key, op.Value, func() error { return b.note(op.Finish()) }
 }
 
-// Len is the size of the batch in bytes.
+// Len returns the size of the batch in bytes.
 func (b *batch) Len() int { return b.b.Len() }
 
 func (b *batch) note(err error) error {
@@ -56,8 +56,8 @@ func (b *batch) note(err error) error {
 	return err
 }
 
-// NewBatch returns a batch for background work that takes no revision, such as
-// dropping old versions. It must be given to Apply or Discard.
+// NewBatch returns a batch for background work that takes no revision, such as removing old versions. The
+// caller must end it with Apply, ApplyInOrder or Discard.
 func (e *Engine) NewBatch() (engine.Batch, error) {
 	if err := e.acquire(); err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func (e *Engine) NewBatch() (engine.Batch, error) {
 	return &batch{engine: e, b: e.db.NewBatch()}, nil
 }
 
-// own is a batch of this engine. Another engine's is a mistake in the program.
+// own returns b as a batch of this package. It panics on a batch of another engine, which is a bug.
 func own(b engine.Batch) *batch { return b.(*batch) } //nolint:forcetypeassert // see above
 
-// Apply makes b's changes, atomically, and ends b.
+// Apply makes the changes of a batch atomically and ends the batch.
 func (e *Engine) Apply(of engine.Batch, d engine.Durability) error {
 	b := own(of)
 	defer b.Discard()
@@ -85,8 +85,9 @@ func (e *Engine) Apply(of engine.Batch, d engine.Durability) error {
 	return nil
 }
 
-// ApplyInOrder makes b's changes visible, atomically, and ends b. Batches of callers that order their calls are durable in
-// that order, too: a crash keeps none without those before it. wait returns when b is durable; it must be called once.
+// ApplyInOrder makes the changes of a batch visible atomically and ends the batch. If callers order their
+// calls, their batches also become durable in that order: a crash never keeps a batch without the ones
+// before it. wait returns when the batch is durable and must be called exactly once.
 func (e *Engine) ApplyInOrder(of engine.Batch) (wait func() error, err error) {
 	b := own(of)
 	if b.err != nil {
@@ -112,7 +113,7 @@ func (e *Engine) ApplyInOrder(of engine.Batch) (wait func() error, err error) {
 	}, nil
 }
 
-// Discard ends b without applying it. It may be called again, and after Apply.
+// Discard ends b without applying it. It may be called repeatedly, and after Apply.
 func (b *batch) Discard() {
 	if b.b == nil || b.sequencing {
 		return

@@ -19,27 +19,30 @@ import (
 )
 
 const (
-	// checkpointDir is the folder of the one checkpoint, inside the store's: there, hard links work.
+	// checkpointDir is the folder of the checkpoint. It is inside the store's folder so that hard links work.
 	checkpointDir = "checkpoint"
-	// checkpointTries: the live log is copied while it is written, and where it is a recycled file, old records between
-	// new ones can be copied. Such a copy does not open, and the next one is made.
+	// checkpointTries is how often a copy is attempted. The live log is copied while it is being written.
+	// If it is a recycled file, old records between new ones can be copied. Such a copy does not open, and
+	// another one is made.
 	checkpointTries = 3
 	checkpointCache = 1 << 20
 )
 
-// checkpoint is a consistent copy of the store's files, for reading. Together, in a folder of their own, they are a
-// store that Open opens. Its methods may be called concurrently.
+// checkpoint is a consistent copy of the store's files, for reading. The files together, in their own
+// folder, form a store that Open can open. Its methods may be called concurrently.
 type checkpoint struct {
 	engine   *Engine
 	revision uint64
 	files    []engine.CheckpointFile
 }
 
-// Checkpoint makes a consistent copy of the store's files, hard links where the file system can, which lasts until it
-// is closed; what a crash leaves of it is removed when the store is opened. The copy holds every write that was
-// acknowledged before the call. There is one at a time: a second one is engine.ErrCheckpoint.
+// Checkpoint makes a consistent copy of the store's files, using hard links where the file system supports
+// them. The copy lasts until it is closed; a copy left by a crash is removed when the store is opened. It
+// holds every write that was acknowledged before the call. Only one checkpoint may be open at a time: a
+// second call returns engine.ErrCheckpoint.
 //
-// It was opened once, for reading, so it can be opened. Writers are not held up.
+// Every copy is opened once for reading before it is returned, so it is known to open. Writers are not held
+// up.
 func (e *Engine) Checkpoint(ctx context.Context) (_ engine.Checkpoint, err error) {
 	if err := e.acquire(); err != nil {
 		return nil, err
@@ -77,7 +80,8 @@ func (e *Engine) Checkpoint(ctx context.Context) (_ engine.Checkpoint, err error
 
 var errUnreadable = errors.New("engine: the checkpoint cannot be opened")
 
-// flush writes the memtable to a table, so that the checkpoint has a short log and is opened in little memory.
+// flush writes the memtable to a table, so that the checkpoint has a short log and takes little memory to
+// open.
 func (e *Engine) flush(ctx context.Context) error {
 	var flushed <-chan struct{}
 	if err := guard(func() (err error) { flushed, err = e.db.AsyncFlush(); return err }); err != nil {
@@ -86,7 +90,7 @@ func (e *Engine) flush(ctx context.Context) error {
 	select {
 	case <-flushed:
 		return nil
-	case <-ctx.Done(): // on a full disk it is tried for ever
+	case <-ctx.Done(): // on a full disk Pebble retries the flush forever
 		return fmt.Errorf("flush: %w", ctx.Err())
 	}
 }
@@ -140,14 +144,14 @@ func (c *checkpoint) open() (revision uint64, err error) {
 	return readNumber(db, revisionKey, firstRevision)
 }
 
-// checkpointLog is the logger of a copy, whose end is not the store's.
+// checkpointLog is the logger of a copy. A fatal error in a copy does not stop the store.
 type checkpointLog struct{ pebbleLog }
 
 func (checkpointLog) Fatalf(format string, args ...any) {
 	panic(fmt.Errorf("%w: "+format, append([]any{errPebble}, args...)...))
 }
 
-// readNumber reads a number of the engine's own keyspace.
+// readNumber reads a number in the engine's own keyspace.
 func readNumber(db *pebble.DB, key []byte, absent uint64) (n uint64, err error) {
 	v, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -163,13 +167,13 @@ func readNumber(db *pebble.DB, key []byte, absent uint64) (n uint64, err error) 
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// Layout is Layout.
+// Layout returns the constant Layout.
 func (c *checkpoint) Layout() string { return Layout }
 
-// Revision is the revision of the copy: that of the last write it has.
+// Revision returns the revision of the last write in the copy.
 func (c *checkpoint) Revision() uint64 { return c.revision }
 
-// Files are all files of the copy, by name.
+// Files lists all files of the copy by name.
 func (c *checkpoint) Files() []engine.CheckpointFile { return slices.Clone(c.files) }
 
 // Open opens a file of the copy for reading.

@@ -84,8 +84,9 @@ func TestCheckpointHasWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestCheckpointsUnderLoad: each opens, is at exactly the revision it says, and has all that was acknowledged before.
-// Logs are small, so that recycled ones are copied while they are written.
+// TestCheckpointsUnderLoad checks that each checkpoint opens, is at exactly the revision that it reports,
+// and holds every write acknowledged before it. Logs are small, so that recycled logs are copied while they
+// are written.
 func TestCheckpointsUnderLoad(t *testing.T) {
 	e := open(t, Options{MemTableBytes: 512 << 10})
 	defer shut(t, e)
@@ -154,7 +155,7 @@ func TestCheckpointEndsWithItsContext(t *testing.T) {
 	defer shut(t, e)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// The flush may be faster, so only an error is looked at.
+	// The flush may finish first, so only an error is checked.
 	if c, err := e.Checkpoint(ctx); err == nil {
 		if err := c.Close(); err != nil {
 			t.Error(err)

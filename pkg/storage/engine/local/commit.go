@@ -24,7 +24,7 @@ type pending struct {
 	lead bool   // set before wake: lead the next group instead of returning
 	wake chan struct{}
 
-	overlapped bool // only the goroutine of Commit touches it
+	overlapped bool // used only by the goroutine of Commit
 }
 
 func (p *pending) overlap() {
@@ -39,9 +39,9 @@ func (p *pending) overlap() {
 
 var wakePool = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// Commit runs t through the pipeline. It returns nil when t is durable and
-// published, and Sequence's error when t was refused. An error that is ErrFailed
-// means that the disk failed: the outcome is unknown until the store is opened again.
+// Commit runs t through the pipeline. It returns nil when t is durable and published, and Sequence's error
+// when t was refused. An engine.ErrFailed means that the disk failed: the outcome is unknown until the
+// store is opened again.
 func (e *Engine) Commit(t engine.Txn) error {
 	if err := e.acquire(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (e *Engine) Commit(t engine.Txn) error {
 	return p.err
 }
 
-// lead commits the queue as one group. The caller's Txn is the first of it.
+// lead commits the queue as one group. The caller's Txn is the first in it.
 func (e *Engine) lead() {
 	e.mu.Lock()
 	queue := e.queue
@@ -91,7 +91,7 @@ func (e *Engine) lead() {
 	e.handOver(rest)
 
 	<-after
-	// A group before this one may have failed after this one was synced.
+	// An earlier group may have failed after this one was synced.
 	if f := e.failure.Load(); f != nil {
 		for _, p := range group {
 			p.err = f.err()
@@ -108,7 +108,7 @@ func (e *Engine) lead() {
 	}
 }
 
-// sequence puts Txns into the batch until it is large enough, and returns how many.
+// sequence adds Txns to the batch until it is large enough, and returns how many it took.
 func (e *Engine) sequence(b *batch, queue []*pending) (int, error) {
 	if f := e.failure.Load(); f != nil {
 		return len(queue), f.err()
@@ -137,7 +137,7 @@ func (e *Engine) sequence(b *batch, queue []*pending) (int, error) {
 	return len(queue), nil
 }
 
-// persist applies the batch and waits for its sync; own is the leader's.
+// persist applies the batch and waits for its sync. own is the leader's Txn.
 func (e *Engine) persist(b *batch, before uint64, own *pending) error {
 	if e.sequenced != before {
 		if err := b.Set(revisionKey, binary.BigEndian.AppendUint64(nil, e.sequenced)); err != nil {
@@ -159,8 +159,8 @@ func (e *Engine) persist(b *batch, before uint64, own *pending) error {
 	return b.b.Close()
 }
 
-// handOver makes the first waiting writer the leader. It runs after the group's
-// sync, because the groups that grow during one beat smaller ones in flight.
+// handOver makes the first waiting writer the leader. It runs after the group's sync: the larger groups
+// that form during a sync are more efficient than smaller groups synced concurrently.
 func (e *Engine) handOver(rest []*pending) {
 	e.mu.Lock()
 	if len(rest) > 0 {
@@ -179,8 +179,8 @@ func (e *Engine) handOver(rest []*pending) {
 	}
 }
 
-// publish makes a durable group visible. Losers of a compare-and-swap are
-// answered after it too, else they would read the old state again and spin.
+// publish makes a durable group visible. Refused Txns are also answered only afterwards. Otherwise the
+// loser of a compare-and-swap would read the old state again and spin.
 func (e *Engine) publish(group []*pending) {
 	for _, p := range group {
 		if p.err != nil {
@@ -193,19 +193,18 @@ func (e *Engine) publish(group []*pending) {
 	}
 }
 
-// Bump moves the revision by n without any other change and returns the new
-// revision.
+// Bump advances the revision by n without any other change and returns the new revision.
 func (e *Engine) Bump(n uint64) (uint64, error) {
 	t := &bump{engine: e, n: n}
 	err := e.Commit(t)
 	return t.rev, err
 }
 
-// Rebase moves the revision by n, which must exceed what was given since the
-// store's files were copied, and makes the new one its Base from the next Open on.
-// It is for a store that is restored from a backup: a client may have seen changes
-// that are not in it, under revisions that are given again otherwise, so it must
-// neither go on from them nor take what comes for what it has.
+// Rebase advances the revision by n and makes the new revision the store's Base from the next Open on. n
+// must exceed the number of revisions assigned since the store's files were copied. Rebase is for a store
+// restored from a backup. A client may have seen changes that the backup lacks, under revisions that would
+// otherwise be assigned again. Such a client must not resume from those revisions, and must not mistake new
+// changes for the ones it has seen.
 func (e *Engine) Rebase(n uint64) (uint64, error) {
 	t := &bump{engine: e, n: n, base: true}
 	err := e.Commit(t)
@@ -229,5 +228,5 @@ func (t *bump) Sequence(b engine.Batch) error {
 
 func (t *bump) Publish() {}
 
-// Need says that it adds nothing.
+// Need returns Free, because a bump adds nothing.
 func (t *bump) Need() engine.Need { return engine.Free }

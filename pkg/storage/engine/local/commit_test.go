@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// held is a put whose Sequence waits, so that a queue grows behind it.
+// held is a put whose Sequence waits, so that a queue forms after it.
 type held struct {
 	put
 	until chan struct{}
@@ -50,12 +50,12 @@ func counter(t *testing.T, r prometheus.Gatherer, name string) float64 {
 	return 0
 }
 
-// TestGroupsShareASyncAndAreBounded queues writers behind one: they become
-// durable together, in groups of limited size, in the order in which they came.
+// TestGroupsShareASyncAndAreBounded queues writers after a blocked one. They must become durable together,
+// in groups of limited size, in the order of their arrival.
 func TestGroupsShareASyncAndAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		groupBytes int
-		groups     float64 // beside the one that is held
+		groups     float64 // besides the one that is held
 	}{{1 << 20, 1}, {16 << 10, 4}} {
 		r := prometheus.NewRegistry()
 		e := open(t, Options{GroupBytes: c.groupBytes, Registerer: r})
@@ -106,7 +106,7 @@ func TestGroupsShareASyncAndAreBounded(t *testing.T) {
 	}
 }
 
-// careless writes and then refuses.
+// careless breaks the contract of Sequence: it writes and then refuses.
 type careless struct{}
 
 func (careless) Sequence(b engine.Batch) error {
@@ -115,8 +115,8 @@ func (careless) Sequence(b engine.Batch) error {
 
 func (careless) Publish() {}
 
-// TestTxnThatWritesAndRefuses stops the store: its writes cannot be taken back
-// out of the batch that others share.
+// TestTxnThatWritesAndRefuses checks that such a Txn stops the store: its writes cannot be removed from the
+// batch that it shares with others.
 func TestTxnThatWritesAndRefuses(t *testing.T) {
 	var fatal atomic.Pointer[error]
 	e := open(t, Options{OnFatal: func(err error) { fatal.Store(&err) }})

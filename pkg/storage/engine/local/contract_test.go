@@ -57,7 +57,7 @@ func (p *place) Fail() {
 }
 
 func (p *place) Leave(room enginetest.Room) {
-	// The reserve of a GiB is 128 MiB: upkeep needs half of it, and what makes room next to nothing.
+	// The reserve of a GiB is 128 MiB: Upkeep needs half of it, and Free almost none.
 	free := map[enginetest.Room]uint64{enginetest.Plenty: 1000, enginetest.ForUpkeep: 100, enginetest.ForFree: 50, enginetest.ForNothing: 2}[room]
 	p.disk.SetSpace(1024*mib, free*mib)
 	p.clock.SetTime(p.clock.Now().Add(time.Second))

@@ -21,8 +21,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
-// ledger remembers what a store promised: which writes were published and
-// acknowledged. It is the model that a store found after a crash is held to.
+// ledger remembers what a store promised: which writes were published and acknowledged. A store found after
+// a crash is checked against it.
 type ledger struct {
 	mu        sync.Mutex
 	published map[string]uint64 // key -> revision
@@ -82,8 +82,8 @@ func openOn(t *testing.T, d *localtest.Disk, onFatal func(error)) *local.Engine 
 	return e
 }
 
-// TestCrash cuts the power at random points under load. What was published, and
-// so all that was acknowledged, is found again; no revision is lost or reused.
+// TestCrash cuts the power at random points under load. Every published write, and so every acknowledged
+// one, must be found again. No revision may be lost or reused.
 func TestCrash(t *testing.T) {
 	for _, unsynced := range []int{0, 30, 70} {
 		t.Run(fmt.Sprintf("unsynced=%d", unsynced), func(t *testing.T) {
@@ -153,7 +153,7 @@ func crashUnderLoad(t *testing.T, disk *localtest.Disk, l *ledger, unsynced int,
 	return crashed
 }
 
-// forget keeps in the ledger what the crashed store has: the next round goes on there.
+// forget reduces the ledger to what the crashed store holds, from which the next round continues.
 func forget(t *testing.T, l *ledger, e *local.Engine, promised map[string]uint64) {
 	t.Helper()
 	l.mu.Lock()

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local is the engine on this machine's disk: a Pebble store. Package engine says what it promises, FORMAT.md there
-// what it writes.
+// Package local is the engine that keeps a store on this machine's disk, in Pebble. Package engine defines
+// the contract, and the FORMAT.md there describes the files and keys.
 package local
 
 import (
@@ -28,34 +28,32 @@ import (
 // FS is the file system that the store lives on.
 type FS = vfs.FS
 
-// Options of an Engine. The zero value of every field but Dir is usable.
+// Options configure an Engine. The zero value of every field but Dir is usable.
 type Options struct {
 	// Dir is the store's directory. It is created if it does not exist; its parent must exist.
 	Dir string
-	// FS is the file system. Default: the disk.
+	// FS is the file system. Default: that of the operating system.
 	FS FS
-	// BlockCacheBytes bounds the cache of blocks read. It is filled on use. Default: 64 MiB.
+	// BlockCacheBytes bounds the cache of blocks read. Its memory is allocated on use. Default: 64 MiB.
 	BlockCacheBytes int64
-	// MemTableBytes is the size that a memtable grows to under load; it starts at
-	// 256 KiB, and up to four exist. Default: 32 MiB, or a sixty-fourth of a volume
-	// that is smaller than 2 GiB.
+	// MemTableBytes is the size that a memtable grows to under load. It starts at 256 KiB, and up to four
+	// exist. Default: 32 MiB, or 1/64 of a volume smaller than 2 GiB.
 	MemTableBytes int64
-	// Reserve is how many bytes of the volume writes that add to the store leave free;
-	// negative: none. Default: 256 MiB, or an eighth of a volume that is smaller than
-	// 2 GiB. It has no effect on a file system that does not tell what is free.
+	// Reserve is how many bytes of the volume are kept free by refusing writes that add to the store.
+	// Negative means none. Default: 256 MiB, or an eighth of a volume smaller than 2 GiB. It has no effect
+	// on a file system that does not report its free space.
 	Reserve int64
 	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
 	GroupBytes int
 	// Clock measures commit durations. Default: the real clock.
 	Clock clock.PassiveClock
-	// Registerer, where set, gets the store's metrics until Close.
+	// Registerer, if set, holds the store's metrics until Close.
 	Registerer prometheus.Registerer
-	// OnFatal is called once, with the store's locks held, when the disk failed in
-	// a way that leaves the outcome of a write unknown. It should end the process.
-	// Default: log the error and exit with status 1.
+	// OnFatal is called once, with the store's locks held, if the disk fails in a way that leaves the
+	// outcome of a write unknown. It should end the process. Default: log the error and exit with status 1.
 	OnFatal func(error)
-	// OnCorruption, where set, is told of a damaged block instead of OnFatal, and reading it is an error; for a store
-	// that is being checked and not in use.
+	// OnCorruption, if set, is called for a damaged block instead of OnFatal, and reading the block returns
+	// an error. It is for checking a store that is not in use.
 	OnCorruption func(error)
 }
 
@@ -64,7 +62,7 @@ const (
 	defaultMemTable   = 32 << 20
 	defaultGroup      = 4 << 20
 
-	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as the API wants
+	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as in the Kubernetes API
 )
 
 func (o *Options) ensureDefaults(log logr.Logger) {
@@ -90,7 +88,7 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Engine is an engine.Engine. All methods may be called concurrently.
+// Engine implements engine.Engine. All methods may be called concurrently.
 type Engine struct {
 	opts    Options
 	log     logr.Logger
@@ -121,17 +119,16 @@ type Engine struct {
 	degraded  atomic.Pointer[error] // last background error, until a flush or compaction succeeds
 }
 
-const closedRefs = math.MinInt64 / 4 // far enough from both ends for every call in flight
+const closedRefs = math.MinInt64 / 4 // far enough from 0 and from the minimum for any number of calls in flight
 
 var (
 	revisionKey = []byte("mrevision")
 	baseKey     = []byte("mbase")
 )
 
-// Open opens the store in o.Dir, creating it if there is none. It returns
-// engine.ErrLocked while another process has it open, and a *LayoutError, having
-// modified nothing, when the directory holds something else than a store of this
-// version. The logger in ctx is the store's for its life.
+// Open opens the store in o.Dir, creating it if there is none. It returns engine.ErrLocked while another
+// process has the store open. It returns a *LayoutError, having modified nothing, if the directory holds
+// anything else than a store of this version. The store uses the logger in ctx for as long as it is open.
 func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	log := klog.FromContext(ctx).WithName("engine")
 	o.ensureDefaults(log)
@@ -189,8 +186,8 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	return o
 }
 
-// recover finds the revision of the last write, and the store's identity. Batches are
-// atomic and carry the revision, so nothing else needs repair.
+// recover finds the revision of the last write, and the store's identity. Batches are atomic and hold the
+// revision, so nothing else needs repair.
 func (e *Engine) recover() (err error) {
 	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
 		return err
@@ -204,7 +201,7 @@ func (e *Engine) recover() (err error) {
 
 var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
 
-// Close waits for operations in flight, iterators included, and closes the store.
+// Close waits for operations in flight, including iterators, and closes the store.
 // Later calls of any method that can fail return engine.ErrClosed.
 func (e *Engine) Close() error {
 	n := e.refs.Add(closedRefs)
@@ -223,7 +220,7 @@ func (e *Engine) Close() error {
 	case f == nil:
 		return errors.Join(e.db.Close(), e.lock.Close())
 	case f.stuck:
-		// Pebble was left with its locks held. The lock on the directory ends with the process.
+		// Pebble still holds its locks. The lock on the directory ends with the process.
 		return f.err()
 	default:
 		return errors.Join(f.err(), guard(e.db.Close), e.lock.Close())
@@ -252,23 +249,23 @@ func (e *Engine) release() {
 // store is at 1.
 func (e *Engine) Revision() uint64 { return e.published.Load() }
 
-// Base returns the revision that the last Rebase moved to, and 0 if there was none:
-// nobody may resume from a revision below it.
+// Base returns the revision that the last Rebase moved to, or 0 if there was none. Nobody may resume from a
+// revision below it.
 func (e *Engine) Base() uint64 { return e.base }
 
-// Advance makes rev the published revision. A Txn calls it from Publish, under
-// the lock that guards its state, with a revision of its own: a reader under that
-// lock then never sees state newer than Revision, nor Revision newer than state.
+// Advance makes rev the published revision. A Txn calls it from Publish with one of its own revisions,
+// under the lock that guards the Txn's state. A reader that holds that lock then never sees state newer
+// than Revision, nor a Revision newer than the state.
 func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
 
-// Healthy returns nil while the store works, and why it does not otherwise: the
-// failure that stopped it, or the last error of a background flush or compaction
-// until one succeeds. A full disk is no such error; see Full.
+// Healthy returns nil while the store works. Otherwise it returns the failure that stopped the store, or
+// the last error of a background flush or compaction until one succeeds. A full disk is not an error here;
+// see Full.
 func (e *Engine) Healthy() error {
 	if f := e.failure.Load(); f != nil {
 		return f.err()
 	}
-	// On a full disk background work fails; reads and deletes go on, and no restart helps.
+	// On a full disk background work fails. Reads and deletes go on, and a restart would not help.
 	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
 		return fmt.Errorf("engine: background work: %w", *err)
 	}

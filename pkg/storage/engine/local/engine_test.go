@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Pebble leaves its compaction scheduler behind when opening fails.
+	// Pebble does not stop its compaction scheduler when opening fails.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
@@ -38,7 +38,7 @@ type put struct {
 
 func (p *put) Sequence(b engine.Batch) error {
 	if p.refuse != nil {
-		b.Next() // a refused Txn's revisions are given again
+		b.Next() // a refused Txn's revisions are assigned again
 		return p.refuse
 	}
 	for range max(p.n, 1) {

@@ -13,7 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// failure is why the store stopped for good.
+// failure is the reason why the store stopped for good.
 type failure struct {
 	cause error
 	stuck bool // Pebble panicked, and cannot be closed
@@ -21,8 +21,8 @@ type failure struct {
 
 func (f *failure) err() error { return fmt.Errorf("%w: %w", engine.ErrFailed, f.cause) }
 
-// fail stops the store: a write that may or may not be on disk can be answered
-// neither way, and after a failed fsync the kernel may have dropped the data.
+// fail stops the store. If a write may or may not be on disk, neither success nor failure is a correct
+// answer, and after a failed fsync the kernel may have dropped the data.
 func (e *Engine) fail(cause error) {
 	if e.failure.CompareAndSwap(nil, &failure{cause: cause, stuck: errors.Is(cause, errPebble)}) {
 		e.opts.OnFatal(e.failure.Load().err())
@@ -44,8 +44,8 @@ func (l pebbleLog) Errorf(format string, args ...any) {
 	l.e.log.Error(nil, "Pebble", "message", fmt.Sprintf(format, args...))
 }
 
-// Fatalf must not return: Pebble goes on with what it holds to be impossible.
-// On a writer's own goroutine it unwinds to guard; on one of Pebble's it stays.
+// Fatalf must not return, because Pebble would continue in a state that it considers impossible. On a
+// writer's own goroutine it unwinds to guard; on one of Pebble's goroutines it blocks.
 func (l pebbleLog) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("%w: "+format, append([]any{errPebble}, args...)...)
 	if strings.HasPrefix(format, "pebble: fatal commit error") {
@@ -55,7 +55,7 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 	select {}
 }
 
-// events keeps the outcome of background work for Healthy.
+// events returns a listener that keeps the outcome of background work for Healthy.
 func (e *Engine) events() *pebble.EventListener {
 	done := func(err error) {
 		if err == nil && e.degraded.Swap(nil) != nil {
@@ -65,7 +65,7 @@ func (e *Engine) events() *pebble.EventListener {
 	l := &pebble.EventListener{
 		BackgroundError: func(err error) {
 			e.metrics.backgroundErrors.Inc()
-			if e.degraded.Swap(&err) == nil { // it is retried at once, again and again
+			if e.degraded.Swap(&err) == nil { // log only the first error, because Pebble retries at once and repeatedly
 				e.log.Error(err, "Background work of the store failed, retrying")
 			}
 		},

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// storeKey holds the store's identity. Programs that do not know it leave it alone.
+// storeKey holds the store's identity. Versions that do not know the key leave it unchanged.
 var storeKey = []byte("mstore")
 
-// ID is the identity of the store: a random UUID, made with the store, or when a store that is older than identities is
-// opened for the first time. It never changes, and a copy of the files, such as a restored backup, has it, too.
+// ID returns the identity of the store: a random UUID that never changes. It is assigned when the store is
+// made, or, for a store made before identities existed, when it is next opened. A copy of the files, such
+// as a restored backup, has the same identity.
 func (e *Engine) ID() string { return e.id }
 
-// identify reads the identity, and gives the store one, durably, where it lacks one.
+// identify reads the identity. If the store lacks one, it assigns one and makes it durable.
 func (e *Engine) identify() error {
 	v, closer, err := e.db.Get(storeKey)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A store has one identity for life: it is there when Open returns, and in every copy of the files.
+// A store has one identity that never changes. Open and every copy of the files return the same one.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, Options{Dir: dir})
@@ -37,7 +37,7 @@ func TestIdentity(t *testing.T) {
 	}
 	shut(t, other)
 
-	// A store that an earlier version made lacks one.
+	// A store made by an earlier version lacks one.
 	if err := e.Commit(&put{key: "a", value: "1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -25,15 +25,14 @@ const Layout = "platform-store/1"
 const (
 	layoutFile = "LAYOUT"
 	lockFile   = "LOCK" // Pebble's name
-	// pebbleFormat is pinned so that a newer Pebble does not move the format of an
-	// existing store by itself; moving it is a new Layout.
+	// pebbleFormat is pinned so that a newer Pebble does not upgrade the format of an existing store by
+	// itself. Changing it requires a new Layout.
 	pebbleFormat = pebble.FormatValueSeparation
 )
 
-// LayoutError says that a directory does not hold a store of this version.
-// Nothing in it was modified.
+// LayoutError reports that a directory does not hold a store of this version. Nothing in it was modified.
 type LayoutError struct {
-	// Have is what the directory says it holds; empty if it does not say.
+	// Have is the layout that the directory states, empty if it states none.
 	Have string
 	// Want is Layout.
 	Want string
@@ -47,9 +46,8 @@ func (e *LayoutError) Error() string {
 		"run the version that wrote it, or restore a back-up made by this one", e.Have, e.Want)
 }
 
-// claim checks the layout of dir, locks it, and makes it a store if it is empty.
-// It checks before it locks, since locking creates a file, and again after, since
-// another process may have been faster.
+// claim checks the layout of dir, locks it, and makes it a store if it is empty. It checks before it locks,
+// because locking creates a file, and again afterwards, because another process may have been faster.
 func claim(fs vfs.FS, dir string) (*pebble.Lock, error) {
 	if _, err := checkLayout(fs, dir); err != nil {
 		return nil, err
@@ -76,7 +74,7 @@ func isLocked(err error) bool {
 		strings.Contains(err.Error(), "lock held by current process")
 }
 
-// checkLayout reports whether dir is still empty, or a *LayoutError.
+// checkLayout reports whether dir is still empty. It returns a *LayoutError if dir holds anything but a store of this version.
 func checkLayout(fs vfs.FS, dir string) (fresh bool, err error) {
 	f, err := fs.Open(fs.PathJoin(dir, layoutFile))
 	if err == nil {
@@ -99,8 +97,7 @@ func checkLayout(fs vfs.FS, dir string) (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// lost+found is what an empty volume holds; LOCK and the temporary file are
-	// what an Open that was interrupted leaves.
+	// An empty volume may hold lost+found. An interrupted Open leaves LOCK and the temporary file.
 	harmless := []string{"lost+found", lockFile, layoutFile + ".tmp"}
 	if i := slices.IndexFunc(names, func(n string) bool { return !slices.Contains(harmless, n) }); i >= 0 {
 		return false, &LayoutError{Want: Layout}
@@ -133,8 +130,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Lock makes dir, in which files of a store are to be put, and locks it as Open
-// does: until it is closed another process gets engine.ErrLocked.
+// Lock creates dir, into which files of a store are to be put, and locks it as Open does. Until the lock is
+// closed, another process gets engine.ErrLocked.
 func Lock(dir string) (io.Closer, error) {
 	if err := vfs.Default.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.freeBytes, float64(m.engine.space.free.Load()))
 	if m.engine.failure.Load() != nil {
 		gauge(m.failed, 1)
-		return // Pebble may have been left with its locks held
+		return // Pebble may still hold its locks
 	}
 	gauge(m.failed, 0)
 	if m.engine.acquire() != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Get returns a copy of the value of key, and whether there is one. Looking for a
-// key that does not exist is dearer than a write; keep an index of what exists.
+// Get returns a copy of the value of key, and whether the key exists. Looking up a key that does not exist
+// costs more than a write, so callers should keep an index of the keys that exist.
 func (e *Engine) Get(key []byte) (val []byte, ok bool, err error) {
 	if err := e.acquire(); err != nil {
 		return nil, false, err
@@ -30,7 +30,7 @@ func (e *Engine) Get(key []byte) (val []byte, ok bool, err error) {
 	return val, true, closer.Close()
 }
 
-// iter is an engine.Iter. It keeps files of the state that it sees on disk until Close.
+// iter is an engine.Iter. Until Close it keeps the files of the state that it sees on disk.
 type iter struct {
 	engine *Engine
 	it     *pebble.Iterator
@@ -71,11 +71,11 @@ func (i *iter) SeekLT(k []byte) bool { return i.it.SeekLT(k) }
 // Valid reports whether the iterator is at a key.
 func (i *iter) Valid() bool { return i.it.Valid() }
 
-// Key is the current key, valid until the next move.
+// Key returns the current key, valid until the next move.
 func (i *iter) Key() []byte { return i.it.Key() }
 
-// Value is the current value, valid until the next move. It is nil if it cannot
-// be read; Error then says why.
+// Value returns the current value, valid until the next move. It returns nil if the value cannot be read;
+// Error then returns the reason.
 func (i *iter) Value() []byte {
 	v, err := i.it.ValueAndErr()
 	if err != nil && i.err == nil {
@@ -84,7 +84,7 @@ func (i *iter) Value() []byte {
 	return v
 }
 
-// Error is the first error met. A move that returns false may be one.
+// Error returns the first error met. After a move that returned false, check it: the move may have failed.
 func (i *iter) Error() error { return errors.Join(i.err, i.it.Error()) }
 
 // Close ends the iterator and returns the first error met. It may be called again.

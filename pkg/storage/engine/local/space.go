@@ -20,13 +20,13 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// FullError is an engine.ErrFull with its figures, in bytes.
+// FullError is an engine.ErrFull with the measured sizes, in bytes.
 type FullError struct {
 	Dir           string
 	Free, Reserve int64
 }
 
-// Error says what to do.
+// Error states the free space and what to do.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%v: the volume of %s has %d MiB free, of which %d MiB are kept for deleting; delete tasks that are not needed any more, or enlarge the volume",
 		engine.ErrFull, e.Dir, e.Free>>20, e.Reserve>>20)
@@ -37,35 +37,36 @@ func (e *FullError) Is(target error) bool { return target == engine.ErrFull }
 
 const (
 	ballastFile = "BALLAST"
-	// maxReserve and maxMemTable are what a volume of 2 GiB or more gives; smaller ones give an eighth and a sixty-fourth,
-	// so that all memtables and their logs have room in the reserve.
+	// maxReserve and maxMemTable apply to a volume of 2 GiB or more. Smaller volumes use an eighth and 1/64
+	// of their size, so that all memtables and their logs fit in the reserve.
 	maxReserve, minReserve = 256 << 20, 8 << 20
 	minMemTable            = 1 << 20
-	// measureEvery is how old a figure of free space may be.
+	// measureEvery is how old a measurement of free space may be.
 	measureEvery = 100 * time.Millisecond
-	// compactionPause slows down compactions that have no room: they are tried again at once.
+	// compactionPause slows down compactions that have no room, because Pebble retries them at once.
 	compactionPause = 250 * time.Millisecond
 )
 
-// space watches the volume of the store. What was written since the last look counts twice, once for the log and once for
-// the table that it becomes, so that the reserve holds between two looks.
+// space watches the free space of the store's volume. Bytes written since the last measurement count twice,
+// once for the log and once for the table that they become, so that the reserve holds between two
+// measurements.
 type space struct {
 	fs      vfs.FS
 	dir     string
 	log     logr.Logger
 	clock   clock.PassiveClock
-	reserve int64 // 0: the file system does not tell what is free
+	reserve int64 // 0 if the file system does not report its free space
 
 	free, total, spent atomic.Int64
 	low                atomic.Bool
 
-	mu      sync.Mutex // one look at a time
+	mu      sync.Mutex // one measurement at a time
 	looked  time.Time
 	ballast bool
 }
 
-// watchSpace looks at the volume of dir, and makes room for opening a store on a full one. A reserve of 0 is the default
-// one, a negative one is none.
+// watchSpace measures the volume of dir, and makes room for opening a store on a full one. A reserve of 0
+// means the default, and a negative one means none.
 func watchSpace(o *Options, log logr.Logger) *space {
 	s := &space{fs: o.FS, dir: o.Dir, log: log, clock: o.Clock}
 	u, err := o.FS.GetDiskUsage(o.Dir)
@@ -86,7 +87,7 @@ func watchSpace(o *Options, log logr.Logger) *space {
 	return s
 }
 
-// memTable is the size of memtables on this volume.
+// memTable returns the size of memtables on this volume, in bytes.
 func (s *space) memTable() int64 {
 	if s.reserve == 0 {
 		return defaultMemTable
@@ -96,10 +97,10 @@ func (s *space) memTable() int64 {
 
 func (s *space) ballastPath() string { return s.fs.PathJoin(s.dir, ballastFile) }
 
-// available is what is free, less what is on its way.
+// available returns the measured free space, less the bytes written since.
 func (s *space) available() int64 { return s.free.Load() - 2*s.spent.Load() }
 
-// check refuses a write for which there is no room.
+// check returns a *FullError for a write for which there is no room.
 func (s *space) check(n engine.Need) error {
 	if s.reserve == 0 {
 		return nil
@@ -130,7 +131,7 @@ func (s *space) lookedAt() time.Time {
 	return s.looked
 }
 
-// measure asks the file system. A look that fails leaves what is known.
+// measure asks the file system. If that fails, the last measurement stays valid.
 func (s *space) measure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +153,8 @@ func (s *space) measure() {
 	}
 }
 
-// ballastSize is what lies in a file to be given up: for opening a store on a full disk, and for its last deletes.
+// ballastSize returns the size of a file that is removed when space runs out, for opening a store on a full
+// disk and for its last deletes.
 func (s *space) ballastSize() int64 { return s.reserve / 4 }
 
 func (s *space) makeBallast() error {
@@ -177,8 +179,9 @@ func (s *space) dropBallast() {
 	s.log.Info("The disk is full, the ballast was given up", "dir", s.dir, "bytes", s.ballastSize())
 }
 
-// wrap is the file system as Pebble sees it: a write that finds the disk full is repeated once without the ballast, since
-// one to the log ends the process otherwise; and compactions leave a quarter of the reserve to everything else.
+// wrap returns the file system as Pebble sees it. A write that finds the disk full is repeated once after
+// the ballast is removed, because a failed write to the log would end the process. Compactions leave a
+// quarter of the reserve to all other writes.
 func (s *space) wrap() vfs.FS {
 	if s.reserve == 0 {
 		return s.fs
@@ -191,7 +194,7 @@ type spaceFS struct {
 	space *space
 }
 
-// Create is that of the file system.
+// Create creates a file whose writes are subject to the rules of wrap.
 func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
 	if err == nil && c == "pebble-compaction" {
@@ -200,7 +203,7 @@ func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 	return file, err
 }
 
-// Unwrap is for vfs.Root.
+// Unwrap returns the underlying file system, for vfs.Root.
 func (f spaceFS) Unwrap() vfs.FS { return f.FS }
 
 type compacted struct {
@@ -220,7 +223,7 @@ func (c compacted) Write(p []byte) (int, error) {
 	return c.File.Write(p)
 }
 
-// Room refuses what Commit would, for a write of about size bytes that is made with Apply.
+// Room returns the error with which Commit would refuse a write of about size bytes. It is for writes made with Apply.
 func (e *Engine) Room(n engine.Need, size int) error {
 	if err := e.space.check(n); err != nil {
 		return err
@@ -229,7 +232,7 @@ func (e *Engine) Room(n engine.Need, size int) error {
 	return nil
 }
 
-// Full reports whether the volume has less free than the reserve.
+// Full reports whether the free space of the volume is below the reserve.
 func (e *Engine) Full() bool {
 	if e.space.reserve > 0 && e.opts.Clock.Since(e.space.lookedAt()) >= measureEvery {
 		e.space.measure()
@@ -237,8 +240,8 @@ func (e *Engine) Full() bool {
 	return e.space.low.Load()
 }
 
-// Reclaim gives the room of deleted keys from lo to hi back to a volume that is full, in the background; otherwise
-// compactions do that in their own time.
+// Reclaim starts returning the space of deleted keys from lo to hi to a full volume, in the background.
+// Without it, compactions return that space at some later time.
 func (e *Engine) Reclaim(ctx context.Context, lo, hi []byte) {
 	if !e.Full() || e.acquire() != nil {
 		return

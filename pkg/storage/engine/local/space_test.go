@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 )
 
-// sizedWrite is a write of so many bytes that needs what it says.
+// sizedWrite is a write of a given size and Need.
 type sizedWrite struct {
 	key  string
 	size int
@@ -50,14 +50,14 @@ func (v *volume) open(t *testing.T) *local.Engine {
 	return e
 }
 
-// has sets what is free, and lets time pass until the engine looks again.
+// has sets the free space in MiB, and advances the clock until the engine measures again.
 func (v *volume) has(free uint64) {
 	v.SetSpace(1024*mib, free*mib) // so the reserve is 128 MiB
 	v.clock.SetTime(v.clock.Now().Add(time.Second))
 }
 
-// As the volume fills, first what adds to the store is refused, then what goes on with it, and last what makes room. All
-// of it comes back with the room, without a new start, and the store counts as healthy meanwhile.
+// As the volume fills up, writes are refused in this order: Grow, Upkeep, Free. All are accepted again when
+// there is room, without a restart, and the store counts as healthy meanwhile.
 func TestReserve(t *testing.T) {
 	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(1000)
@@ -94,7 +94,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Writes that come together do not take the reserve between two looks at the volume.
+// A burst of writes does not use up the reserve between two measurements of the volume.
 func TestReserveUnderABurst(t *testing.T) {
 	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(138) // 10 MiB above the reserve, which is room for 5 MiB in log and tables
@@ -123,7 +123,7 @@ func TestReserveUnderABurst(t *testing.T) {
 	}
 }
 
-// A store opens on a full volume, gives up its ballast for that, and takes a new one when there is room.
+// A store opens on a full volume by removing its ballast, and makes a new ballast when there is room.
 func TestBallast(t *testing.T) {
 	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
 	v.has(1000)

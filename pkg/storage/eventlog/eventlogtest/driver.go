@@ -19,13 +19,13 @@
 //	timeline session=s after=N limit=N     by session cursor
 //	get name=a.0000000001 | head task=a
 //	watch w task= … [rev=N] [initial=true] [bookmarks]
-//	recv w n=N                the next N events that w received; none: all until
+//	recv w n=N                the next N events that w received; without n, all until
 //	                          its end, or with the word last the last of them
 //	slow w | resume w | stop w             w stops, or goes on, reading
 //	tail w task=a after=N | session=s after=N   and recv w
 //	clock 90s | floor
-//	purge [uncounted]         uncounted: how much was left to do is chance
-//	crash unsynced=N seed=N   power goes, and the store is opened again
+//	purge [uncounted]         uncounted: do not print how much was purged, which varies
+//	crash unsynced=N seed=N   the power fails, and the store is opened again
 //	reopen                    closed and opened again
 //	fault                     the next sync of the log's journal fails
 //	options queue=N lag=N cache=N budget=N window=D   of the next opening
@@ -50,7 +50,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// wait bounds how long a command waits for what must come.
+// wait bounds how long a command waits for an expected event.
 const wait = 20 * time.Second
 
 // Driver runs commands against a log on a disk in memory.
@@ -62,10 +62,10 @@ type Driver struct {
 	engine engine.Engine
 	log    *eventlog.Log
 	tally  *tally
-	fatal  atomic.Pointer[error] // what the engine said when its disk failed
+	fatal  atomic.Pointer[error] // the engine's error when its disk failed
 
 	faulty bool              // the disk was told to fail
-	unsure []eventlog.Stream // of changes whose outcome is not known
+	unsure []eventlog.Stream // streams with changes whose outcome is not known
 
 	model   model
 	readers map[string]*reader
@@ -117,8 +117,8 @@ func (d *Driver) close() error {
 	return errors.Join(d.log.Close(), d.engine.Close())
 }
 
-// Exec runs one command and returns its output. An invariant that no longer
-// holds is an error; an error that the command is about is output.
+// Exec runs one command and returns its output. It returns an error if an invariant no longer holds. An
+// error that the log returned is part of the output.
 func (d *Driver) Exec(c Command) (string, error) {
 	run, ok := commands[c.Name]
 	if !ok {
@@ -134,7 +134,7 @@ func (d *Driver) Exec(c Command) (string, error) {
 	return out, nil
 }
 
-// commands by name. Their errors are of the script; those of the log are output.
+// commands by name. They return errors in the script; errors of the log are output.
 var commands = map[string]func(*Driver, Command) (string, error){
 	"append": appendLines, "batch": appendBatch, "dedup": appendTwice, "delete": deleteStream,
 	"trim": trim,
@@ -184,7 +184,7 @@ func (c Command) word() string {
 	return ""
 }
 
-// String is the command as a script has it.
+// String returns the command as written in a script.
 func (c Command) String() string {
 	var b strings.Builder
 	b.WriteString(c.Name)

@@ -92,8 +92,7 @@ func crash(d *Driver, c Command) (string, error) {
 	return "", nil
 }
 
-// settle learns the outcome of what failed without an answer: it either happened
-// or it did not.
+// settle finds out whether the changes whose commands failed with an unknown outcome were kept or not.
 func (d *Driver) settle() error {
 	unsure := d.unsure
 	d.unsure = nil
@@ -129,7 +128,7 @@ func (d *Driver) settle() error {
 	return nil
 }
 
-// fault lets the next sync of the journal fail, and everything after it.
+// fault makes the next sync of the journal fail, and everything after it.
 func fault(d *Driver, _ Command) (string, error) {
 	var failing atomic.Bool
 	d.faulty = true

@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// The guarantees, as errors. What breaks one names it.
+// The guarantees, as errors. A failed check returns the guarantee that is broken.
 var (
 	errBrokeDense        = errors.New("broke Dense: seq grows by one from 1 in every stream, and with the revision")
 	errBrokeDurable      = errors.New("broke Durable: an acknowledged event or deletion survives, and nothing else is delivered")
@@ -27,7 +27,7 @@ var (
 	errBrokeResumable    = errors.New("broke Resumable: a reader gets every change after its revision once and in order")
 )
 
-// stored is an event that the log said it has.
+// stored is an event that the log acknowledged.
 type stored struct {
 	stream  eventlog.Stream
 	seq     int64
@@ -39,14 +39,14 @@ type stored struct {
 	gone    uint64 // revision of its deletion
 }
 
-// happened is one change, in the order of revisions.
+// happened is one change. Changes are kept in the order of revisions.
 type happened struct {
 	rev     uint64
 	event   *stored
 	deleted bool
 }
 
-// model is what the log must hold: what it acknowledged.
+// model is what the log must hold: everything that it acknowledged.
 type model struct {
 	streams map[types.UID]*stream
 	cursors map[string]map[int64]string // by session: event by cursor, ever
@@ -79,8 +79,7 @@ func (m *model) live(ns, task string) *stream {
 	return nil
 }
 
-// add notes events that were acknowledged or found. Events that were there
-// already are compared.
+// add notes events that were acknowledged or found. Events that are already known are compared.
 func (m *model) add(s eventlog.Stream, events []*v1alpha1.ExecutionEvent) error {
 	st := m.streams[s.UID]
 	if st != nil && st.deleted && len(events) > 0 && events[0].Seq == 1 {
@@ -141,7 +140,7 @@ func (m *model) remove(s *stream, rev uint64) {
 	m.leave(s, int64(len(s.events)), rev)
 }
 
-// leave notes that the events up to last left, the first of them at rev.
+// leave notes that the events up to last were removed, the first of them at rev.
 func (m *model) leave(s *stream, last int64, rev uint64) {
 	for ; s.oldest <= last; s.oldest++ {
 		e := s.events[s.oldest-1]
@@ -222,7 +221,7 @@ func (d *Driver) checkStream(s *stream) error {
 	return d.model.add(s.Stream, got)
 }
 
-// checkSessions reads every timeline. A cursor means the same event for ever.
+// checkSessions reads every timeline. A cursor always refers to the same event.
 func (d *Driver) checkSessions() error {
 	ever, want := map[[2]string]int64{}, map[[2]string]int{}
 	for _, h := range d.model.history {
@@ -243,7 +242,7 @@ func (d *Driver) checkSessions() error {
 	return nil
 }
 
-// checkSession checks a session that ever had so many events and now has want.
+// checkSession checks a session that had ever events in total and now has want.
 func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 	known := d.model.cursors[k[0]+"/"+k[1]]
 	if known == nil {

@@ -77,7 +77,7 @@ func list(d *Driver, c Command) (string, error) {
 	return out.String() + "\n", nil
 }
 
-// walk lists page by page and compares with the model.
+// walk lists page by page and compares the items with the model.
 func walk(d *Driver, c Command) (string, error) {
 	q, err := query(c)
 	if err != nil {

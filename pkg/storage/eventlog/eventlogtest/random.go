@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Random runs commands drawn from seed until there were steps of them or the
-// time is up. The guarantees are checked after each. On failure the script so
-// far is printed, to be put into testdata.
+// Random runs random commands drawn from seed, until there were steps of them or the time limit is reached.
+// The guarantees are checked after each command. On failure it prints the script so far, which can then be
+// added to testdata.
 func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
 	d := New(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -59,7 +59,7 @@ func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
 	run(Command{Name: "walk", Args: []Arg{{"ns", "*"}, {"limit", "7"}}})
 }
 
-// generator draws commands.
+// generator draws random commands.
 type generator struct {
 	rng     *rand.Rand
 	uids    map[string]int // incarnation by task
@@ -107,7 +107,7 @@ func (g *generator) lines(n int, task func() string) string {
 	return b.String()
 }
 
-// stream is the current stream of a task as arguments.
+// stream returns the arguments that name the current stream of a task.
 func (g *generator) stream(task string) []Arg {
 	args := []Arg{{"task", task}, {"uid", g.uid(task)}}
 	if task == "d" || task == "e" {

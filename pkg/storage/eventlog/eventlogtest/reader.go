@@ -20,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// reader pumps a watch or a tail into a buffer, unless it is slow.
+// reader moves the events of a watch or a tail into a buffer, unless it is slow.
 type reader struct {
 	query   eventlog.Query
 	from    uint64 // revision it resumed from
@@ -89,7 +89,7 @@ func (r *reader) end() {
 	r.notify()
 }
 
-// setSlow lets a reader stop or go on. One that stops is past the gate: it still reads once.
+// setSlow makes a reader stop or continue. A reader that has already passed the gate still reads once.
 func (r *reader) setSlow(slow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,9 @@ func (r *reader) pumpTail(ctx context.Context, t *eventlog.Tail) {
 
 var errTimeout = errors.New("nothing came")
 
-// recv returns the next n items, waiting for them, or with 0 all until the end. It tells of the end where it had to
-// wait for it: whether the end came right behind the nth item is chance.
+// recv waits for the next n items and returns them; with 0 it returns all until the end. It reports the end
+// only if it had to wait for it, because whether the end follows right after the nth item depends on
+// timing.
 func (r *reader) recv(n int) (_ []received, ended bool, err error) {
 	timeout := clock.RealClock{}.NewTimer(wait)
 	defer timeout.Stop()
@@ -178,8 +179,8 @@ func (r *reader) recv(n int) (_ []received, ended bool, err error) {
 	}
 }
 
-// check compares what came with the history: nothing missing, twice, out of
-// order, or not acknowledged.
+// check compares the received events with the history. None may be missing, duplicated, out of order or
+// unacknowledged.
 func (r *reader) check(m *model) error {
 	r.mu.Lock()
 	got := slices.Clone(r.got)
@@ -214,7 +215,7 @@ func (r *reader) check(m *model) error {
 	return nil
 }
 
-// checkTail checks that a tail of all types leaves nothing out.
+// checkTail checks that a tail of all types returns every event.
 func (r *reader) checkTail(m *model, got []received) error {
 	if len(r.query.Types) > 0 {
 		return nil // its output is compared by the script
@@ -240,7 +241,7 @@ func (r *reader) checkTail(m *model, got []received) error {
 	return nil
 }
 
-// items are the events and gaps of a page, in order.
+// items returns the events and gaps of a page, in order.
 func items(p *eventlog.StreamPage) []received {
 	list := make([]received, 0, len(p.Events)+len(p.Gaps))
 	gaps := p.Gaps
@@ -256,8 +257,8 @@ func items(p *eventlog.StreamPage) []received {
 	return list
 }
 
-// dense checks that events and gaps follow each other without a hole behind after,
-// and up to end unless that is 0.
+// dense checks that events and gaps follow one another without a hole after after, and up to end unless end
+// is 0.
 func dense(after int64, list []received, end int64) error {
 	for _, g := range list {
 		var from, to int64
@@ -280,7 +281,7 @@ func dense(after int64, list []received, end int64) error {
 	return nil
 }
 
-// checkBookmark: what came before a bookmark is everything up to its revision.
+// checkBookmark checks that everything up to a bookmark's revision was received before it.
 func (r *reader) checkBookmark(g received, want []happened, i int) error {
 	if g.event == nil {
 		return nil
@@ -322,7 +323,7 @@ func (r *reader) expected(m *model) []happened {
 	return append(state, changes...)
 }
 
-// changes is how many changes came, bookmarks and errors not counted.
+// changes returns how many changes were received, not counting bookmarks and errors.
 func (r *reader) changes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +342,7 @@ func (r *reader) hasEnded() bool {
 	return r.ended
 }
 
-// recvChanges waits until n changes came in all, or the reader ended.
+// recvChanges waits until n changes were received in total, or the reader ended.
 func (r *reader) recvChanges(n int) (got int, ended bool, err error) {
 	for {
 		if got, ended = r.changes(), r.hasEnded(); got >= n || ended {

@@ -14,7 +14,7 @@ import (
 
 var errBrokeProjected = errors.New("broke Projected: the rows of a projection are those of the events that are stored, also after a crash")
 
-// tally is a projection: how many events were ever appended in a namespace.
+// tally is a projection that counts how many events were ever appended in a namespace.
 type tally struct {
 	engine engine.Engine
 	counts map[string]uint64
@@ -41,7 +41,7 @@ func (t *tally) Admit(c *eventlog.Change) (err error) {
 	return err
 }
 
-// Project counts what is appended, and checks that it is told of it in order.
+// Project counts appended events, and checks that it receives them in order.
 func (t *tally) Project(b engine.Batch, c *eventlog.Change) error {
 	last := int64(0)
 	for a := range c.Appended() {
@@ -57,7 +57,7 @@ func (t *tally) Project(b engine.Batch, c *eventlog.Change) error {
 	return b.Set(tallyKey(c.Stream.Namespace), binary.BigEndian.AppendUint64(nil, t.counts[c.Stream.Namespace]))
 }
 
-// check compares the rows with what the model has.
+// check compares the rows with the model.
 func (t *tally) check(m *model) error {
 	want := map[string]uint64{}
 	for _, h := range m.history {

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localtest has a disk in memory that loses power and fails on demand,
-// for tests of the engine and of what is built on it.
+// Package localtest provides a disk in memory that loses power and fails on demand, for tests of the engine
+// and of the packages built on it.
 package localtest
 
 import (
@@ -20,7 +20,7 @@ import (
 // Dir is a directory whose parent exists on every Disk.
 const Dir = "store"
 
-// ErrInjected is what a failing disk answers.
+// ErrInjected is the error that a failing disk returns.
 var ErrInjected = errors.New("localtest: injected disk error")
 
 // Disk is a file system in memory. It is safe for concurrent use.
@@ -46,13 +46,13 @@ type Op struct {
 	Path string
 }
 
-// Log says whether the operation is on the write-ahead log.
+// Log reports whether the operation is on the write-ahead log.
 func (o Op) Log() bool { return strings.HasSuffix(o.Path, ".log") }
 
 // NewDisk returns an empty disk.
 func NewDisk() *Disk { return &Disk{mem: vfs.NewCrashableMem()} }
 
-// FS is the disk as the engine sees it.
+// FS returns the disk as a file system for the engine.
 func (d *Disk) FS() local.FS {
 	return sized{FS: errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		f := d.fault.Load()
@@ -70,8 +70,8 @@ func (d *Disk) FS() local.FS {
 	})), d: d}
 }
 
-// SetSpace makes the disk tell that it has so many bytes, and so many of them free; it stores more all the same. A new
-// disk does not tell.
+// SetSpace sets the total and the free bytes that the disk reports. It does not limit what the disk stores.
+// A new disk does not report its space.
 func (d *Disk) SetSpace(total, free uint64) {
 	d.usage.Store(&vfs.DiskUsage{TotalBytes: total, AvailBytes: free, UsedBytes: total - free})
 }
@@ -89,8 +89,8 @@ func (s sized) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	return s.FS.GetDiskUsage(path)
 }
 
-// Fail asks f about every operation that changes the disk from now on; an error
-// it returns is the operation's. A nil f ends that. f must be safe for concurrent use.
+// Fail makes the disk call f for every operation that changes it from now on. If f returns an error, the
+// operation fails with it. A nil f ends that. f must be safe for concurrent use.
 func (d *Disk) Fail(f func(Op) error) {
 	if f == nil {
 		d.fault.Store(nil)
@@ -99,9 +99,10 @@ func (d *Disk) Fail(f func(Op) error) {
 	d.fault.Store(&f)
 }
 
-// Crash returns the disk as it may be found after the power went now: everything
-// that was synced, and each piece that was not with a chance of unsynced percent.
-// The disk itself goes on. Which pieces differs from run to run, also with one seed: files come in no certain order.
+// Crash returns the disk as it may be found after a power failure at this moment. It holds everything that
+// was synced, and each unsynced piece with a probability of unsynced percent. The original disk keeps
+// working. The pieces that are kept differ between runs even with the same seed, because the order of files
+// is not fixed.
 func (d *Disk) Crash(unsynced int, seed uint64) *Disk {
 	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})}
 }
