@@ -1,22 +1,20 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archive is the format of a backup: one tar with the files of a store. It
-// writes, reads, checks and saves such a tar, and knows nothing of the engine that
-// has the files, so that a client can use it. Package backup makes an archive of a
-// store and a store of an archive.
+// Package archive is the format of a backup: one tar with the files of a store. It writes, reads, checks
+// and saves such a tar. It does not depend on the engine that owns the files, so that a client can use it.
+// Package backup makes an archive from a store and a store from an archive.
 //
-//	platform-backup.json   what it is: versions, revision, time, and every file with its size
+//	platform-backup.json   the manifest: versions, revision, time, and every file with its size
 //	store/NAME             the files of an engine checkpoint, in the order of the list
 //	SHA256SUMS             the digests of all of the above, as sha256sum writes them
 //
-// Sizes are known before anything is read, digests only after: so the list of
-// files comes first and bounds what a reader takes, and the digests come last. To
-// have them first, each file would be read twice, and the store's disk is what a
-// backup must not keep busy. The last entry also distinguishes a whole backup from
-// one that was cut off.
+// Sizes are known before a file is read, digests only afterwards. The list of files therefore comes first
+// and bounds how much a reader accepts, and the digests come last. To put them first, each file would have
+// to be read twice, and a backup must not keep the store's disk busy. The last entry also distinguishes a
+// complete backup from one that was cut off.
 //
-// What is written and read needs the same little memory however large the store is.
+// Writing and reading need the same small amount of memory regardless of the size of the store.
 package archive
 
 import (
@@ -31,13 +29,13 @@ import (
 )
 
 const (
-	// Path is where a server gives its backup to those who may get this path.
+	// Path is the URL path at which a server returns its backup to users who are permitted to get it.
 	Path = "/backup"
 	// ContentType is the media type of a backup.
 	ContentType = "application/x-tar"
-	// Format is the version of what is in the tar around the store's files.
+	// Format is the version of the tar's layout, apart from the store's files.
 	Format = "platform-backup/1"
-	// StoreLayout is the layout of the stores that can be restored: that of the engine of this version.
+	// StoreLayout is the layout of stores that can be restored, which is that of this version's engine.
 	StoreLayout = "platform-store/1"
 	// StoreFolder is the folder of the store's files in the tar, and in the data folder of a server.
 	StoreFolder = "store"
@@ -47,23 +45,23 @@ const (
 	manifestName = "platform-backup.json"
 	sumsName     = "SHA256SUMS"
 
-	// maxManifest is room for a hundred thousand files, which are terabytes.
+	// maxManifest is enough for a hundred thousand files, which hold terabytes.
 	maxManifest = 8 << 20
-	// maxSums follows from it: a line of sums is at most a little longer than an entry of the manifest.
+	// maxSums follows from maxManifest: a line of sums is at most a little longer than an entry of the manifest.
 	maxSums = 2 * maxManifest
 
 	filePerm   = 0o600
 	copyBuffer = 256 << 10
 )
 
-// ErrInvalid marks what is not a whole and unchanged backup.
+// ErrInvalid reports data that is not a complete and unchanged backup.
 var ErrInvalid = errors.New("backup: not a valid backup")
 
 // VersionError refuses a backup of another format.
 type VersionError struct {
-	// What is what has the version: the backup or the store in it.
+	// What names the part that has the version: the backup or the store in it.
 	What string
-	// Have is its version, Want the one that this program reads.
+	// Have is its version, and Want is the version that this program reads.
 	Have, Want string
 }
 
@@ -71,7 +69,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("backup: the %s has format %q, this program reads %q only; use the version of platform that wrote it", e.What, e.Have, e.Want)
 }
 
-// Manifest says what a backup is.
+// Manifest describes a backup.
 type Manifest struct {
 	// Format is Format.
 	Format string `json:"format"`
@@ -79,7 +77,7 @@ type Manifest struct {
 	Store string `json:"store"`
 	// Program is the version of the server.
 	Program string `json:"program"`
-	// Revision is that of the last write in it.
+	// Revision is the revision of the last write in the backup.
 	Revision uint64 `json:"revision"`
 	// Time is when the copy was made.
 	Time time.Time `json:"time"`
@@ -94,7 +92,7 @@ type File struct {
 	Size int64 `json:"size"`
 }
 
-// Size is that of all files in bytes.
+// Size returns the total size of all files in bytes.
 func (m *Manifest) Size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -102,7 +100,7 @@ func (m *Manifest) Size() (n int64) {
 	return n
 }
 
-// fileName is what the files of a store are named: never a path, never hidden.
+// fileName matches the valid names of store files, which are never paths or hidden files.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // readManifest reads and checks a manifest.
@@ -131,7 +129,7 @@ func readManifest(b []byte) (*Manifest, error) {
 
 func entryName(f File) string { return path.Join(StoreFolder, f.Name) }
 
-// copyExactly copies n bytes; an end before is io.ErrUnexpectedEOF.
+// copyExactly copies n bytes. If src ends earlier, it returns io.ErrUnexpectedEOF.
 func copyExactly(dst io.Writer, src io.Reader, n int64, buf []byte) error {
 	// The struct hides WriteTo and ReadFrom, which would not use buf.
 	got, err := io.CopyBuffer(struct{ io.Writer }{dst}, io.LimitReader(src, n), buf)
@@ -141,7 +139,7 @@ func copyExactly(dst io.Writer, src io.Reader, n int64, buf []byte) error {
 	return err
 }
 
-// Bytes is a number of bytes for people.
+// Bytes formats a number of bytes for people.
 func Bytes(n int64) string {
 	switch f := float64(n); {
 	case n < 1<<10:

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Read reads a backup to its end and gives the content of each file to store,
-// which reads it whole. What was stored may be used only if Read returns no error:
-// the digests come last. Anything but a backup is ErrInvalid or a *VersionError.
+// Read reads a backup to its end and passes each file to store, which must read all of it. The stored files
+// may be used only if Read returns no error, because the digests come last. Data that is not a valid backup
+// is ErrInvalid or a *VersionError.
 func Read(ctx context.Context, r io.Reader, store func(File, io.Reader) error) (*Manifest, error) {
 	t := &tarReader{tar: tar.NewReader(&reader{ctx, r}), buf: make([]byte, copyBuffer)}
 	b, err := t.small(manifestName, maxManifest)
@@ -55,7 +55,7 @@ type tarReader struct {
 	sums bytes.Buffer
 }
 
-// next moves to the entry that must come next.
+// next moves to the next entry, which must have the given name.
 func (t *tarReader) next(name string, size func(int64) bool) (int64, error) {
 	h, err := t.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -74,7 +74,7 @@ func (t *tarReader) next(name string, size func(int64) bool) (int64, error) {
 	return h.Size, nil
 }
 
-// sparse reports whether a file has holes, which take no room in the tar.
+// sparse reports whether a file has holes, which take no space in the tar.
 func sparse(h *tar.Header) bool {
 	for key := range h.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
@@ -90,7 +90,7 @@ func (t *tarReader) small(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bytes.Buffer{} // grows with what is there, not with what the header says
+	b := &bytes.Buffer{} // grows with the data read, not with the size in the header
 	sum := sha256.New()
 	if err := copyExactly(io.MultiWriter(b, sum), t.tar, size, t.buf); err != nil {
 		return nil, invalid(name, err)
@@ -99,7 +99,7 @@ func (t *tarReader) small(name string, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// file gives an entry of the store to store.
+// file passes a store file to store.
 func (t *tarReader) file(f File, store func(File, io.Reader) error) error {
 	name := entryName(f)
 	if _, err := t.next(name, func(n int64) bool { return n == f.Size }); err != nil {
@@ -107,7 +107,7 @@ func (t *tarReader) file(f File, store func(File, io.Reader) error) error {
 	}
 	e := &entry{r: t.tar, sum: sha256.New()}
 	err := store(f, e)
-	if err == nil { // what store left
+	if err == nil { // what store did not read
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, e, t.buf)
 	}
 	if e.err != nil {
@@ -122,7 +122,8 @@ func (t *tarReader) file(f File, store func(File, io.Reader) error) error {
 
 func (t *tarReader) sum(name string, h hash.Hash) { fmt.Fprintf(&t.sums, "%x  %s\n", h.Sum(nil), name) }
 
-// entry is the content of an entry. It adds up what is read, and knows the errors of reading from those of storing.
+// entry is the content of an entry. It computes the digest of the data read, and distinguishes read errors
+// from errors of store.
 type entry struct {
 	r   io.Reader
 	sum hash.Hash
@@ -131,14 +132,14 @@ type entry struct {
 
 func (e *entry) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
-	e.sum.Write(p[:n]) // it never fails
+	e.sum.Write(p[:n]) // a hash never fails
 	if err != nil && !errors.Is(err, io.EOF) {
 		e.err = err
 	}
 	return n, err
 }
 
-// invalid tells a bad tar from a source that failed.
+// invalid distinguishes a bad tar from a source that failed.
 func invalid(name string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: it is cut off at %s", ErrInvalid, name)
@@ -149,7 +150,7 @@ func invalid(name string, err error) error {
 	return fmt.Errorf("backup: read %s: %w", name, err)
 }
 
-// difference names the first line of sums that is not as it should be.
+// difference names the first line of sums that differs from the expected one.
 func difference(want, have []byte) string {
 	lines := bytes.SplitAfter(have, []byte("\n"))
 	for i, line := range bytes.SplitAfter(want, []byte("\n")) {

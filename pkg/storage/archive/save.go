@@ -12,15 +12,15 @@ import (
 	"path/filepath"
 )
 
-// partial is the end of the name of a file that is not whole yet.
+// partial is the suffix of the name of an incomplete file.
 const partial = ".partial"
 
-// Check reads a backup to its end and says what it is, if it is whole and unchanged.
+// Check reads a backup to its end and returns its manifest if the backup is complete and unchanged.
 func Check(ctx context.Context, r io.Reader) (*Manifest, error) {
 	return Read(ctx, r, func(File, io.Reader) error { return nil })
 }
 
-// Copy is Check of what it copies. What was written is a backup only if it returns no error.
+// Copy copies a backup and checks it as Check does. The copy is a valid backup only if Copy returns no error.
 func Copy(ctx context.Context, w io.Writer, r io.Reader) (*Manifest, error) {
 	tee := io.TeeReader(r, w)
 	m, err := Check(ctx, tee)
@@ -34,16 +34,15 @@ func Copy(ctx context.Context, w io.Writer, r io.Reader) (*Manifest, error) {
 	return m, nil
 }
 
-// Save copies a backup to a file, which is there as a whole, checked and on disk,
-// or not at all. A file that is there is replaced only with force; else it is
-// os.ErrExist.
+// Save copies a backup to a file. The file appears under its name only when it is complete, checked and on
+// disk. An existing file is replaced only with force; otherwise the error is os.ErrExist.
 func Save(ctx context.Context, path string, r io.Reader, force bool) (_ *Manifest, err error) {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if !force {
 		if _, err := os.Lstat(path); err == nil {
 			return nil, fmt.Errorf("backup: %s: %w", path, os.ErrExist)
 		}
-		mode |= os.O_EXCL // it may be another command's
+		mode |= os.O_EXCL // the file may belong to another command that is running
 	}
 	f, err := os.OpenFile(path+partial, mode, filePerm)
 	if err != nil {

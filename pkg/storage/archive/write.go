@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// Write writes the archive that m describes; open opens one of its files. It ends
-// early with ctx.
+// Write writes the archive that m describes. open opens one of its files. Write stops early when ctx ends.
 func Write(ctx context.Context, w io.Writer, m *Manifest, open func(name string) (io.ReadCloser, error)) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -65,7 +64,7 @@ func (t *tarWriter) add(name string, size int64, r io.Reader) error {
 	return nil
 }
 
-// reader ends with a context.
+// reader is a reader that stops when a context ends.
 type reader struct {
 	ctx context.Context //nolint:containedctx // of the one call that reads
 	r   io.Reader

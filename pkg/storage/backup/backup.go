@@ -1,11 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup makes an archive of the store of a running server, and a store of
-// an archive again. Package archive is the format.
+// Package backup makes an archive from the store of a running server, and restores a store from an archive.
+// Package archive defines the format.
 //
-// A backup has no keys: the Secrets in it, which only a standalone server keeps,
-// are readable with that server's pki folder alone.
+// A backup holds no keys. The Secrets in it, which only a standalone server keeps, can be read only with
+// that server's pki folder.
 package backup
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-// Source is a backup that is ready to be written. It keeps files that the store
-// would otherwise remove until it is closed.
+// Source is a backup that is ready to be written. Until it is closed, it keeps files that the store would
+// otherwise remove.
 type Source struct {
 	checkpoint engine.Checkpoint
 	manifest   archive.Manifest
 }
 
-// Open makes a copy of the store for a backup. Only one is open at a time: a
-// second one is engine.ErrCheckpoint. Its time is now.
+// Open makes a copy of the store for a backup, with the time now. Only one may be open at a time: a second
+// call returns engine.ErrCheckpoint.
 func Open(ctx context.Context, e engine.Engine, now time.Time) (*Source, error) {
 	c, err := e.Checkpoint(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func Open(ctx context.Context, e engine.Engine, now time.Time) (*Source, error) 
 // Manifest describes what will be written.
 func (s *Source) Manifest() *archive.Manifest { return &s.manifest }
 
-// Close gives up the copy. It is called once.
+// Close removes the copy. It must be called once.
 func (s *Source) Close() error { return s.checkpoint.Close() }
 
 // Write writes the backup; it ends early with ctx.

@@ -11,15 +11,15 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Contents counts what is in a store.
+// Contents counts the entries of a store by kind.
 type Contents struct {
-	// Objects are the live objects of all resources, those of the host included.
+	// Objects counts the live objects of all resources, including those of the host.
 	Objects int64
-	// Events are the execution events, including those that were deleted but are not purged yet.
+	// Events counts the execution events, including those that were deleted but are not purged yet.
 	Events int64
-	// Files are the results and artifacts of tasks.
+	// Files counts the results and artifacts of tasks.
 	Files int64
-	// Messages are those of sessions.
+	// Messages counts the messages of sessions.
 	Messages int64
 }
 
@@ -37,14 +37,14 @@ func count(ctx context.Context, e engine.Engine) (c Contents, err error) {
 		if n := c.of(it.Key()); n != nil {
 			*n++
 		}
-		it.Value() // it keeps its error
+		it.Value() // the iterator keeps the error
 	}
 	return c, it.Error()
 }
 
-// of is the count that a key belongs to, by the keyspaces in the FORMAT.md of
-// pkg/storage/engine and pkg/storage/eventlog and the package comments of
-// pkg/storage/blob and pkg/storage/transcript; nil for everything else.
+// of returns the counter that a key belongs to, or nil if the key is not counted. The keyspaces are in the
+// FORMAT.md of pkg/storage/engine and pkg/storage/eventlog and in the package comments of pkg/storage/blob
+// and pkg/storage/transcript.
 func (c *Contents) of(key []byte) *int64 {
 	kind := func() byte { // of a key that begins with an owner
 		_, rest, _ := bytes.Cut(key, []byte{0})

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// restoringFolder is where a store is made before it gets its place. No server opens it.
+	// restoringFolder is where a store is prepared before it is moved into place. No server opens it.
 	restoringFolder = "store.restoring"
 	// rebaseBy exceeds what a server can have written after the backup: a hundred thousand writes a second for half a day.
 	rebaseBy = 1 << 32
@@ -26,26 +26,26 @@ const (
 	folderPerm = 0o700
 )
 
-// ErrStoreExists refuses to restore over a store.
+// ErrStoreExists refuses to restore over an existing store.
 var ErrStoreExists = errors.New("backup: there is a store already")
 
-// Restored says what a restore brought back.
+// Restored describes a restored store.
 type Restored struct {
 	archive.Manifest
 	Contents
 	// Dir is the folder of the store.
 	Dir string
-	// Base is the revision that the store goes on from; see engine.Rebase.
+	// Base is the revision that the store continues from; see Rebase of engine.Committer.
 	Base uint64
 }
 
-// Restore makes DIR/store of a backup, DIR being a server's data folder, which is
-// created if needed. It refuses a folder that has a store. The store gets its place
-// only after everything was unpacked, synced, opened, read and found as the backup
-// says; before that, and if it fails, there is nothing that a server would open.
+// Restore makes the store DIR/store from a backup. DIR is a server's data folder, which is created if
+// needed. It refuses a folder that already has a store. The store is moved into place only after everything
+// was unpacked, synced, opened and read, and matched the manifest of the backup. Before that, and if the
+// restore fails, the folder holds nothing that a server would open.
 //
-// One restore at a time runs on a folder; another is engine.ErrLocked. What one that
-// was killed left behind is removed by the next.
+// Only one restore at a time can run on a folder; another returns engine.ErrLocked. The next restore
+// removes the remains of one that was killed.
 func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err error) {
 	target := filepath.Join(dataDir, archive.StoreFolder)
 	if err := absent(target); err != nil {
@@ -116,10 +116,10 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 	return m, archive.SyncFolder(dir)
 }
 
-// prove opens the store in dir, reads all of it, which checks the sum of each
-// block, and gives it a new base.
+// prove opens the store in dir, reads all of it, which checks the checksum of each block, and gives it a
+// new base.
 func prove(ctx context.Context, dir string, revision uint64) (c Contents, base uint64, err error) {
-	e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading tells
+	e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading returns the error
 	if err != nil {
 		return c, 0, fmt.Errorf("backup: %w", err)
 	}

@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blob stores what tasks leave beside events: a result, a log and
-// files. It holds bytes by the UID of their owner; who may read and write them
-// is not its matter.
+// Package blob stores what tasks produce besides events: a result, a log and files. It stores bytes by the
+// UID of their owner and does not decide who may read and write them.
 //
 // Keys, with numbers big-endian so that keys sort by them:
 //
@@ -11,11 +10,11 @@
 //	b uid 0 g name 0 piece(4)   -> up to 256 KiB of the file
 //	b uid 0 l offset(8)         -> up to 256 KiB of the log
 //	b uid 0 n                   -> held(8) namespace: bytes of the owner that count in the total of the namespace
-//	n namespace                 -> held(8): what the owners of a namespace hold together; absent for 0
+//	n namespace                 -> held(8): bytes held by all owners of a namespace; absent for 0
 //
-// A file is written and replaced in one synced batch, so it is there as a whole
-// or not at all. All keys of an owner are one range, which is how they leave.
-// Blobs take no revision: they are not watched.
+// A file is written and replaced in one synced batch, so the store holds all of it or none of it. All keys
+// of an owner are one range, so that they can be removed together. Blobs take no revision because they are
+// not watched.
 package blob
 
 import (
@@ -52,12 +51,12 @@ const (
 // empty one, or one with a zero byte.
 var ErrName = errors.New("blob: bad name")
 
-// CorruptError reports a record that this package did not write, or not whole.
+// CorruptError reports a record that this package did not write, or that is incomplete.
 type CorruptError struct {
 	Key []byte
 }
 
-// Error names the key.
+// Error includes the key.
 func (e *CorruptError) Error() string { return fmt.Sprintf("blob: corrupt record %q", e.Key) }
 
 // File describes one file.
@@ -67,11 +66,11 @@ type File struct {
 	ContentType string
 	// Size is the length in bytes.
 	Size int64
-	// CreatedAt is when it was last written, to the microsecond.
+	// CreatedAt is when the file was last written, to the microsecond.
 	CreatedAt time.Time
 }
 
-// Store is the blobs of an engine.
+// Store stores blobs in an engine.
 type Store struct {
 	engine engine.Engine
 	limits Limits
@@ -84,14 +83,14 @@ type Store struct {
 	totals *quota.Totals
 }
 
-// owner serializes the writes of one owner. Its lock is held for writing until
-// a write is durable, so a reader never sees what a crash could take back.
+// owner serializes the writes of one owner. A writer holds its lock until the write is durable, so a reader
+// never sees data that a crash could still remove.
 type owner struct {
 	sync.RWMutex
 	users int // guarded by Store.mu
 }
 
-// New returns the blobs of e. The clock times rates.
+// New returns the blob store in e. The clock is used for rates.
 func New(e engine.Engine, l Limits, c clock.PassiveClock) *Store {
 	return &Store{
 		engine: e, limits: l, clock: c, rates: quota.NewRates(rateNames), owners: map[types.UID]*owner{},
@@ -99,7 +98,7 @@ func New(e engine.Engine, l Limits, c clock.PassiveClock) *Store {
 	}
 }
 
-// hold gives the lock of an owner, which done gives back.
+// hold locks an owner. done unlocks it.
 func (s *Store) hold(uid types.UID) (o *owner, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,9 +121,8 @@ func fileKey(uid types.UID, kind byte, name string) []byte {
 	return append(append(space.Key(uid, kind), name...), 0)
 }
 
-// PutFile stores a file of an owner in a namespace, in the place of one of the
-// same name. f.Size is not looked at. It returns when the file is durable; a
-// *quota.LimitError says that there is no room for it.
+// PutFile stores a file of an owner in a namespace, replacing a file of the same name. It ignores f.Size.
+// It returns when the file is durable. A *quota.LimitError means that there is no room for the file.
 func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, data []byte) error {
 	if owned.Bad(string(uid)) || owned.Bad(f.Name) {
 		return fmt.Errorf("put file: %w", ErrName)
@@ -217,7 +215,7 @@ func decode(key []byte, name string, header []byte) (File, error) {
 	}, nil
 }
 
-// Files tells of all files of an owner, by name.
+// Files returns the descriptions of all files of an owner, by name.
 func (s *Store) Files(_ context.Context, uid types.UID) (files []File, err error) {
 	if owned.Bad(string(uid)) {
 		return nil, nil
@@ -250,7 +248,7 @@ func (s *Store) files(uid types.UID) (files []File, err error) {
 	return files, nil
 }
 
-// Delete removes everything of an owner. Nothing there is no error.
+// Delete removes everything of an owner. It is not an error if there is nothing to remove.
 func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	if owned.Bad(string(uid)) {
 		return fmt.Errorf("delete: %w", ErrName)
@@ -268,7 +266,7 @@ func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// Owners calls f with each owner that has something; see owned.Space.
+// Owners calls f with each owner that has a blob; see owned.Space.
 func (s *Store) Owners(ctx context.Context, f func(types.UID) error) error {
 	return space.Owners(ctx, s.engine, f)
 }

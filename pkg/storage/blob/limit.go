@@ -15,21 +15,21 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// Limits bound what is stored; 0 is no limit. The log of each owner has MaxLogBytes besides.
+// Limits bound what is stored; 0 means no limit. MaxLogBytes bounds the log of each owner in addition.
 type Limits struct {
-	// Files is how many files an owner may have, and Bytes how long they may be together.
+	// Files is how many files an owner may have, and Bytes is their maximum total size.
 	Files, Bytes int64
-	// LogRate is how many bytes of log an owner may append a second, with 16 seconds of them at once.
+	// LogRate is how many bytes of log an owner may append per second. A burst may use 16 seconds' worth at once.
 	LogRate int64
-	// NamespaceBytes bounds all files and logs of a namespace together. What was stored before it was counted does not count.
+	// NamespaceBytes bounds all files and logs of a namespace together. Content stored before it was counted does not count.
 	NamespaceBytes int64
 }
 
 // rateNames is how many owners' rates are remembered.
 const rateNames = 16384
 
-// checkLimits refuses a file for which its owner has no room, and returns the size of the one that it replaces. The files
-// are counted as they are; there are few.
+// checkLimits refuses a file for which its owner has no room, and returns the size of the file that it
+// replaces. It counts the owner's files each time, because there are few.
 func (s *Store) checkLimits(uid types.UID, name string, size int64) (replaced int64, err error) {
 	files, err := s.files(uid)
 	if err != nil {
@@ -52,16 +52,16 @@ func (s *Store) checkLimits(uid types.UID, name string, size int64) (replaced in
 	return replaced, nil
 }
 
-// change is what a batch does to the bytes of an owner.
+// change describes how a batch changes the bytes of an owner.
 type change struct {
 	need  engine.Need
-	ns    string // where the owner counts, if it does not yet
+	ns    string // the namespace in which the owner counts, if it is not counted yet
 	uid   types.UID
-	bytes int64 // more than before
-	all   bool  // nothing of the owner stays
+	bytes int64 // the increase in bytes
+	all   bool  // everything of the owner is removed
 }
 
-// write applies one synced batch with the change of the total. The caller has the owner's lock.
+// write applies one synced batch with the change of the total. The caller holds the owner's lock.
 func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) error) error {
 	held, ns, err := s.held(c.uid)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) err
 	if ns == "" {
 		ns = c.ns
 	}
-	next := max(0, held+c.bytes) // a file that did not count may be replaced
+	next := max(0, held+c.bytes) // the replaced file may not have been counted
 	if c.all {
 		next = 0
 	}
@@ -92,7 +92,7 @@ func (s *Store) write(ctx context.Context, c change, fill func(engine.Batch) err
 	return wait()
 }
 
-// apply makes a batch visible with n more bytes in the total of a namespace, unless there is no room for them.
+// apply adds n bytes to the total of a namespace and makes the batch visible, or refuses if there is no room.
 func (s *Store) apply(b engine.Batch, ns string, n int64) (wait func() error, err error) {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -113,7 +113,7 @@ func (s *Store) apply(b engine.Batch, ns string, n int64) (wait func() error, er
 	return s.engine.ApplyInOrder(b)
 }
 
-// held returns what an owner has in the total of its namespace; no namespace when nothing of it was counted.
+// held returns the owner's bytes in the total of its namespace. ns is empty if nothing of the owner was counted.
 func (s *Store) held(uid types.UID) (held int64, ns string, err error) {
 	key := space.Key(uid, kindHeld)
 	row, ok, err := s.engine.Get(key)
@@ -126,7 +126,7 @@ func (s *Store) held(uid types.UID) (held int64, ns string, err error) {
 	return int64(binary.BigEndian.Uint64(row)), string(row[8:]), nil
 }
 
-// checkRate refuses log that comes too fast.
+// checkRate refuses log data that exceeds the rate of its owner.
 func (s *Store) checkRate(uid types.UID, n int) error {
 	if after := s.rates.Take(string(uid), n, s.limits.LogRate, s.clock.Now()); after > 0 {
 		return &quota.RateError{What: "log lines", Of: "task", After: after}

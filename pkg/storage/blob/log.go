@@ -20,17 +20,16 @@ func logKey(uid types.UID, offset int64) []byte {
 	return binary.BigEndian.AppendUint64(space.Key(uid, kindLog), uint64(offset))
 }
 
-// MaxLogBytes bounds the log of an owner. What goes beyond is dropped, and a mark
-// at the end says so.
+// MaxLogBytes bounds the log of an owner. Data beyond it is dropped, and a mark at the end of the log says
+// so.
 const MaxLogBytes = 10 << 20
 
-// logMark ends a log that reached its bound; a log longer than the bound has it.
+// logMark ends a log that reached its bound. A log longer than the bound already has the mark.
 const logMark = "\n[log truncated: 10 MiB is the limit]\n"
 
-// AppendLog adds data to the end of an owner's log, as a whole or not at all,
-// except for what is beyond MaxLogBytes. It returns when that is durable; a
-// *quota.RateError says when to come again, a *quota.LimitError that there is no
-// room in the namespace.
+// AppendLog adds data to the end of an owner's log, all or none, except that data beyond MaxLogBytes is
+// dropped. It returns when the data is durable. A *quota.RateError states when to retry, and a
+// *quota.LimitError means that there is no room in the namespace.
 func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []byte) error {
 	if owned.Bad(string(uid)) {
 		return fmt.Errorf("append log: %w", ErrName)
@@ -47,7 +46,7 @@ func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []
 	defer o.Unlock()
 	end, err := s.logEnd(uid)
 	if err == nil && end > MaxLogBytes {
-		return nil // it has its mark
+		return nil // the log is full and has its mark
 	}
 	if over := end + int64(len(data)) - MaxLogBytes; over > 0 {
 		data = append(data[:int64(len(data))-over:int64(len(data))-over], logMark...)
@@ -96,8 +95,7 @@ func logOffset(key []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(key[len(key)-8:])), nil
 }
 
-// ReadLog reads an owner's log from offset on, about 1 MiB at most; nothing at
-// the end.
+// ReadLog reads an owner's log from offset on, at most about 1 MiB. At the end it returns nothing.
 func (s *Store) ReadLog(_ context.Context, uid types.UID, offset int64) (data []byte, err error) {
 	if owned.Bad(string(uid)) || offset < 0 {
 		return nil, nil

@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// deadlineBookmark is how long before a watch's deadline it gets a bookmark, so
-// that the next one can begin there.
+// deadlineBookmark is how long before its deadline a watch gets a bookmark, so that the next watch can
+// begin there.
 const deadlineBookmark = 2 * time.Second
 
-// bookmarkTimer says when a watch is due for a bookmark.
+// bookmarkTimer determines when a watch is due for a bookmark.
 type bookmarkTimer struct {
 	w     *watcher
 	timer clock.Timer // nil for a watch without bookmarks

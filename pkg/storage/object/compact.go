@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// marksPerHistory is how finely history is marked, by age and by bytes: what is
-	// kept exceeds the bound by at most one part of so many.
+	// marksPerHistory is how many marks divide the kept history, by age and by bytes. The history that is
+	// kept exceeds its bound by at most 1/marksPerHistory.
 	marksPerHistory = 16
-	// compactBatch ends a batch of deletes: small enough not to delay a commit group.
+	// compactBatch is the size in bytes at which a batch of deletes ends. It is small enough not to delay a commit group.
 	compactBatch = 256 << 10
 )
 
-// mark says what the revision was at a time, and how much history had been written.
+// mark records the revision at a time, and how much history had been written by then.
 type mark struct {
 	at      time.Time
 	rev     uint64
@@ -38,7 +38,7 @@ func (db *DB) runCompactor() {
 		}
 	}
 	if db.compacted.Load() > 0 {
-		compact(db.compacted.Load()) // what a compaction that was interrupted left
+		compact(db.compacted.Load()) // finish a compaction that was interrupted
 	}
 	marks := []mark{db.mark()}
 	for {
@@ -65,11 +65,11 @@ func (db *DB) runCompactor() {
 
 func (db *DB) mark() mark {
 	m := mark{rev: db.engine.Revision(), history: db.history.Load()}
-	m.at = db.opts.Clock.Now() // last, so that nothing in it is younger
+	m.at = db.opts.Clock.Now() // set last, so that nothing before the mark is younger than its time
 	return m
 }
 
-// wrote accounts for a published write.
+// wrote adds a published write to the history size.
 func (db *DB) wrote(w *write) {
 	history := db.history.Add(int64(len(w.data) + len(w.key)))
 	if next := db.nextMark.Load(); history >= next {
@@ -85,13 +85,13 @@ func (db *DB) wrote(w *write) {
 	w.topic.metrics.wrote(w.op)
 }
 
-// CompactRevision is the highest compacted revision, 0 if none.
+// CompactRevision returns the highest compacted revision, 0 if none.
 func (db *DB) CompactRevision() uint64 { return db.compacted.Load() }
 
-// Compact refuses history before rev from now on, and drops it from disk: every
-// version that was replaced or deleted at or before rev, and the changelog up to
-// it. Its cost is the number of those changes. The state at rev can still be
-// listed and watched from. It takes no revision itself.
+// Compact refuses reads of history before rev from now on, and removes that history from disk: every
+// version that was replaced or deleted at or before rev, and the changelog up to rev. Its cost depends on
+// the number of those changes. The state at rev can still be listed and watched from. Compact itself takes
+// no revision.
 func (db *DB) Compact(rev uint64) error {
 	db.compacting.Lock()
 	defer db.compacting.Unlock()
@@ -100,8 +100,8 @@ func (db *DB) Compact(rev uint64) error {
 	}
 	start := db.opts.Clock.Now()
 	if rev > db.compacted.Load() {
-		// Refuse first, in memory and on disk: readers that come from here on, or
-		// after a crash in between, must not take missing versions for never written.
+		// Refuse reads first, in memory and on disk. Otherwise readers that come from now on, or
+		// after a crash in between, would take removed versions for ones that were never written.
 		db.compacted.Store(rev)
 		if err := db.writeFloor(rev); err != nil {
 			return fmt.Errorf("compact to revision %d: %w", rev, err)
@@ -119,7 +119,7 @@ func (db *DB) Compact(rev uint64) error {
 	return nil
 }
 
-// compact forgets what only refused readers could ask for.
+// compact drops from memory what only refused readers could request.
 func (t *topic) compact(rev uint64) {
 	t.dropSnapshots(rev)
 	t.mu.Lock()
@@ -139,8 +139,8 @@ func (db *DB) writeFloor(rev uint64) error {
 	return db.engine.Apply(b, engine.Sync)
 }
 
-// dropHistory walks the changelog from its beginning, so it also finishes what an
-// interrupted compaction left. The changelog goes last.
+// dropHistory walks the changelog from its beginning, so it also finishes an interrupted compaction.
+// Changelog records are removed after the versions that they refer to.
 func (db *DB) dropHistory(rev uint64) (changes int, err error) {
 	it, err := db.engine.NewIter(changeKey(0), changeKey(rev+1))
 	if err != nil {

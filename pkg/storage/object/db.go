@@ -3,21 +3,20 @@
 
 // Package object serves k8s.io/apiserver's storage.Interface from an engine.
 //
-// A DB owns the object keyspaces of one engine: the changelog, its compaction and
-// expiry. Each resource has a Store (codec, transformer, key prefix) and below it a
-// topic: the resource's index of live keys, its ring of recent events and its watches.
+// A DB owns the object keyspaces of one engine: the changelog, its compaction and expiry. Each resource has
+// a Store (codec, transformer, key prefix) on top of a topic. The topic holds the resource's index of live
+// keys, its ring of recent events and its watches.
 //
-// The index is a copy-on-write B-tree in memory that answers existence, revision,
-// order and count; Pebble is read for values only, by exact key. A read takes the
-// index and the revision under one lock, so it is always of exactly one revision.
-// A list that goes on keeps its copy of the index; a list of an older revision
-// rewinds the index along the changelog.
+// The index is a copy-on-write B-tree in memory that answers existence, revision, order and count. Pebble
+// is read only for values, by exact key. A read takes the index and the revision under one lock, so it
+// always reflects exactly one revision. A paged list keeps its copy of the index between pages. A list at
+// an older revision rewinds the index along the changelog.
 //
-// Watches are cursors over the ring; a watch that falls behind it reads the
-// changelog on disk, and one that falls behind that is cut with 410 Gone. No watch
-// holds up a writer or another watch, and none skips an event.
+// A watch is a cursor over the ring. A watch that falls behind the ring reads the changelog on disk. If the
+// changelog it needs is compacted, the watch ends with 410 Gone. No watch holds up a writer or another
+// watch, and none skips an event.
 //
-// On-disk keys are drawn in ../engine/FORMAT.md.
+// The FORMAT.md of package engine describes the keys on disk.
 package object
 
 import (
@@ -37,34 +36,34 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Options of a DB. The zero value is usable.
+// Options configure a DB. The zero value is usable.
 type Options struct {
 	// RingEvents and RingBytes bound the recent events that a resource keeps in
 	// memory for its watches. Default: 8192 and 16 MiB.
 	RingEvents int
 	RingBytes  int64
-	// HistoryAge and HistoryBytes bound the history that watches resume from and
-	// old lists are read from: older or more than that is compacted away. Default:
-	// 5 minutes and 1 GiB. HistoryBytes must be at least 2*RingBytes.
+	// HistoryAge and HistoryBytes bound the history that watches resume from and old lists are read from.
+	// History beyond either bound is compacted. Default: 5 minutes and 1 GiB. HistoryBytes must be at least
+	// 2*RingBytes.
 	HistoryAge   time.Duration
 	HistoryBytes int64
-	// ValueCacheBytes keeps the stored bytes of live objects in memory while a
-	// resource holds less than this. Default: 0, they are read from the engine.
+	// ValueCacheBytes makes a resource keep the stored bytes of its live objects in memory while they total
+	// less than this. Default: 0, which reads them from the engine.
 	ValueCacheBytes int64
-	// ObjectCacheBytes bounds the decoded objects kept in memory, of all resources
-	// together and counted by stored size; a decoded object takes about four times
-	// that. A resource that is larger by itself is not kept at all, so a walk over
-	// it evicts nothing. Default: 128 MiB. Negative: none.
+	// ObjectCacheBytes bounds the decoded objects kept in memory, for all resources together and counted by
+	// stored size. A decoded object takes about four times its stored size. A resource that is larger than
+	// the bound by itself is not cached at all, so that walking over it evicts nothing. Default: 128 MiB.
+	// Negative: none.
 	ObjectCacheBytes int64
 	// BookmarkInterval is how often a client's watch that allows bookmarks gets
 	// one. Default: 1 minute.
 	BookmarkInterval time.Duration
-	// ProgressInterval is how often an internal watch (of a watch cache) gets one.
-	// Default: 5 seconds.
+	// ProgressInterval is how often an internal watch (that of a watch cache) gets a bookmark. Default: 5
+	// seconds.
 	ProgressInterval time.Duration
-	// Clock is used for everything timed. Default: the real clock.
+	// Clock is the clock for all timing. Default: the real clock.
 	Clock clock.WithTicker
-	// Registerer, where set, gets the metrics until Close.
+	// Registerer, if set, holds the metrics until Close.
 	Registerer prometheus.Registerer
 }
 
@@ -110,23 +109,23 @@ type DB struct {
 	compacting sync.Mutex    // held by the one compaction that runs
 	compacted  atomic.Uint64 // history up to here is refused
 	history    atomic.Int64  // bytes of history written since the DB was opened
-	nextMark   atomic.Int64  // value of history at which the compactor wants to know
-	marked     chan struct{} // tells the compactor that nextMark was passed
-	cached     atomic.Int64  // stored bytes of objects kept decoded
+	nextMark   atomic.Int64  // value of history at which the compactor is notified
+	marked     chan struct{} // notifies the compactor that nextMark was passed
+	cached     atomic.Int64  // total stored size of the objects kept decoded
 	nextExpiry atomic.Int64  // unix time of the first expiry, or later never
 }
 
 // Errors of a DB, to be compared with errors.Is.
 var (
 	ErrClosed = errors.New("object: store is closed")
-	// ErrCompacted marks a revision whose history is gone.
+	// ErrCompacted reports a revision whose history was compacted.
 	ErrCompacted = errors.New("object: revision is compacted")
 
 	errConflict = errors.New("object: revision conflict")
 )
 
-// Open opens the object keyspaces of e. It reads a few records, whatever the
-// number of objects; Close must be called before the engine's.
+// Open opens the object keyspaces of e. It reads a few records, regardless of the number of objects. The
+// caller must call Close before closing the engine.
 func Open(ctx context.Context, e engine.Engine, o Options) (*DB, error) {
 	if err := o.ensureDefaults(); err != nil {
 		return nil, err
@@ -182,7 +181,7 @@ func (db *DB) Close() {
 // Healthy returns nil while the store can serve and write.
 func (db *DB) Healthy() error { return db.engine.Healthy() }
 
-// Revision is the highest durable and published revision.
+// Revision returns the highest durable and published revision.
 func (db *DB) Revision() uint64 { return db.engine.Revision() }
 
 // topic returns the topic of prefix, reading its keys on first use.

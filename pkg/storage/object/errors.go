@@ -17,33 +17,32 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
-// storage.Interface returns API errors by contract: a 410 carries the token to go
-// on with, and a list of unreadable objects its causes. They are made here only.
+// storage.Interface returns API errors by contract: a 410 carries the token to continue
+// with, and a list of unreadable objects its causes. They are made only in this file.
 
-// CorruptObjectError marks stored data that cannot be transformed or decoded.
+// CorruptObjectError reports stored data that cannot be transformed or decoded.
 type CorruptObjectError struct{ Err error }
 
 func (e *CorruptObjectError) Error() string {
 	return "object: stored data is corrupt: " + e.Err.Error()
 }
 
-// Unwrap returns what the transformer or the codec said.
+// Unwrap returns the error of the transformer or the codec.
 func (e *CorruptObjectError) Unwrap() error { return e.Err }
 
 func unsafeDeletionAllowed() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
 }
 
-// full is the answer to a write for which the disk has no room. It has no Retry-After: people should see it at once, and
-// programs repeat what failed with 507 as they choose.
+// full returns the API error for a write for which the disk has no room. It has no Retry-After, so that
+// people see the error at once. Programs repeat a request that failed with 507 as they choose.
 func full(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage", Message: err.Error(),
 	}}
 }
 
-// expiredList is the 410 of a list. For a later page it offers a token that goes
-// on with newer data.
+// expiredList returns the 410 of a list. For a later page it offers a token that continues with newer data.
 func expiredList(paging bool, start, prefix string) error {
 	if !paging {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -59,8 +58,8 @@ func expiredList(paging bool, start, prefix string) error {
 	return st
 }
 
-// watchError is the ERROR event of a watch that ends with err. at is the revision
-// that it delivered up to.
+// watchError returns the ERROR event of a watch that ends with err. at is the revision up to which the
+// watch delivered.
 func watchError(err error, at, compacted uint64) watch.Event {
 	if errors.Is(err, ErrCompacted) {
 		err = apierrors.NewResourceExpired(fmt.Sprintf(
@@ -77,8 +76,8 @@ func watchError(err error, at, compacted uint64) watch.Event {
 // maxUnreadable ends a list of many unreadable objects.
 const maxUnreadable = 100
 
-// unreadable collects the objects of a list that cannot be read, where the API
-// lets an administrator delete them unread.
+// unreadable collects the objects of a list that cannot be read. It is used where the API lets an
+// administrator delete such objects unread.
 type unreadable struct {
 	resource schema.GroupResource
 	causes   []metav1.StatusCause
@@ -86,7 +85,7 @@ type unreadable struct {
 	more     int
 }
 
-// add returns the error that ends the list, or nil to go on.
+// add notes an object, and returns the error that ends the list, or nil to continue.
 func (u *unreadable) add(key string, err error) error {
 	corrupt, ok := errors.AsType[*CorruptObjectError](err)
 	if !ok || !unsafeDeletionAllowed() {

@@ -21,8 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// event is one change of one key. All watches share it, and with it what was
-// decoded from it.
+// event is one change of one key. All watches share it, including the objects decoded from it.
 type event struct {
 	rev  uint64
 	op   byte
@@ -30,19 +29,19 @@ type event struct {
 	old  *entry // the version before; nil for a create
 	data []byte // stored bytes of cur; nil for a delete
 
-	oldDecoded *decoded // the object before, where it was in memory
+	oldDecoded *decoded // the object before the change, if it was in memory
 
 	curOnce, oldOnce sync.Once
 	curObj, oldObj   *sharedObject
 	curErr, oldErr   error
 }
 
-// decoded gives the event its object before anybody else has the event.
+// decoded sets the event's object. It must be called before anyone else has the event.
 func (ev *event) decoded(obj runtime.Object) {
 	ev.curOnce.Do(func() { ev.curObj = &sharedObject{obj: obj} })
 }
 
-// current is the object after the change.
+// current returns the object after the change.
 func (ev *event) current(t *topic) (*sharedObject, error) {
 	ev.curOnce.Do(func() {
 		obj, err := t.decode(t.db.ctx, ev.cur.key, ev.data, ev.rev)
@@ -56,7 +55,7 @@ func (ev *event) current(t *topic) (*sharedObject, error) {
 	return ev.curObj, ev.curErr
 }
 
-// previous is the object before the change, under the revision of the change.
+// previous returns the object before the change, with the revision of the change.
 func (ev *event) previous(t *topic) (*sharedObject, error) {
 	ev.oldOnce.Do(func() {
 		if ev.oldDecoded != nil {
@@ -80,8 +79,8 @@ func (ev *event) previous(t *topic) (*sharedObject, error) {
 	return ev.oldObj, ev.oldErr
 }
 
-// unreadableDeleted tells a watch that an object it cannot be shown is gone, so
-// that a watch cache lists again instead of keeping it for ever.
+// unreadableDeleted makes the error for a watch when an object that it cannot be shown is deleted. A watch
+// cache then lists again instead of keeping the object forever.
 func unreadableDeleted(op byte, err error) error {
 	if _, corrupt := errors.AsType[*CorruptObjectError](err); op != opDelete || !corrupt {
 		return err
@@ -94,8 +93,8 @@ func unreadableDeleted(op byte, err error) error {
 	}}
 }
 
-// sharedObject is what the watches of one event deliver. The API server's
-// encoders know runtime.CacheableObject and encode it once for all of them.
+// sharedObject is the object that the watches of one event deliver. The API server's encoders recognize
+// runtime.CacheableObject and encode it once for all of them.
 type sharedObject struct {
 	obj runtime.Object
 	enc sync.Map // runtime.Identifier -> *encoding
@@ -120,7 +119,7 @@ var (
 // GetObject returns a copy that the caller may change.
 func (o *sharedObject) GetObject() runtime.Object { return o.obj.DeepCopyObject() }
 
-// GetObjectKind is the shared object's, for reading.
+// GetObjectKind returns the kind of the shared object, which is read-only.
 func (o *sharedObject) GetObjectKind() schema.ObjectKind { return o.obj.GetObjectKind() }
 
 // DeepCopyObject returns a copy that shares nothing.
@@ -128,7 +127,7 @@ func (o *sharedObject) DeepCopyObject() runtime.Object {
 	return &sharedObject{obj: o.obj.DeepCopyObject()}
 }
 
-// GetObjectMeta is the shared object's, for reading.
+// GetObjectMeta returns the metadata of the shared object, which is read-only.
 func (o *sharedObject) GetObjectMeta() metav1.Object {
 	m, err := meta.Accessor(o.obj)
 	if err != nil {
@@ -146,7 +145,7 @@ func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Ob
 	e, _ := v.(*encoding)
 	e.once.Do(func() {
 		var b bytes.Buffer
-		e.err = encode(o.obj.DeepCopyObject(), &b) // encoders set the kind on what they are given
+		e.err = encode(o.obj.DeepCopyObject(), &b) // encoders set the kind on the object that they are given
 		e.data = b.Bytes()
 	})
 	if e.err != nil {
@@ -156,8 +155,8 @@ func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Ob
 	return err
 }
 
-// matches says whether p selects the object. Labels and fields are taken from it
-// once for all watches: they all have the resource's own function for that.
+// matches reports whether p selects the object. Labels and fields are extracted once for all watches,
+// because all of them use the resource's own function for that.
 func (o *sharedObject) matches(p *storage.SelectionPredicate) bool {
 	if p.ShardSelector != nil {
 		ok, err := p.Matches(o.obj)

@@ -17,10 +17,10 @@ import (
 
 const (
 	sweepInterval = 500 * time.Millisecond
-	// sweepAtOnce caps the deletes of one sweep, so that a clock that jumped does
-	// not stall other writers; the next sweep goes on.
+	// sweepAtOnce is the maximum number of deletes in one sweep, so that a jump of the clock does not stall
+	// other writers. The next sweep continues.
 	sweepAtOnce = 1000
-	// sweepRetry is when expiries of a resource that is not served are looked at again.
+	// sweepRetry is the time after which expiries of a resource that is not served are checked again.
 	sweepRetry = time.Minute
 )
 
@@ -36,8 +36,8 @@ func lower(v *atomic.Int64, to int64) {
 	}
 }
 
-// expiryOf is the unix second at which an object written now with a time to live
-// of ttl seconds ends; 0 for none.
+// expiryOf returns the Unix time at which an object written now with a time to live of ttl seconds expires;
+// 0 for never.
 func (db *DB) expiryOf(ttl uint64) int64 {
 	if ttl == 0 {
 		return 0
@@ -45,8 +45,8 @@ func (db *DB) expiryOf(ttl uint64) int64 {
 	return db.opts.Clock.Now().Unix() + int64(min(ttl, math.MaxInt32))
 }
 
-// runSweeper deletes what expired until the DB is closed. While nothing is due a
-// tick costs one comparison.
+// runSweeper deletes expired objects until the DB is closed. While nothing is due, a tick costs one
+// comparison.
 func (db *DB) runSweeper() {
 	tick := db.opts.Clock.NewTicker(sweepInterval)
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (db *DB) runSweeper() {
 	}
 }
 
-// due is a version whose time is up.
+// due is a version that has expired.
 type due struct {
 	index []byte
 	key   string
@@ -89,7 +89,7 @@ func (db *DB) sweep(now int64) error {
 			continue
 		}
 		w := &write{topic: t, key: d.key, expect: d.rev}
-		// A conflict: it was written again, with a time to live of its own or none.
+		// On a conflict the object was written again, with a new time to live or none.
 		if err := w.commit(); err != nil && !errors.Is(err, errConflict) {
 			return fmt.Errorf("delete expired %s: %w", d.key, err)
 		}
@@ -140,7 +140,7 @@ func (db *DB) dropExpiry(index []byte) error {
 
 // readNextExpiry finds the first expiry at or after unix time from.
 func (db *DB) readNextExpiry(from int64) (err error) {
-	db.nextExpiry.Store(never) // before reading: a write that comes now lowers it
+	db.nextExpiry.Store(never) // before reading, so that a concurrent write lowers it
 	it, err := db.engine.NewIter(expiryKey(from, 0), []byte{spaceExpiry + 1})
 	if err != nil {
 		return err

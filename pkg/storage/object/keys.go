@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Keyspaces; FORMAT.md of the engine draws the keys.
+// Keyspaces; the FORMAT.md of package engine describes the keys.
 const (
 	spaceVersion = 'v' // every retained version's stored bytes
 	spaceLive    = 'k' // the live keys: revision and size, no value
@@ -17,7 +17,7 @@ const (
 	spaceExpiry  = 'x' // versions with a time to live
 )
 
-// What a change did.
+// The operation of a change.
 const (
 	opCreate byte = 1 + iota
 	opUpdate
@@ -74,7 +74,7 @@ func parseChange(k, v []byte) (change, error) {
 	}, nil
 }
 
-// upperBound is the end of the range of keys that start with prefix.
+// upperBound returns the end of the range of keys that start with prefix.
 func upperBound(prefix []byte) []byte {
 	u := append([]byte(nil), prefix...)
 	for i := len(u) - 1; i >= 0; i-- {

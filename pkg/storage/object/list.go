@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// checkContext is how many objects a list reads between looks at its context.
+// checkContext is how many objects a list reads between checks of its context.
 const checkContext = 64
 
 // list is one list request.
@@ -40,7 +40,7 @@ type list struct {
 	values  valueReader
 }
 
-// GetList reads the objects below key, or at it, of one revision.
+// GetList reads the objects below key, or the object at key, at one revision.
 func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) (err error) {
 	prefix, err := s.key(key, opts.Recursive)
 	if err != nil {
@@ -100,7 +100,7 @@ func itemsOf(listObj runtime.Object) (reflect.Value, error) {
 	return items, nil
 }
 
-// open finds the state that the list asks for; want 0 is the newest.
+// open finds the state that the list requests; want 0 is the newest.
 func (l *list) open(want uint64) error {
 	t := l.s.topic
 	if want == 0 {
@@ -136,7 +136,7 @@ func (l *list) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		l.items.SetLen(0) // something is unreadable or gone: the long way tells what
+		l.items.SetLen(0) // something is unreadable or gone; the path below finds out what
 		l.lastKey = ""
 	}
 	var err error
@@ -157,7 +157,7 @@ func (l *list) read(ctx context.Context) error {
 	return err
 }
 
-// reserve makes room for the page where its size is known, and returns it.
+// reserve allocates the items of the page if its size is known, and returns the size.
 func (l *list) reserve() (size int) {
 	if l.all {
 		if l.opts.Recursive {
@@ -174,16 +174,16 @@ func (l *list) reserve() (size int) {
 	return size
 }
 
-// shares says whether decoded objects can be items.
+// shares reports whether decoded objects can be used as items.
 func (l *list) shares() bool { return l.s.objectType == l.items.Type().Elem() }
 
-// copyDecoded fills items with shallow copies of decoded objects, as the watch
-// cache does; what they point at is shared and read-only by that contract.
+// copyDecoded fills items with shallow copies of decoded objects, as the watch cache does. The values that
+// they point to are shared, and by the watch cache's contract read-only.
 func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 	n := 0
 	l.items.SetLen(size)
-	// The count bounds the walk: comparing each key with the end would touch memory
-	// that nothing else of this needs.
+	// The count bounds the walk. Comparing each key with the end would touch memory
+	// that the walk does not otherwise need.
 	l.snap.tree.AscendGreaterOrEqual(&entry{key: l.start}, func(en *entry) bool {
 		if n == size {
 			return false
@@ -206,7 +206,7 @@ func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 	return err
 }
 
-// object returns an entry's object. If it is shared the caller must not change it.
+// object returns the object of an entry. If it is shared, the caller must not change it.
 func (s *Store) object(ctx context.Context, en *entry, r *valueReader) (obj runtime.Object, shared bool, err error) {
 	if d := en.obj.Load(); d != nil {
 		return d.obj, true, nil
@@ -225,7 +225,7 @@ func (s *Store) object(ctx context.Context, en *entry, r *valueReader) (obj runt
 	return obj, false, nil
 }
 
-// add appends the entry's object if the selector wants it. It decodes in place.
+// add appends the entry's object if the selector selects it. It decodes in place.
 func (l *list) add(ctx context.Context, en *entry) error {
 	if d := en.obj.Load(); d != nil && l.shares() {
 		if l.matches(d.obj) {
@@ -268,7 +268,7 @@ func (l *list) matches(obj runtime.Object) bool {
 	return ok && err == nil
 }
 
-// grow returns a new last item.
+// grow appends an empty item and returns it.
 func (l *list) grow() reflect.Value {
 	if l.items.Cap() == l.n {
 		l.items.Grow(max(l.n, 16))
@@ -277,7 +277,7 @@ func (l *list) grow() reflect.Value {
 	return l.items.Index(l.n)
 }
 
-// finish sets the list's revision and what leads to its next page.
+// finish sets the list's revision and the token of its next page.
 func (l *list) finish(listObj runtime.Object) error {
 	token, remaining, err := storage.PrepareContinueToken(l.lastKey, l.prefix, int64(l.rev), l.total, l.more, l.opts)
 	if err != nil {

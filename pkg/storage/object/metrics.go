@@ -93,7 +93,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// topicMetrics are a resource's, looked up once.
+// topicMetrics are the metrics of one resource, looked up once.
 type topicMetrics struct {
 	create, update, remove, conflicts, gets, lists, cut prometheus.Counter
 	watches                                             prometheus.Gauge

@@ -22,34 +22,34 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// RESTOptions is how the generic registry's stores are made.
+// RESTOptions configure the stores of the generic registry.
 type RESTOptions struct {
 	DB *DB
-	// Scheme and Codecs know every stored type. Codecs is usually a
+	// Scheme and Codecs must know every stored type. Codecs is usually a
 	// serializer.CodecFactory over Scheme.
 	Scheme *runtime.Scheme
 	Codecs runtime.StorageSerializer
-	// MediaType is of what is stored. Default: application/json. What is stored in
-	// any other type that Codecs knows is read too.
+	// MediaType is the media type in which objects are stored. Default: application/json. Objects stored in
+	// any other type that Codecs knows can be read too.
 	MediaType string
 	// StorageVersion chooses the version that a resource is stored in. Default: the
 	// scheme's first version of the group.
 	StorageVersion func(schema.GroupResource) (schema.GroupVersion, bool)
-	// Prefix is of all keys. Default: "/registry".
+	// Prefix is the prefix of all keys. Default: "/registry".
 	Prefix string
 	// Transformers encrypt the values of some resources at rest.
 	Transformers map[schema.GroupResource]value.Transformer
-	// Cacher puts API server's watch cache in front of each store. The store alone
-	// is consistent, keeps one copy of the data and drops no watch for being slow;
-	// the watch cache is a tested alternative. Default: off.
+	// Cacher puts the API server's watch cache in front of each store. The store works without it: it is
+	// consistent, keeps one copy of the data and drops no watch for being slow. The watch cache is a tested
+	// alternative. Default: off.
 	Cacher bool
-	// DeleteCollectionWorkers is how many objects a collection's delete removes at
-	// once. Default: 1.
+	// DeleteCollectionWorkers is how many objects the deletion of a collection removes in parallel.
+	// Default: 1.
 	DeleteCollectionWorkers int
 	// CountMetricPollPeriod is how often the registry counts objects for
 	// ObjectCounts. Default: 1 minute.
 	CountMetricPollPeriod time.Duration
-	// ObjectCounts, where set, tells priority and fairness what lists cost.
+	// ObjectCounts, if set, receives object counts, from which priority and fairness estimates the cost of lists.
 	ObjectCounts flowcontrolrequest.StorageObjectCountTracker
 }
 
@@ -58,8 +58,7 @@ type RESTOptionsGetter struct{ o RESTOptions }
 
 var _ generic.RESTOptionsGetter = (*RESTOptionsGetter)(nil)
 
-// NewRESTOptionsGetter returns the getter to put into a generic server's
-// Config.RESTOptionsGetter.
+// NewRESTOptionsGetter returns a getter for the Config.RESTOptionsGetter of a generic server.
 func NewRESTOptionsGetter(o RESTOptions) *RESTOptionsGetter {
 	if o.MediaType == "" {
 		o.MediaType = runtime.ContentTypeJSON
@@ -127,7 +126,7 @@ func (g *RESTOptionsGetter) config(resource schema.GroupResource) (*storagebacke
 	return config, err
 }
 
-// decorate makes a resource's store.
+// decorate makes the store of a resource.
 func (g *RESTOptionsGetter) decorate(
 	config *storagebackend.ConfigForResource,
 	resourcePrefix string,
@@ -179,11 +178,10 @@ func (g *RESTOptionsGetter) decorate(
 	}), nil
 }
 
-// AnnounceWatchProgress tells API server's process-wide feature check that
-// storage answers RequestWatchProgress; the check itself knows only etcd clients.
-// Without it the watch cache refuses every watch that sends initial events and
-// passes every consistent list on. Call it before a watch cache is made;
-// NewRESTOptionsGetter does.
+// AnnounceWatchProgress makes the API server's process-wide feature check report that storage supports
+// RequestWatchProgress; the check itself knows only etcd clients. Without it the watch cache refuses every
+// watch that sends initial events and passes every consistent list on to storage. Call it before a watch
+// cache is made. NewRESTOptionsGetter calls it.
 func AnnounceWatchProgress() {
 	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
 		feature.DefaultFeatureSupportChecker = progressSupported{feature.DefaultFeatureSupportChecker}

@@ -21,8 +21,8 @@ type ring struct {
 	before uint64 // every event after this revision is in the ring
 }
 
-// eventOverhead is what an event costs in memory beside its bytes. The bytes
-// count thrice: once as they are, and twice for the object decoded from them.
+// eventOverhead is how many bytes of memory an event takes besides its stored bytes. The stored bytes count
+// three times: once as they are, and twice for the object decoded from them.
 const eventOverhead = 384
 
 func (ev *event) cost() int64 {
@@ -63,8 +63,8 @@ func (r *ring) search(rev uint64) int {
 	return sort.Search(len(r.events), func(i int) bool { return r.events[i].rev > rev })
 }
 
-// seek returns the position of the first event after rev. ok is false when the
-// ring no longer has all of them.
+// seek returns the position of the first event after rev. ok is false if the ring no longer holds all
+// events after rev.
 func (t *topic) seek(rev uint64) (pos uint64, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -73,7 +73,7 @@ func (t *topic) seek(rev uint64) (pos uint64, ok bool) {
 
 const readAtOnce = 256 // events that a watch takes under one read lock
 
-// readRing appends events from pos on. ok is false when pos has left the ring.
+// readRing appends events from pos on. ok is false if the event at pos has left the ring.
 func (t *topic) readRing(pos uint64, into []*event) (events []*event, next uint64, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -88,8 +88,8 @@ func (t *topic) readRing(pos uint64, into []*event) (events []*event, next uint6
 
 const replayAtOnce = 512 // changelog records that a watch reads with one iterator
 
-// replay reads events after rev from the changelog, and how far it read. It
-// returns ErrCompacted when some of them are gone.
+// replay reads events after rev from the changelog, and returns the revision up to which it read. It
+// returns ErrCompacted if some of them are gone.
 func (t *topic) replay(rev uint64) (events []*event, upTo uint64, err error) {
 	upTo = t.db.engine.Revision()
 	it, err := t.db.engine.NewIter(changeKey(rev+1), changeKey(upTo+1))
@@ -115,7 +115,7 @@ func (t *topic) replay(rev uint64) (events []*event, upTo uint64, err error) {
 			break
 		}
 	}
-	// After reading: what was there then was not refused yet.
+	// Check after reading: history that is not refused now was complete when it was read.
 	if rev < t.db.compacted.Load() {
 		return nil, 0, ErrCompacted
 	}
@@ -123,7 +123,7 @@ func (t *topic) replay(rev uint64) (events []*event, upTo uint64, err error) {
 	return events, upTo, it.Error()
 }
 
-// replayed makes the event of a change on disk.
+// replayed makes an event from a change on disk.
 func (t *topic) replayed(c change) (*event, error) {
 	ev := &event{rev: c.rev, op: c.op, cur: &entry{key: c.key, rev: c.rev}}
 	if c.prev != 0 {

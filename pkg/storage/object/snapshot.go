@@ -18,19 +18,19 @@ type snapshot struct {
 	from uint64
 
 	until uint64 // 0 while it is the current state; guarded by the topic's lock
-	keep  bool   // a list goes on with it; guarded by the topic's lock
+	keep  bool   // needed for the next page of a list; guarded by the topic's lock
 
 	mu        sync.Mutex
-	remaining map[pageStart]int64 // keys from there to the end of the list
+	remaining map[pageStart]int64 // number of keys from a page's start to the end of the list
 }
 
 type pageStart struct{ prefix, start string }
 
 const (
-	// keepSnapshots bounds the states kept for lists that go on. One that fell out
-	// is made again by rewinding.
+	// keepSnapshots bounds the states kept for further pages of lists. A state that was evicted is made
+	// again by rewinding.
 	keepSnapshots = 32
-	// keepCounts bounds the page counts remembered of one state.
+	// keepCounts bounds the page counts remembered for one state.
 	keepCounts = 1024
 )
 
@@ -58,7 +58,7 @@ func (t *topic) currentLocked() *snapshot {
 	return t.newest
 }
 
-// closeSnapshot ends the newest snapshot before a write of rev. t.mu is held.
+// closeSnapshot ends the newest snapshot before a write of rev. The caller holds t.mu.
 func (t *topic) closeSnapshot(rev uint64) {
 	s := t.newest
 	if s == nil {
@@ -91,8 +91,8 @@ func (t *topic) keepLocked(s *snapshot) {
 	t.kept = append(t.kept, s)
 }
 
-// at returns the state at rev, which must not be in the future. It returns
-// ErrCompacted when the history that leads there is gone.
+// at returns the state at rev, which must not be in the future. It returns ErrCompacted if history needed
+// for that is gone.
 func (t *topic) at(rev uint64) (*snapshot, error) {
 	t.mu.Lock()
 	if rev >= t.lastRev {
@@ -117,9 +117,9 @@ func (t *topic) at(rev uint64) (*snapshot, error) {
 	return s, nil
 }
 
-// rewind undoes, newest first, every change after rev: events from memory, then
-// what happened at or before base from the changelog. Its cost is the number of
-// changes since rev, not the number of keys.
+// rewind undoes every change after rev, newest first: first the given events, which are in memory, then the
+// changes at or before base from the changelog. Its cost depends on the number of changes since rev, not on
+// the number of keys.
 func (t *topic) rewind(tree *btree.BTreeG[*entry], events []*event, base, rev uint64) (*snapshot, error) {
 	s := newSnapshot(tree, rev, rev+1)
 	for _, event := range slices.Backward(events) {
@@ -168,7 +168,7 @@ func (t *topic) rewindFromDisk(tree *btree.BTreeG[*entry], base, rev uint64) (ol
 	return oldest, it.Error()
 }
 
-// dropSnapshots forgets states that are refused after compaction to rev.
+// dropSnapshots drops states that are refused after compaction to rev.
 func (t *topic) dropSnapshots(rev uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,8 +198,8 @@ func (s *snapshot) count(t *topic, prefix, start, end string) int64 {
 	return n
 }
 
-// remember notes how many keys follow a page, so that the next page need not
-// count: counting for each page would make a walk quadratic.
+// remember notes how many keys follow a page, so that the next page need not count them. Counting again for
+// each page would make a walk quadratic.
 func (s *snapshot) remember(at pageStart, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,25 +21,25 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 )
 
-// Config of one resource's store.
+// Config configures the store of one resource.
 type Config struct {
-	// Codec encodes objects to their stored version and decodes any.
+	// Codec encodes objects to their stored version and decodes all versions.
 	Codec runtime.Codec
-	// Transformer, where set, encrypts what is stored. It may call the store.
+	// Transformer, if set, encrypts stored values. It may call the store.
 	Transformer value.Transformer
 	// NewFunc returns an empty object of the resource.
 	NewFunc func() runtime.Object
-	// Prefix is of all keys of the installation, for example "/registry".
+	// Prefix is the prefix of all keys of the installation, for example "/registry".
 	Prefix string
-	// ResourcePrefix is of the resource's keys below Prefix, for example "/tasks/".
+	// ResourcePrefix is the prefix of the resource's keys below Prefix, for example "/tasks/".
 	ResourcePrefix string
 	GroupResource  schema.GroupResource
-	// MarkCorrupt marks every failure to transform or decode as corrupt data, so
-	// that an administrator may delete the object unread.
+	// MarkCorrupt reports every failure to transform or decode as corrupt data, so that an administrator
+	// may delete the object unread.
 	MarkCorrupt bool
 }
 
-// versioner reads and writes resource versions: decimal revisions.
+// versioner reads and writes resource versions, which are decimal revisions.
 var versioner storage.APIObjectVersioner
 
 // Store is the storage.Interface of one resource.
@@ -48,7 +48,7 @@ type Store struct {
 	topic          *topic
 	codec          runtime.Codec
 	newFunc        func() runtime.Object
-	objectType     reflect.Type // of what the objects of newFunc point to
+	objectType     reflect.Type // the type to which the objects of newFunc point
 	pathPrefix     string
 	resourcePrefix string
 	groupResource  schema.GroupResource
@@ -60,14 +60,14 @@ type Store struct {
 	cancel  context.CancelFunc
 	watches sync.WaitGroup
 
-	mu     sync.Mutex // guards closed: no watch is added to watches after it
+	mu     sync.Mutex // guards closed: once it is set, no watch is added to watches
 	closed bool
 }
 
 var _ storage.Interface = (*Store)(nil)
 
-// NewStore opens the store of one resource, reading its keys. Stores of the same
-// prefix share one index and must decode alike.
+// NewStore opens the store of one resource and reads its keys. Stores with the same prefix share one index
+// and must decode in the same way.
 func (db *DB) NewStore(c Config) (*Store, error) {
 	if c.Transformer == nil {
 		c.Transformer = identity.NewEncryptCheckTransformer()
@@ -99,8 +99,7 @@ func (db *DB) NewStore(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the store's watches and waits for them. Other methods go on working
-// until the DB is closed.
+// Close ends the store's watches and waits for them. Other methods keep working until the DB is closed.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -120,13 +119,13 @@ func (s *Store) key(key string, recursive bool) (string, error) {
 	return s.pathPrefix + strings.TrimPrefix(k, "/"), nil
 }
 
-// Versioner reads and writes resource versions: decimal revisions.
+// Versioner returns the versioner for resource versions, which are decimal revisions.
 func (s *Store) Versioner() storage.Versioner { return versioner }
 
-// ReadinessCheck fails once the disk did.
+// ReadinessCheck returns an error if the DB is not healthy.
 func (s *Store) ReadinessCheck() error { return s.db.Healthy() }
 
-// CompactRevision is the highest compacted revision, 0 if none.
+// CompactRevision returns the highest compacted revision, 0 if none.
 func (s *Store) CompactRevision() int64 { return int64(s.db.CompactRevision()) }
 
 // GetCurrentResourceVersion returns the store-wide revision.
@@ -134,15 +133,14 @@ func (s *Store) GetCurrentResourceVersion(context.Context) (uint64, error) {
 	return s.db.Revision(), nil
 }
 
-// RequestWatchProgress makes every watch that wants progress report it once it is idle.
+// RequestWatchProgress makes every watch that reports progress send it once it is idle.
 func (s *Store) RequestWatchProgress(context.Context) error {
 	s.topic.scopes.progress.Add(1)
-	s.topic.scopes.whole.wake() // a watch cache watches everything
+	s.topic.scopes.whole.wake() // a watch cache watches the whole topic
 	return nil
 }
 
-// EnableResourceSizeEstimation makes Stats report sizes. The index knows them, so
-// keys is not called.
+// EnableResourceSizeEstimation makes Stats report sizes. The index holds the sizes, so keys is not called.
 func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	if keys == nil {
 		return errors.New("object: no function to list keys")
@@ -153,7 +151,7 @@ func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	return nil
 }
 
-// Stats is exact and costs nothing: the index counts as it changes.
+// Stats returns exact numbers at no cost, because the index counts as it changes.
 func (s *Store) Stats(context.Context) (storage.Stats, error) {
 	n, bytes := s.topic.stats()
 	st := storage.Stats{ObjectCount: n}
@@ -201,7 +199,7 @@ func (s *Store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 	return err
 }
 
-// copyObject sets out to a copy of obj if they are of one type.
+// copyObject sets out to a copy of obj if both have the same type, and reports whether they do.
 func copyObject(obj, out runtime.Object) bool {
 	to := reflect.ValueOf(out)
 	if to.Kind() != reflect.Pointer || to.Type() != reflect.TypeOf(obj) {
@@ -211,7 +209,7 @@ func copyObject(obj, out runtime.Object) bool {
 	return true
 }
 
-// minimum fails if rv asks for something newer than have.
+// minimum returns an error if rv requests something newer than have.
 func (s *Store) minimum(rv string, have uint64) error {
 	if rv == "" {
 		return nil
@@ -241,7 +239,7 @@ func (s *Store) load(key string) (*entry, []byte, error) {
 	}
 }
 
-// authenticatedKey ties stored bytes to their key, so that nobody can swap two of them.
+// authenticatedKey binds stored bytes to their key, so that the values of two keys cannot be swapped.
 type authenticatedKey string
 
 func (k authenticatedKey) AuthenticatedData() []byte { return []byte(k) }
@@ -259,7 +257,7 @@ func (s *Store) transform(ctx context.Context, key string, plain []byte) ([]byte
 	return stored, nil
 }
 
-// decodeInto turns plain bytes into obj with its revision.
+// decodeInto decodes plain bytes into obj and sets its revision.
 func (s *Store) decodeInto(plain []byte, obj runtime.Object, rev uint64) error {
 	if _, _, err := s.codec.Decode(plain, nil, obj); err != nil {
 		return s.corrupt(err)
@@ -267,7 +265,7 @@ func (s *Store) decodeInto(plain []byte, obj runtime.Object, rev uint64) error {
 	return versioner.UpdateObject(obj, rev)
 }
 
-// decode turns stored bytes into a new object.
+// decode transforms and decodes stored bytes into a new object.
 func (s *Store) decode(ctx context.Context, key string, stored []byte, rev uint64) (runtime.Object, error) {
 	plain, _, err := s.untransform(ctx, key, stored)
 	if err != nil {

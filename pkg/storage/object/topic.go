@@ -17,8 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// entry is one version of a key. It never changes, except for what is remembered
-// of it.
+// entry is one version of a key. It never changes, except for its cached object.
 type entry struct {
 	key  string
 	rev  uint64
@@ -27,38 +26,38 @@ type entry struct {
 	obj  atomic.Pointer[decoded]
 }
 
-// decoded is an object that many readers share. Nobody may change it, or hand it
-// out where it could be changed.
+// decoded is an object that many readers share. It must not be changed, or handed out where it could be
+// changed.
 type decoded struct{ obj runtime.Object }
 
 func byKey(a, b *entry) bool { return a.key < b.key }
 
-// treeDegree makes nodes of up to 127 keys: a write copies three of them at a
-// million keys, and walking in order touches little memory.
+// treeDegree makes nodes of up to 127 keys. At a million keys a write copies three nodes, and walking in
+// order touches little memory.
 const treeDegree = 64
 
-// topic is the part of the key space that one resource's store serves.
+// topic is the part of the key space that serves one resource.
 type topic struct {
 	db       *DB
 	prefix   string // of all its keys, with a trailing slash
 	resource string // for metrics
 	metrics  topicMetrics
-	// decode turns stored bytes into a new object. All stores of a topic decode alike.
+	// decode decodes stored bytes into a new object. All stores of a topic decode in the same way.
 	decode decodeFunc
 
-	// headsMu guards heads: keys that are sequenced but not yet published. Only the
-	// commit leader adds, only publication removes.
+	// headsMu guards heads: keys that are sequenced but not yet published. Only the commit leader adds
+	// keys, and only publication removes them.
 	headsMu sync.Mutex
 	heads   map[string]head
 
-	// mu guards what follows up to the blank line. The engine's revision moves
-	// under it with a write of this topic, so a reader under it sees the state of
-	// exactly that revision. No decoding, no I/O and no waiting happens under it.
+	// mu guards the fields up to the blank line. A write of this topic advances the engine's revision under
+	// mu, so a reader that holds it sees the state of exactly that revision. No decoding, no I/O and no
+	// waiting happens under it.
 	mu      sync.RWMutex
 	tree    *btree.BTreeG[*entry]
 	lastRev uint64      // newest revision applied to tree; at least the revision of load
-	newest  *snapshot   // of tree, if somebody took one since the last write
-	kept    []*snapshot // older states that a list goes on with; oldest first
+	newest  *snapshot   // snapshot of tree, if one was taken since the last write
+	kept    []*snapshot // older states needed for further pages of lists, oldest first
 	ring    ring
 
 	bytes  atomic.Int64 // stored bytes of the live objects
@@ -99,7 +98,7 @@ func (t *topic) load() (err error) {
 		bytes += int64(en.size)
 	}
 	t.bytes.Store(bytes)
-	// Nothing before now is in the ring, and deletes left no live key behind.
+	// The ring is empty, and deleted keys are not among the live keys.
 	t.lastRev = t.db.engine.Revision()
 	t.ring.before = t.lastRev
 	return it.Error()
@@ -111,7 +110,7 @@ func (t *topic) get(key string) *entry {
 	return en
 }
 
-// read returns the current entry of key and the revision at which that was read.
+// read returns the current entry of key and the revision at which it was read.
 func (t *topic) read(key string) (*entry, uint64) {
 	probe := entry{key: key}
 	t.mu.RLock()
@@ -130,10 +129,10 @@ func (t *topic) stats() (objects, bytes int64) {
 // head is the newest sequenced change of a key.
 type head struct {
 	change uint64 // its revision
-	live   uint64 // revision of the version that it made; 0 if it deleted the key
+	live   uint64 // revision of the version that the change made; 0 if it deleted the key
 }
 
-// sequenced is the revision of the newest sequenced version of key, 0 if there is none.
+// sequenced returns the revision of the newest sequenced version of key, 0 if there is none.
 func (t *topic) sequenced(key string) uint64 {
 	t.headsMu.Lock()
 	h, ok := t.heads[key]
@@ -141,7 +140,7 @@ func (t *topic) sequenced(key string) uint64 {
 	if ok {
 		return h.live
 	}
-	// apply puts a key into the tree before it is forgotten in heads.
+	// Looking here second is safe: a key enters the tree before it is removed from heads.
 	if en := t.get(key); en != nil {
 		return en.rev
 	}
@@ -154,7 +153,7 @@ func (t *topic) setHead(key string, h head) {
 	t.headsMu.Unlock()
 }
 
-// forgetHead forgets a published change, unless a newer one of the key is sequenced.
+// forgetHead removes a published change from heads, unless a newer change of the key is sequenced.
 func (t *topic) forgetHead(key string, change uint64) {
 	t.headsMu.Lock()
 	if t.heads[key].change == change {
@@ -163,8 +162,8 @@ func (t *topic) forgetHead(key string, change uint64) {
 	t.headsMu.Unlock()
 }
 
-// apply puts a durable write into the index and the ring, and returns what it
-// costs there.
+// apply adds a durable write to the index and the ring, and returns the memory that it takes there, in
+// bytes.
 func (t *topic) apply(w *write) (cost int64) {
 	en := &entry{key: w.key, rev: w.rev, size: int32(len(w.data))}
 	ev := &event{rev: w.rev, op: w.op, cur: en, data: w.data}
@@ -212,8 +211,8 @@ func (t *topic) value(en *entry) ([]byte, error) {
 	return v, err
 }
 
-// remember keeps an entry's decoded object while there is room, and while the
-// entry is current: apply forgets it afterwards.
+// remember keeps the decoded object of an entry while there is room and the entry is current. apply drops
+// it afterwards.
 func (t *topic) remember(en *entry, obj runtime.Object) {
 	size := int64(en.size)
 	if size == 0 || !t.cachesObjects() {
@@ -223,7 +222,7 @@ func (t *topic) remember(en *entry, obj runtime.Object) {
 		t.db.cached.Add(-size)
 		return
 	}
-	if t.get(en.key) != en { // replaced meanwhile, and perhaps forgotten before it was kept
+	if t.get(en.key) != en { // it was replaced meanwhile, perhaps before its object was kept
 		t.forget(en)
 	}
 }
@@ -234,11 +233,11 @@ func (t *topic) forget(en *entry) {
 	}
 }
 
-// cachesObjects says whether remembering objects of this topic is worth trying.
+// cachesObjects reports whether objects of this topic may be kept decoded.
 func (t *topic) cachesObjects() bool { return t.bytes.Load() < t.db.opts.ObjectCacheBytes }
 
-// valueReader returns the stored bytes of entries asked for in key order, with
-// one iterator instead of one lookup each. Close it.
+// valueReader returns the stored bytes of entries requested in key order. It uses one iterator instead of
+// one lookup for each. The caller must close it.
 type valueReader struct {
 	t  *topic
 	it engine.Iter

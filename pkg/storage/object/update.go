@@ -49,9 +49,9 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	return s.written(w, plain, out)
 }
 
-// decoder decodes what is about to be written, if decoded objects are kept: once
-// for the caller, the index and all watches. What cannot be decoded is left to
-// written to report.
+// decoder returns a function that decodes the bytes about to be written, or nil if decoded objects are not
+// kept. The object is decoded once for the caller, the index and all watches. If decoding fails, written
+// reports the error.
 func (s *Store) decoder(plain []byte) func() runtime.Object {
 	if !s.topic.cachesObjects() {
 		return nil
@@ -65,7 +65,7 @@ func (s *Store) decoder(plain []byte) func() runtime.Object {
 	}
 }
 
-// written sets out to what w wrote.
+// written sets out to the object that w wrote.
 func (s *Store) written(w *write, plain []byte, out runtime.Object) error {
 	if w.obj != nil && copyObject(w.obj, out) {
 		return nil
@@ -88,7 +88,7 @@ type reader struct {
 	key            string
 	like           reflect.Value // of the object's type
 	ignoreNotFound bool
-	unreadable     bool // insist that the object cannot be read, and return a state without one
+	unreadable     bool // require that the object cannot be read, and return a state without it
 }
 
 func (r *reader) read(ctx context.Context) (*state, error) {
@@ -151,9 +151,9 @@ func (r *reader) begin(ctx context.Context, suggestion runtime.Object) (*state, 
 	return r.read(ctx)
 }
 
-// again is asked after a check of st failed. It returns the state to try with
-// instead, or reason if there is none: with a suggestion a failure is final only
-// when the stored revision is the suggested one.
+// again is called after a check of st failed. It returns the state to retry with, or reason if there is
+// none. If st was suggested by the caller, the failure is final only when the stored revision is the
+// suggested one.
 func (r *reader) again(ctx context.Context, st *state, reason error) (*state, error) {
 	if st.current {
 		return nil, reason
@@ -168,8 +168,8 @@ func (r *reader) again(ctx context.Context, st *state, reason error) (*state, er
 	return next, nil
 }
 
-// GuaranteedUpdate updates or creates the object at key, trying again as long as
-// other writers are faster. Unchanged data is not written.
+// GuaranteedUpdate updates or creates the object at key, and retries when other writers were faster.
+// Unchanged data is not written.
 func (s *Store) GuaranteedUpdate(ctx context.Context, key string, dest runtime.Object, ignoreNotFound bool, pre *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object) error {
 	k, err := s.key(key, false)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Store) GuaranteedUpdate(ctx context.Context, key string, dest runtime.O
 	return err
 }
 
-// tryUpdate makes one attempt. If it is not done, the state to go on with is returned.
+// tryUpdate makes one attempt. If the update is not done, it returns the state for the next attempt.
 func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtime.Object, pre *storage.Preconditions, try storage.UpdateFunc) (next *state, done bool, err error) {
 	updated, ttl, err := s.apply(r.key, st, pre, try)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		return nil, true, err
 	}
 	if !st.stale && bytes.Equal(plain, st.plain) {
-		if !st.current { // judge on what is stored, not on the suggestion
+		if !st.current { // decide on the stored state, not on the suggested one
 			if st, err = r.read(ctx); err != nil {
 				return nil, true, err
 			}
@@ -250,8 +250,7 @@ func (s *Store) apply(key string, st *state, pre *storage.Preconditions, try sto
 	return out, *ttl, nil
 }
 
-// Delete removes the object at key. out gets its last state under the revision of
-// the delete.
+// Delete removes the object at key and sets out to its last state, with the revision of the delete.
 func (s *Store) Delete(ctx context.Context, key string, out runtime.Object, pre *storage.Preconditions, validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions) error {
 	k, err := s.key(key, false)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	wakeInline = 8                    // up to so many waiting watches are woken by the writer itself
+	wakeInline = 8                    // up to this many waiting watches are woken by the writer itself
 	wakePause  = 3 * time.Microsecond // for each watch woken, how long a round of wake-ups waits for more changes
 	wakeLonger = 10 * time.Millisecond
 )
 
-// scopes wakes the watches that a change may concern: those of the whole topic,
-// and the narrow ones of its key or of a prefix of it. Thousands of watches of one
-// object each then cost a writer one look-up, not thousands of wake-ups.
+// scopes wakes the watches that a change may concern: those of the whole topic, and the narrow ones of its
+// key or of a prefix of its key. With thousands of watches of one object each, a write costs one look-up
+// instead of thousands of wake-ups.
 type scopes struct {
 	whole    wakeups
 	progress atomic.Uint64 // counts requests for progress
 
 	mu     sync.RWMutex
 	narrow map[string]*scope // by the watch's key; with a trailing slash for a prefix
-	// pending and pendingBytes measure what was published since all narrow watches
-	// looked. They must look before it leaves the ring, lest they search the
-	// changelog for changes that do not concern them. Only publication touches them.
+	// pending and pendingBytes measure what was published since all narrow watches last read the ring. They
+	// must read it before those events leave the ring. Otherwise they would search the changelog for
+	// changes that do not concern them. Only publication uses these fields.
 	pending      int
 	pendingBytes int64
 }
@@ -38,7 +38,7 @@ type scope struct {
 	watches int // guarded by scopes.mu
 }
 
-// join returns what wakes the watches of key, until leave.
+// join returns the wakeups for watches of key. It must be paired with leave.
 func (s *scopes) join(key, topicPrefix string) *wakeups {
 	if key == topicPrefix {
 		return &s.whole
@@ -96,18 +96,18 @@ func (s *scopes) wake(key string, topicPrefix string, ev int64, r *ring) {
 	}
 }
 
-// wakeups tells watches that something changed.
+// wakeups notifies watches that something changed.
 type wakeups struct {
 	mu     sync.Mutex
-	notify chan struct{} // closed by the next wake-up; nil while nobody has asked for it
+	notify chan struct{} // closed by the next wake-up; nil while no watch waits
 
 	waiting atomic.Int32
-	waking  atomic.Bool // rounds of wake-ups are going on
+	waking  atomic.Bool // rounds of wake-ups are running
 	unseen  atomic.Bool // something changed since the last round
 }
 
-// changed returns a channel that the next wake-up closes. A watch takes it before
-// it looks for events, so that it misses none.
+// changed returns a channel that the next wake-up closes. A watch must call it before it looks for events,
+// so that it misses none.
 func (n *wakeups) changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,9 +117,9 @@ func (n *wakeups) changed() <-chan struct{} {
 	return n.notify
 }
 
-// wake makes waiting watches look. Many are woken from another goroutine, in
-// rounds: one round serves every change made meanwhile, since waking a thousand
-// goroutines costs more than what they then do.
+// wake makes waiting watches look for events. If there are many, another goroutine wakes them in rounds.
+// One round serves every change made meanwhile, because waking a thousand goroutines costs more than the
+// work that they then do.
 func (n *wakeups) wake() {
 	if n.waiting.Load() <= wakeInline {
 		n.now()
@@ -136,7 +136,7 @@ func (n *wakeups) rounds() {
 		for n.unseen.Swap(false) {
 			waiting := n.waiting.Load()
 			n.now()
-			clock.RealClock{}.Sleep(min(time.Duration(waiting)*wakePause, wakeLonger)) // spares the processor; not a time anybody asked for
+			clock.RealClock{}.Sleep(min(time.Duration(waiting)*wakePause, wakeLonger)) // saves CPU time; not a timeout that a caller chose, so no injected clock
 		}
 		n.waking.Store(false)
 		if !n.unseen.Load() || !n.waking.CompareAndSwap(false, true) {

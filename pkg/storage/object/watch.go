@@ -15,11 +15,11 @@ import (
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 )
 
-// watchBuffer is how many events a watch holds ready for its reader.
+// watchBuffer is how many events a watch keeps ready for its reader.
 const watchBuffer = 100
 
-// watcher is a cursor over a topic's events. Its goroutine ends when the caller
-// stops it, its context or its store ends, or it met an error.
+// watcher is a cursor over a topic's events. Its goroutine ends when the caller stops it, when its context
+// or its store ends, or after an error.
 type watcher struct {
 	s         *Store
 	t         *topic
@@ -28,9 +28,9 @@ type watcher struct {
 	pred      storage.SelectionPredicate
 	all       bool // no selector
 	bookmarks bool // of a client
-	progress  bool // of a watch cache: more often, and the objects are its own
+	progress  bool // set for a watch cache: bookmarks are more frequent, and its objects are not shared
 	rev       uint64
-	ctx       context.Context //nolint:containedctx // a watch is a request that goes on after its call
+	ctx       context.Context //nolint:containedctx // a watch is a request that continues after its call
 	cancel    context.CancelFunc
 	wakeups   *wakeups // of its scope
 	result    chan watch.Event
@@ -44,14 +44,14 @@ func (w *watcher) Stop() { w.cancel() }
 // ResultChan delivers events until the watch ends.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
-// start is how a watch begins.
+// start describes how a watch begins.
 type start struct {
 	initial  bool   // deliver the current state first
-	bookmark bool   // and mark its end
+	bookmark bool   // send a bookmark after the initial state
 	minimum  uint64 // fail if the state is older
 }
 
-// Watch delivers the changes of the object at key, or below it, after a revision.
+// Watch delivers the changes after a revision of the object at key, or of all objects below key.
 func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	k, err := s.key(key, opts.Recursive)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *watcher) catchUp() error {
 	return w.ctx.Err()
 }
 
-// follow delivers events from the ring. It returns nil when it fell behind it.
+// follow delivers events from the ring. It returns nil when the watch fell behind the ring.
 func (w *watcher) follow(pos uint64) error {
 	n, progress := w.wakeups, &w.t.scopes.progress
 	timer := newBookmarkTimer(w)
@@ -166,7 +166,7 @@ func (w *watcher) follow(pos uint64) error {
 	var events []*event
 	for {
 		changed := n.changed()
-		upTo := w.s.db.Revision() // before reading the ring: all up to here is in it
+		upTo := w.s.db.Revision() // before reading the ring, so that everything up to here is in it
 		var inRing bool
 		if events, pos, inRing = w.t.readRing(pos, events[:0]); !inRing {
 			return nil
@@ -206,14 +206,14 @@ func (w *watcher) follow(pos uint64) error {
 	}
 }
 
-// Bounds of what a watch reads ahead of its client while it delivers a state.
+// Bounds of how much a watch reads ahead of its client while it delivers an initial state.
 const (
 	initialAtOnce = 128
 	initialBytes  = 1 << 20
 )
 
-// initial delivers the state of a tree, piece by piece: while the client is slow
-// to take one, no iterator is open that would keep old files on disk.
+// initial delivers the state of a tree in pieces. While the client is slow to take one, no iterator is open
+// that would keep old files on disk.
 func (w *watcher) initial(tree *btree.BTreeG[*entry]) error {
 	for from := w.key; from != ""; {
 		var (
@@ -232,7 +232,7 @@ func (w *watcher) initial(tree *btree.BTreeG[*entry]) error {
 	return nil
 }
 
-// piece reads the events of some keys at or after from, and the key to go on with.
+// piece reads the events of some keys at or after from. next is the key to continue with.
 func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch.Event, next string, err error) {
 	r := valueReader{t: w.t}
 	defer func() {
@@ -290,7 +290,7 @@ func (w *watcher) bookmark(endOfInitial bool) error {
 	return w.emit(watch.Event{Type: watch.Bookmark, Object: obj})
 }
 
-// emit waits for the reader. Nothing is held meanwhile.
+// emit waits until the reader takes the event. It holds no lock meanwhile.
 func (w *watcher) emit(ev watch.Event) error {
 	select {
 	case w.result <- ev:
@@ -309,7 +309,7 @@ func (w *watcher) emit(ev watch.Event) error {
 func (w *watcher) send(events []*event) error {
 	for _, ev := range events {
 		if ev.rev <= w.rev {
-			continue // the watch asked for a revision that was yet to come
+			continue // the watch began at a revision that was still in the future
 		}
 		if w.matches(ev.cur.key) {
 			out, err := w.convert(ev)
@@ -327,8 +327,8 @@ func (w *watcher) send(events []*event) error {
 	return nil
 }
 
-// convert turns a change into the watch's event: what enters its selection is
-// added, what leaves it is deleted, with the object as it last matched.
+// convert turns a change into the watch's event. An object that starts to match the selector is ADDED. One
+// that no longer matches is DELETED, with the object as it last matched.
 func (w *watcher) convert(ev *event) (watch.Event, error) {
 	var (
 		was, is  bool

@@ -18,10 +18,10 @@ type write struct {
 	topic  *topic
 	key    string
 	expect uint64 // revision that the key must have; 0: it must not exist
-	data   []byte // stored bytes, not to be changed any more; nil deletes
+	data   []byte // stored bytes, which must not be changed any more; nil deletes
 	expiry int64  // unix seconds, 0 for none
-	// decode returns the decoded object without a revision, or nil; it is nil where
-	// none is to be kept. It runs once, while the write is being synced.
+	// decode, if set, returns the decoded object without a revision, or nil. It is unset if no decoded
+	// object is to be kept. It runs once, while the write is being synced.
 	decode   func() runtime.Object
 	decoding sync.Once
 	obj      runtime.Object // what decode returned; shared once it is published
@@ -41,7 +41,8 @@ func (w *write) commit() error {
 	return err
 }
 
-// Need is that of the change: whoever may update may always end something, and a delete makes room.
+// Need depends on the change. An update is Upkeep, because whoever may update an object may always use that
+// to end something. A delete makes room.
 func (w *write) Need() engine.Need {
 	switch {
 	case w.data == nil:
@@ -121,7 +122,7 @@ func (w *write) Overlap() {
 	})
 }
 
-// Publish puts w into the index and wakes watches.
+// Publish adds w to the index and wakes watches.
 func (w *write) Publish() {
 	w.Overlap()
 	if w.obj != nil && versioner.UpdateObject(w.obj, w.rev) != nil {

@@ -1,8 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned keeps content that belongs to an owner, by the owner's UID, and is not watched: it takes no revision. All
-// keys of an owner are one range of a keyspace, which is how they leave:
+// Package owned keeps content that belongs to an owner, identified by the owner's UID. The content is not
+// watched and takes no revision. All keys of an owner are one range of a keyspace, so that they can be
+// removed together:
 //
 //	keyspace uid 0 …
 package owned
@@ -18,40 +19,40 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Space is a keyspace, the first byte of its keys.
+// Space is a keyspace, identified by the first byte of its keys.
 type Space byte
 
 // BadKeyError reports a key in a keyspace that does not name an owner.
 type BadKeyError struct{ Key []byte }
 
-// Error names the key.
+// Error includes the key.
 func (e *BadKeyError) Error() string { return fmt.Sprintf("key %q names no owner", e.Key) }
 
-// Bad reports whether a UID or a name cannot be a part of a key: it is empty, or has a zero byte.
+// Bad reports whether a UID or a name cannot be a part of a key because it is empty or contains a zero byte.
 func Bad(name string) bool { return name == "" || strings.ContainsRune(name, 0) }
 
-// Key is the start of the keys of an owner, followed by rest.
+// Key returns the start of the keys of an owner, followed by rest.
 func (s Space) Key(uid types.UID, rest ...byte) []byte {
 	k := make([]byte, 0, len(uid)+len(rest)+2)
 	k = append(append(append(k, byte(s)), uid...), 0)
 	return append(k, rest...)
 }
 
-// After is the first key after all keys that start with prefix, whose last byte must not be 0xff.
+// After returns the first key after all keys that start with prefix. The last byte of prefix must not be 0xff.
 func After(prefix []byte) []byte {
 	k := bytes.Clone(prefix)
 	k[len(k)-1]++
 	return k
 }
 
-// Clear removes all that an owner has, in b.
+// Clear adds the removal of all keys of an owner to b.
 func (s Space) Clear(b engine.Batch, uid types.UID) error {
 	prefix := s.Key(uid)
 	return b.DeleteRange(prefix, After(prefix))
 }
 
-// Owners calls f with each owner that has a key, in order, until f fails. It may or may not see what is written or removed
-// meanwhile. Nothing is locked while f runs.
+// Owners calls f with each owner that has a key, in order, until f fails. It may or may not see keys that
+// are written or removed meanwhile. No lock is held while f runs.
 func (s Space) Owners(ctx context.Context, e engine.Reader, f func(types.UID) error) error {
 	next := []byte{byte(s)}
 	for {
@@ -89,7 +90,7 @@ func (s Space) ownerFrom(e engine.Reader, from []byte) (types.UID, error) {
 	return types.UID(uid), nil
 }
 
-// NewBatch is a batch that fill has filled and for which the engine has room.
+// NewBatch returns a batch filled by fill. It returns an error if the engine has no room for it.
 func NewBatch(ctx context.Context, e engine.Background, need engine.Need, fill func(engine.Batch) error) (engine.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

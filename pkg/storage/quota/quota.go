@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota has what the limits of all stores have in common: the errors with which they refuse, the rates, and the
-// totals of namespaces, which are kept in a row each.
+// Package quota holds what the limits of all stores have in common: the errors of refused writes, the
+// rates, and the totals of namespaces, each kept in its own row.
 package quota
 
 import (
@@ -15,21 +15,21 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// burstSeconds is how much of a rate may come at once after a rest.
+// burstSeconds is how many seconds' worth of a rate may be used at once after a pause.
 const burstSeconds = 16
 
 // Errors of limits, to be compared with errors.Is.
 var (
-	// ErrLimit refuses what would go over a total; see LimitError.
+	// ErrLimit refuses a write that would exceed a total; see LimitError.
 	ErrLimit = errors.New("exceeded quota")
-	// ErrRate refuses what comes too fast, for now; see RateError.
+	// ErrRate refuses a write that comes too fast; a later retry may succeed. See RateError.
 	ErrRate = errors.New("too fast")
 )
 
 // LimitError is an ErrLimit that names the limit.
 type LimitError struct {
 	Limit             string // what is limited, with its unit
-	Of                string // whose limit it is: OfTask or OfNamespace
+	Of                string // the owner of the limit: OfTask or OfNamespace
 	Used, Asked, Most int64
 }
 
@@ -39,7 +39,7 @@ const OfTask = "the task"
 // OfNamespace is LimitError.Of for a limit of each namespace.
 func OfNamespace(ns string) string { return "namespace " + ns }
 
-// Error is worded as that of a ResourceQuota.
+// Error uses the wording of a ResourceQuota error.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%v: %s of %s: requested %d, used %d, limited %d", ErrLimit, e.Limit, e.Of, e.Asked, e.Used, e.Most)
 }
@@ -49,12 +49,12 @@ func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
 // RateError is an ErrRate with the time after which a retry may succeed.
 type RateError struct {
-	What  string // what comes too fast
-	Of    string // whose rate it is: the task or the namespace
+	What  string // what is written too fast
+	Of    string // the owner of the rate: the task or the namespace
 	After time.Duration
 }
 
-// Error says when to come again.
+// Error states when to retry.
 func (e *RateError) Error() string {
 	return fmt.Sprintf("too many %s: the %s appends faster than it may; try again in %v", e.What, e.Of, e.After)
 }
@@ -62,10 +62,10 @@ func (e *RateError) Error() string {
 // Is makes every RateError an ErrRate.
 func (e *RateError) Is(target error) bool { return target == ErrRate }
 
-// RetryAfter is the time in whole seconds, at least one.
+// RetryAfter returns the time until a retry may succeed, in whole seconds and at least one.
 func (e *RateError) RetryAfter() int { return max(1, int(math.Ceil(e.After.Seconds()))) }
 
-// Rates are the bytes that each of many may still send at once.
+// Rates keeps a token bucket of bytes for each of many names.
 type Rates struct {
 	mu      sync.Mutex
 	buckets *lru.Cache // *bucket, by its name
@@ -76,11 +76,12 @@ type bucket struct {
 	at   time.Time
 }
 
-// NewRates remembers so many names; one that it forgets may send a burst again.
+// NewRates returns Rates that remember up to names names. A forgotten name may send a full burst again.
 func NewRates(names int) *Rates { return &Rates{buckets: lru.New(names)} }
 
-// Take takes n bytes from the bucket of a name, which may go below zero by one call, and reports how long it is empty. It
-// fills by rate bytes a second up to 16 seconds of them; a rate of 0 is no limit.
+// Take takes n bytes from the bucket of a name. One call may take the bucket below zero. It returns how
+// long the bucket stays empty. The bucket fills by rate bytes per second, up to 16 seconds' worth; a rate
+// of 0 means no limit.
 func (r *Rates) Take(name string, n int, rate int64, now time.Time) time.Duration {
 	if rate <= 0 {
 		return 0

@@ -10,22 +10,24 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Totals are the bytes that each namespace holds, in a row of the engine each. A change of a total is in the batch of the
-// content that causes it, so the two never differ, also after a crash. What was stored before it was counted is not in it.
+// Totals are the bytes that each namespace holds, each in its own row of the engine. A change of a total is
+// in the batch of the content that causes it, so the two never differ, even after a crash. Content stored
+// before it was counted is not included.
 //
-// Totals is not safe for concurrent use: the caller orders all changes, and batches become visible in that order.
+// Totals is not safe for concurrent use. The caller must order all changes and make their batches visible
+// in that order.
 type Totals struct {
 	engine engine.Engine
 	key    func(ns string) []byte
-	held   map[string]int64 // of the namespaces that were in use since the start; ahead of the store by what is on its way
+	held   map[string]int64 // of the namespaces used since the start; includes batches in flight
 }
 
-// NewTotals keeps totals in rows under key.
+// NewTotals returns Totals whose row for a namespace is at key(ns).
 func NewTotals(e engine.Engine, key func(ns string) []byte) *Totals {
 	return &Totals{engine: e, key: key, held: map[string]int64{}}
 }
 
-// Held returns the total of a namespace. It reads the row the first time.
+// Held returns the total of a namespace in bytes. It reads the row only the first time.
 func (t *Totals) Held(ns string) (int64, error) {
 	if held, ok := t.held[ns]; ok {
 		return held, nil
@@ -44,8 +46,9 @@ func (t *Totals) Held(ns string) (int64, error) {
 	return t.held[ns], nil
 }
 
-// Add changes a total by n, which may be negative, in b. Held must have returned it before. When Add fails, the batch must
-// not be applied, and the engine is of no more use.
+// Add adds n, which may be negative, to the total of ns, and writes the row to b. Held must have been
+// called for ns before. If Add fails, the batch must not be applied, and the engine must not be used any
+// more.
 func (t *Totals) Add(b engine.Batch, ns string, n int64) error {
 	if n == 0 {
 		return nil
