@@ -22,7 +22,7 @@ const (
 	// maxContentBytes bounds the content of an approval event, so that it is never
 	// cut when it is stored. It is well above what the single limits allow.
 	maxContentBytes = 32 << 10
-	// maxSkew is how far the clock of the worker that asks may be behind the server's.
+	// maxSkew is how far the requesting worker's clock may be behind the server's.
 	maxSkew = time.Minute
 )
 
@@ -34,13 +34,12 @@ type Owner struct {
 	RequestedBy string
 }
 
-// Admit checks an event on its way to the stream of a task and makes it what is
-// stored. An approval event gets the id of its call, the de-duplication key of the
-// id, the task's UID and the user who created the task. A timeout without expiresAt
-// runs from now; without either there is no limit on the time of the decision.
-// Other events stay as they are. Where a tool event reports about an approved call,
-// outcome is the event to be stored after it, else it is nil: workers report about
-// calls, and the server about approvals. The error is a *event.FieldError.
+// Admit checks an event on its way to the stream of a task and completes it for storage. An approval event
+// gets the id of its call, the de-duplication key of that id, the task's UID and the user who created the
+// task. A timeout without expiresAt runs from now. Without either, there is no limit on the time of the
+// decision. Other events are not changed. If a tool event reports about an approved call, outcome is the
+// event to be stored after it; otherwise outcome is nil. Workers report about calls, and the server about
+// approvals. The error is a *event.FieldError.
 func Admit(e *v1alpha1.ExecutionEvent, o Owner, now time.Time) (outcome *v1alpha1.ExecutionEvent, err error) {
 	if !event.Approval(e.Type) {
 		return outcomeOf(e, o.UID), nil
@@ -168,8 +167,8 @@ func texts(p *payload) error {
 	return nil
 }
 
-// outcomeOf is the outcome that a tool event of an approved call reports. Such an
-// event has the member approvalID in its content; for any other it is nil.
+// outcomeOf returns the outcome event for a tool event of an approved call. Such a tool event has the
+// member approvalID in its content. For any other event it returns nil.
 func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEvent {
 	o := Outcome{TaskUID: task, Tool: e.ToolName}
 	switch e.Type {
@@ -191,7 +190,7 @@ func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEv
 	return OutcomeEvent(p.ApprovalID, o)
 }
 
-// invalid is the error about a member of content, or about content itself where member is empty.
+// invalid returns the error about a member of content, or about content itself if member is empty.
 func invalid(member, rule string) error {
 	field := "content"
 	if member != "" {

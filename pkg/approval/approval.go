@@ -1,33 +1,31 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval decides everything about approvals. Servers, controllers,
-// workers and the command line call it and add no rule of their own. It has no
-// clock and no store, so the same input gives the same answer everywhere.
+// Package approval holds all rules about approvals. Servers, controllers, workers and the command line call
+// it and add no rule of their own. It has no clock and no store, so the same input gives the same result
+// everywhere.
 //
 //	approval.go  the id of an approval, its de-duplication keys and states
-//	call.go      asking for an approval of one call (worker)
-//	event.go     the events that ask, decide and report an outcome
+//	call.go      requesting approval of one call (worker)
+//	event.go     the events that request, decide and report an outcome
 //	admit.go     what the server accepts and stores of such events
-//	fold.go      the approvals that events make
-//	decide.go    the decision of a person, and the answer to it
-//	settle.go    how an approval ends without one: expiry, or the end of its attempt
-//	spend.go     one approval is good for one call
+//	fold.go      the approvals derived from events
+//	decide.go    a person's decision, and the response to it
+//	settle.go    how an approval ends without a decision: expiry, or the end of its attempt
+//	spend.go     one approval is valid for one call
 //	digest.go    the digest of arguments
 //	preview.go   arguments without secrets, in bounded size
 //	show.go      arguments as a person reads them
 //
-// An approval is asked for with Call.Event on the stream of its task. An event of
-// DecisionEvent ends it. De-duplication keys make both happen once: the stream
-// keeps the first of all decisions, whether a person, expiry or cancellation made
-// it, and appending another one returns the first. So whoever appends a decision
-// must look at the type of the event that was returned.
+// An approval is requested by appending the event of Call.Event to the stream of its task. An event of
+// DecisionEvent ends it. De-duplication keys make both happen only once: the stream keeps the first
+// decision, whether a person, expiry or cancellation made it, and appending another one returns the first.
+// A caller that appends a decision must therefore check the type of the event that was returned.
 //
-// Only ApprovalExecutionUpdated reports what came of the approved call, so that
-// approvals can be read without reading tool calls. Workers may not append it. The
-// server appends it with each tool event (ToolCallStarted, ToolCallCompleted,
-// ToolCallFailed) whose content has the member approvalID. A controller that ends
-// an attempt in which an approved call still runs appends the outcome unknown.
+// Only ApprovalExecutionUpdated reports the outcome of the approved call, so that approvals can be read
+// without reading tool calls. Workers may not append it. The server appends it with each tool event
+// (ToolCallStarted, ToolCallCompleted, ToolCallFailed) whose content has the member approvalID. A
+// controller that ends an attempt in which an approved call still runs appends the outcome unknown.
 package approval
 
 import (
@@ -44,9 +42,9 @@ import (
 // MaxTextChars bounds each free text of an approval, in characters.
 const MaxTextChars = 1024
 
-// ID is the id of an approval: the lower-case hex SHA-256 of exactly what is to
-// be approved. The length of each part precedes it, so that no two lists of parts
-// have the same bytes. An empty specDigest is no part.
+// ID returns the id of an approval: the lower-case hex SHA-256 of exactly what is to be approved. The
+// length of each part precedes it, so that different lists of parts never have the same bytes. An empty
+// specDigest is left out.
 func ID(namespace, task string, uid types.UID, tool, argsDigest, specDigest string) string {
 	parts := []string{namespace, task, string(uid), tool, argsDigest}
 	if specDigest != "" {
@@ -59,19 +57,19 @@ func ID(namespace, task string, uid types.UID, tool, argsDigest, specDigest stri
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// RequestKey is the de-duplication key of the event that asks.
+// RequestKey returns the de-duplication key of the event that requests an approval.
 func RequestKey(id string) string { return "approval/" + id + "/requested" }
 
-// DecisionKey is the de-duplication key of the event that decides, whichever way.
+// DecisionKey returns the de-duplication key of the event that ends an approval. It is the same for every decision.
 func DecisionKey(id string) string { return "approval/" + id + "/decision" }
 
-// OutcomeKey is the de-duplication key of the event that reports an outcome.
+// OutcomeKey returns the de-duplication key of the event that reports an outcome.
 func OutcomeKey(id string, o v1alpha1.ApprovalOutcome) string {
 	return "approval/" + id + "/execution/" + string(o)
 }
 
-// Verify checks that the id of an approval is that of the call which the approval
-// shows. The error says what differs.
+// Verify checks that the id of an approval belongs to the call that the approval shows. The error states
+// what differs.
 func Verify(a *v1alpha1.Approval) error {
 	s := &a.Spec
 	if id := ID(a.Namespace, s.TaskName, s.TaskUID, s.TargetTool, s.TargetArgsDigest, s.TargetSpecDigest); id != a.Name {
@@ -87,7 +85,7 @@ func States() []v1alpha1.ApprovalState {
 	}
 }
 
-// StateOf is the state that an event of type t leads to, empty if t does not decide.
+// StateOf returns the state to which an event of type t leads, empty if t is not a decision.
 func StateOf(t v1alpha1.EventType) v1alpha1.ApprovalState {
 	switch t {
 	case v1alpha1.EventApprovalApproved:
@@ -102,7 +100,7 @@ func StateOf(t v1alpha1.EventType) v1alpha1.ApprovalState {
 	return ""
 }
 
-// EventTypes are the types that approvals are derived from.
+// EventTypes returns the event types from which approvals are derived.
 func EventTypes() []v1alpha1.EventType {
 	return []v1alpha1.EventType{
 		v1alpha1.EventApprovalRequested, v1alpha1.EventApprovalApproved, v1alpha1.EventApprovalDeclined,

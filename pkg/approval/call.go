@@ -16,31 +16,31 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Call is one call of a tool that an attempt of a task asks leave for.
+// Call is one tool call for which an attempt of a task requests approval.
 type Call struct {
 	Namespace, Task string
 	TaskUID         types.UID
-	// Attempt is the number of the attempt, and Request that of the request in it.
+	// Attempt is the number of the attempt, and Request is the number of the request in the attempt.
 	Attempt, Request int
-	// Tool, Description and Parameters are the tool as the model knows it.
+	// Tool, Description and Parameters describe the tool as the model sees it.
 	Tool, Description string
 	Parameters        json.RawMessage
-	// ID is the model's id of the call that waits.
+	// ID is the model's id of the waiting call.
 	ID string
-	// Arguments are what people may see of the arguments; secrets of the run are
-	// removed already. ArgsDigest is the digest of the arguments themselves.
+	// Arguments are the arguments as people may see them; the caller has already removed the secrets of the
+	// run. ArgsDigest is the digest of the original arguments.
 	Arguments  []byte
 	ArgsDigest string
 	// Action and RiskSummary are the agent's own words; both may be empty.
 	Action, RiskSummary string
 	// Severity may be empty.
 	Severity v1alpha1.EventSeverity
-	// Timeout is how long a decision may take; 0 is without end.
+	// Timeout is how long a decision may take; 0 means no limit.
 	Timeout time.Duration
 }
 
-// Event asks for the approval of the call, and returns its id. The server computes
-// the time of expiry from the timeout, by its own clock.
+// Event returns the event that requests approval of the call, and the id of the approval. The server
+// computes the time of expiry from the timeout, by its own clock.
 func (c Call) Event() (e *v1alpha1.ExecutionEvent, id string, err error) {
 	digest, err := c.specDigest()
 	if err != nil {
@@ -60,9 +60,9 @@ func (c Call) Event() (e *v1alpha1.ExecutionEvent, id string, err error) {
 	return e, IDOf(e), nil
 }
 
-// specDigest binds an approval to the tool as the model knows it, and to one
-// request of one attempt. So equal calls have different approvals: one that an
-// earlier call spent, or that an earlier attempt was given, is never used again.
+// specDigest binds an approval to the tool as the model sees it, and to one request of one attempt. Equal
+// calls therefore have different approvals. An approval used by an earlier call, or given to an earlier
+// attempt, is never used again.
 func (c Call) specDigest() (string, error) {
 	raw, err := json.Marshal(map[string]any{
 		"name": c.Tool, "description": c.Description, "parameters": string(c.Parameters), "attempt": c.Attempt, "request": c.Request,

@@ -13,13 +13,13 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Words for a decision. The API also accepts approved and declined, in any case.
+// The words for a decision. The API also accepts "approved" and "declined", and ignores case.
 const (
 	Approve = "approve"
 	Decline = "decline"
 )
 
-// Verdict reads the decision that a person sends and returns the type of the event
+// Verdict parses the decision that a person sends and returns the type of the event
 // that records it. The error names the field and the rule.
 func Verdict(d *v1alpha1.ApprovalDecisionSpec) (v1alpha1.EventType, error) {
 	if utf8.RuneCountInString(d.Reason) > MaxTextChars {
@@ -34,8 +34,8 @@ func Verdict(d *v1alpha1.ApprovalDecisionSpec) (v1alpha1.EventType, error) {
 	return "", fmt.Errorf("spec.decision: must be approve, approved, decline or declined")
 }
 
-// Decide returns the event that records a verdict on a pending approval: that it
-// expired if the verdict is too late.
+// Decide returns the event that records a verdict on a pending approval. If the verdict is too late, the
+// event records that the approval expired.
 func Decide(a *v1alpha1.Approval, verdict v1alpha1.EventType, actor, reason string, now time.Time) *v1alpha1.ExecutionEvent {
 	if e := Expire(a, now); e != nil {
 		return e
@@ -43,9 +43,8 @@ func Decide(a *v1alpha1.Approval, verdict v1alpha1.EventType, actor, reason stri
 	return DecisionEvent(verdict, a.Name, Decision{Actor: actor, Reason: reason, TaskUID: a.Spec.TaskUID, Tool: a.Spec.TargetTool})
 }
 
-// Refused says why a verdict does not hold for an approval that has ended. It is
-// empty if the approval ended as the verdict says: the same decision made again is
-// no error.
+// Refused returns why a verdict cannot apply to an approval that has ended. It returns an empty string if
+// the approval ended with the same verdict: repeating a decision is not an error.
 func Refused(a *v1alpha1.Approval, verdict v1alpha1.EventType) string {
 	if a.Status.State == StateOf(verdict) {
 		return ""
@@ -66,9 +65,8 @@ func Refused(a *v1alpha1.Approval, verdict v1alpha1.EventType) string {
 	return why
 }
 
-// Note records the decision on an approval in the annotations of its task, which
-// makes whoever watches the task look again. It changes nothing if a later decision
-// was recorded first.
+// Note records the decision on an approval in the annotations of its task, so that watchers of the task
+// look at it again. It changes nothing if a later decision is already recorded.
 func Note(annotations map[string]string, a *v1alpha1.Approval, now time.Time) {
 	if last, err := strconv.ParseInt(annotations[v1alpha1.AnnotationApprovalDecisionSeq], 10, 64); err == nil && last >= a.Status.DecisionSeq {
 		return

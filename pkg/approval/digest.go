@@ -18,14 +18,14 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotCanonical is the error for input without a canonical form: it is not one
-// JSON value, an object has a key twice, or a text is not Unicode.
+// ErrNotCanonical is the error for input that has no canonical form: it is not one JSON value, an object
+// has a duplicate key, or a text is not valid Unicode.
 var ErrNotCanonical = errors.New("approval: no canonical JSON")
 
-// Digest is the lower-case hex SHA-256 of raw as canonical JSON: no spaces, keys
-// sorted by their UTF-16 units, texts escaped as little as JSON allows, numbers
-// in their shortest form. It is the form of RFC 8785, except that numbers keep all
-// their digits, so that no two different numbers have one digest.
+// Digest returns the lower-case hex SHA-256 of raw as canonical JSON: no spaces, keys sorted by their
+// UTF-16 code units, texts with as few escapes as JSON allows, numbers in their shortest form. This is the
+// form of RFC 8785, except that numbers keep all their digits, so that different numbers never have the
+// same digest.
 func Digest(raw []byte) (string, error) {
 	c, err := canonical(raw)
 	if err != nil {
@@ -148,9 +148,8 @@ func appendText(out []byte, s string) []byte {
 	return append(out, '"')
 }
 
-// appendNumber appends the shortest form of a JSON number, exactly: 1, 1.0 and
-// 10e-1 are one number, and so are 0 and -0. Very large and very small ones get
-// an exponent, from where ECMAScript gives them one.
+// appendNumber appends the shortest exact form of a JSON number: 1, 1.0 and 10e-1 are the same number, and
+// so are 0 and -0. Very large and very small numbers get an exponent, at the same limits as in ECMAScript.
 func appendNumber(out []byte, s string) ([]byte, error) {
 	s, negative := strings.CutPrefix(s, "-")
 	exponent := 0
@@ -188,8 +187,8 @@ func appendNumber(out []byte, s string) ([]byte, error) {
 	return append(out, fmt.Sprintf("e%+d", point-1)...), nil
 }
 
-// loneSurrogate reports whether valid JSON escapes half of a pair of UTF-16. Go
-// reads every such half as the same character.
+// loneSurrogate reports whether valid JSON escapes a lone half of a UTF-16 surrogate pair. Go decodes every
+// such half to the same character.
 func loneSurrogate(raw []byte) bool {
 	unit := func(i int) rune {
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
@@ -211,7 +210,7 @@ func loneSurrogate(raw []byte) bool {
 			}
 			i += 6
 		}
-		i++ // the escaped byte, so that it does not escape in turn
+		i++ // skip the escaped byte, so that it does not start another escape
 	}
 	return false
 }

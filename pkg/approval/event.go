@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// payload is the content of the approval events of all types.
+// payload is the content of approval events of all types.
 type payload struct {
 	ApprovalID        string                    `json:"approvalID,omitempty"`
 	ID                string                    `json:"id,omitempty"` // read only: another name of approvalID
@@ -40,9 +40,9 @@ type payload struct {
 	Actor    string                   `json:"actor,omitempty"`
 }
 
-// RequestEvent asks for the approval that spec describes, for a task in the
-// namespace. TaskName, TaskUID, TargetTool and TargetArgsDigest must be set; free
-// texts are redacted and cut to MaxTextChars.
+// RequestEvent returns the event that requests the approval described by spec, for a task in the namespace.
+// TaskName, TaskUID, TargetTool and TargetArgsDigest must be set. Free texts are redacted and cut to
+// MaxTextChars.
 func RequestEvent(namespace string, spec v1alpha1.ApprovalSpec) *v1alpha1.ExecutionEvent {
 	id := ID(namespace, spec.TaskName, spec.TaskUID, spec.TargetTool, spec.TargetArgsDigest, spec.TargetSpecDigest)
 	p := payload{
@@ -68,18 +68,18 @@ func RequestEvent(namespace string, spec v1alpha1.ApprovalSpec) *v1alpha1.Execut
 
 // Decision is how an approval ended.
 type Decision struct {
-	// Actor is the user name of who decided; it is empty after expiry and cancellation.
+	// Actor is the name of the user who decided; it is empty after expiry and cancellation.
 	Actor string
-	// Reason says why; it is redacted and cut to MaxTextChars.
+	// Reason explains the decision; it is redacted and cut to MaxTextChars.
 	Reason string
 	// TaskUID is the task's UID.
 	TaskUID types.UID
-	// Tool is the tool whose call waits; it may be empty.
+	// Tool is the tool of the waiting call; it may be empty.
 	Tool string
 }
 
-// DecisionEvent ends the approval id with an event of type t, which must be one
-// of the four types that decide.
+// DecisionEvent returns the event of type t that ends the approval id. t must be one of the four types that
+// decide.
 func DecisionEvent(t v1alpha1.EventType, id string, d Decision) *v1alpha1.ExecutionEvent {
 	state := StateOf(t)
 	p := payload{ApprovalID: id, Decision: state, Reason: text(d.Reason), Actor: d.Actor, TaskUID: d.TaskUID}
@@ -103,7 +103,7 @@ func DecisionEvent(t v1alpha1.EventType, id string, d Decision) *v1alpha1.Execut
 	}
 }
 
-// Outcome is how an approved call went.
+// Outcome describes the result of an approved call.
 type Outcome struct {
 	Outcome v1alpha1.ApprovalOutcome
 	// Reason explains it; it is redacted and cut to MaxTextChars.
@@ -114,7 +114,7 @@ type Outcome struct {
 	Tool string
 }
 
-// OutcomeEvent reports how the call of the approval id went.
+// OutcomeEvent returns the event that reports the outcome of the call of the approval id.
 func OutcomeEvent(id string, o Outcome) *v1alpha1.ExecutionEvent {
 	p := payload{ApprovalID: id, Outcome: o.Outcome, Reason: text(o.Reason), TaskUID: o.TaskUID}
 	summary := "approved call: " + string(o.Outcome)
@@ -134,7 +134,7 @@ func OutcomeEvent(id string, o Outcome) *v1alpha1.ExecutionEvent {
 
 func (p payload) encode() *apiextensionsv1.JSON {
 	b, err := json.Marshal(p)
-	if err != nil { // a preview that is not JSON; the other members always encode
+	if err != nil { // the preview is not JSON; the other members always encode
 		p.TargetArgsPreview = nil
 		if b, err = json.Marshal(p); err != nil {
 			return nil
@@ -143,8 +143,7 @@ func (p payload) encode() *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: b}
 }
 
-// attention is the severity of an event that asks: warning, unless the tool names
-// another one.
+// attention returns the severity of a request event: warning, unless the tool names another one.
 func attention(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	if s == "" {
 		return v1alpha1.SeverityWarning
@@ -152,7 +151,7 @@ func attention(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	return severity(string(s))
 }
 
-// severity also accepts critical, which tools use for the highest risk.
+// severity parses a severity. It also accepts critical, which tools use for the highest risk.
 func severity(s string) v1alpha1.EventSeverity {
 	if s == "critical" {
 		return v1alpha1.SeverityError
@@ -160,8 +159,8 @@ func severity(s string) v1alpha1.EventSeverity {
 	return event.NormalizeSeverity(v1alpha1.EventSeverity(s))
 }
 
-// text is a free text without secrets, of at most MaxTextChars characters. It
-// is redacted before it is cut, because half a secret may not look like one.
+// text returns a free text without secrets, of at most MaxTextChars characters. It is redacted before it is
+// cut, because half a secret may not look like one.
 func text(s string) string {
 	s, _ = redact.Text(s)
 	if len(s) <= MaxTextChars || utf8.RuneCountInString(s) <= MaxTextChars {

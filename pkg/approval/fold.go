@@ -18,9 +18,9 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// State is the approvals that the events applied so far make. The zero value is
-// empty. Events of a stream must be applied in sequence order. Approvals that it
-// returns are shared and must not be changed.
+// State holds the approvals derived from the events applied so far. The zero value is empty. Events of a
+// stream must be applied in sequence order. The approvals that it returns are shared and must not be
+// changed.
 type State struct {
 	approvals map[key]*entry
 	last      int // place of the newest request
@@ -31,11 +31,11 @@ type key struct{ namespace, id string }
 type entry struct {
 	*v1alpha1.Approval
 	place int
-	asked string // resourceVersion of the event that asked
+	asked string // resourceVersion of the event that requested it
 }
 
-// Fold returns the approvals that events make, in the order in which they were
-// asked for. Events of one stream must be in sequence order.
+// Fold returns the approvals derived from events, in the order in which they were requested. Events of one
+// stream must be in sequence order.
 func Fold(events []*v1alpha1.ExecutionEvent) []v1alpha1.Approval {
 	var s State
 	for _, e := range events {
@@ -44,15 +44,15 @@ func Fold(events []*v1alpha1.ExecutionEvent) []v1alpha1.Approval {
 	return s.All()
 }
 
-// All returns the approvals in the order in which they were asked for.
+// All returns the approvals in the order in which they were requested.
 func (s *State) All() []v1alpha1.Approval {
 	list := make([]v1alpha1.Approval, 0, len(s.approvals))
 	s.Each(func(a *v1alpha1.Approval, _ string) { list = append(list, *a) })
 	return list
 }
 
-// Each calls f with every approval in the order in which they were asked for,
-// and with the resourceVersion of the event that asked.
+// Each calls f with every approval, in the order in which they were requested, and with the resourceVersion
+// of the event that requested it.
 func (s *State) Each(f func(a *v1alpha1.Approval, asked string)) {
 	entries := make([]*entry, 0, len(s.approvals))
 	for _, e := range s.approvals {
@@ -72,11 +72,10 @@ func (s *State) Get(namespace, id string) *v1alpha1.Approval {
 	return nil
 }
 
-// Apply applies one event and returns its approval before and after it; both are
-// nil for an event that is about no approval. An event changes nothing if it names
-// the UID of another task, repeats a request, or decides an approval that was not
-// asked for or is decided already. The outcome of an approved call only moves on:
-// from not_started to running, and from either to an end.
+// Apply applies one event and returns its approval before and after it. Both are nil for an event that does
+// not concern an approval. An event changes nothing if it names the UID of another task, repeats a request,
+// or decides an approval that was not requested or is already decided. The outcome of an approved call only
+// moves forward: from not_started to running, and from either to a final outcome.
 func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
 	p, ok := parse(e)
 	if !ok {
@@ -109,8 +108,8 @@ func (s *State) Apply(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Appro
 	return before, at.Approval
 }
 
-// Remove takes back an event that left the log. The approval goes with the event
-// that asked for it, which is the first of its events.
+// Remove takes back an event that was removed from the log. The approval is removed with the event that
+// requested it, which is the first of its events.
 func (s *State) Remove(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Approval) {
 	p, ok := parse(e)
 	if !ok {
@@ -129,7 +128,7 @@ func (s *State) Remove(e *v1alpha1.ExecutionEvent) (before, after *v1alpha1.Appr
 	return before, nil
 }
 
-// IDOf returns the id of the approval that e is about, empty if there is none.
+// IDOf returns the id of the approval that e concerns, empty if there is none.
 func IDOf(e *v1alpha1.ExecutionEvent) string {
 	p, _ := parse(e)
 	return p.ApprovalID
@@ -150,7 +149,7 @@ func parse(e *v1alpha1.ExecutionEvent) (payload, bool) {
 	return p, true
 }
 
-// streamOwner is the UID of the task whose stream has the event.
+// streamOwner returns the UID of the task whose stream holds the event.
 func streamOwner(e *v1alpha1.ExecutionEvent) types.UID {
 	for i := range e.OwnerReferences {
 		if e.OwnerReferences[i].Kind == "Task" {
@@ -213,10 +212,10 @@ func rank(o v1alpha1.ApprovalOutcome) int {
 	return 0
 }
 
-// maxLabelValue is the length of a label's value that Kubernetes allows, in bytes.
+// maxLabelValue is the maximum length of a Kubernetes label value, in bytes.
 const maxLabelValue = 63
 
-// taskLabel lets approvals be selected by their task, as far as the name fits.
+// taskLabel returns labels by which approvals can be selected by task, if the task's name fits into a label.
 func taskLabel(task string) map[string]string {
 	if task == "" || len(task) > maxLabelValue {
 		return nil
@@ -224,8 +223,8 @@ func taskLabel(task string) map[string]string {
 	return map[string]string{v1alpha1.LabelTask: task}
 }
 
-// uid derives the UID of an approval from its id, so that it is the same on
-// every read. It has the form of a UUID of version 8, whose bits are free.
+// uid derives the UID of an approval from its id, so that it is the same on every read. It has the form of
+// a UUID of version 8 (RFC 9562), whose bits are free.
 func uid(namespace, id string) types.UID {
 	sum := sha256.Sum256([]byte("approval\x00" + namespace + "\x00" + id))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80

@@ -16,10 +16,9 @@ import (
 // MaxPreviewBytes bounds the preview of arguments, in bytes.
 const MaxPreviewBytes = 8 << 10
 
-// Preview is raw as people may see it before they decide: valid JSON without
-// secrets, of at most MaxPreviewBytes. If it is too long, its texts are cut first,
-// so that every argument stays visible. If that does not suffice, it becomes an
-// object with the members truncated, preview and originalBytes.
+// Preview returns raw as people may see it before they decide: valid JSON without secrets, of at most
+// MaxPreviewBytes. If it is too long, its texts are cut first, so that every argument stays visible. If
+// that is not enough, it becomes an object with the members truncated, preview and originalBytes.
 func Preview(raw []byte) []byte {
 	raw = bytes.ToValidUTF8(raw, []byte(string(utf8.RuneError)))
 	clean, _, err := redact.JSON(raw)
@@ -44,7 +43,7 @@ func Preview(raw []byte) []byte {
 	return beginning(clean, len(raw))
 }
 
-// shortened cuts every text to limit characters, if the whole then fits.
+// shortened cuts every text to limit characters, and reports whether the result then fits.
 func shortened(raw []byte, limit int) ([]byte, bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -75,7 +74,7 @@ func shorten(v any, limit int) any {
 	return v
 }
 
-// beginning shows only how raw begins.
+// beginning returns a preview that shows only the beginning of raw.
 func beginning(raw []byte, size int) []byte {
 	for limit := 6 << 10; ; limit /= 2 {
 		text, _ := redact.Text(strings.ToValidUTF8(string(raw[:min(limit, len(raw))]), ""))

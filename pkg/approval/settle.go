@@ -14,8 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Left is the time that remains for a decision. It is not positive when an approval
-// has expired, and ok is false for one that never expires.
+// Left returns the time that remains for a decision. It is zero or negative if the approval has expired. ok
+// is false if the approval never expires.
 func Left(a *v1alpha1.Approval, now time.Time) (left time.Duration, ok bool) {
 	if a.Spec.ExpiresAt == nil {
 		return 0, false
@@ -23,10 +23,9 @@ func Left(a *v1alpha1.Approval, now time.Time) (left time.Duration, ok bool) {
 	return a.Spec.ExpiresAt.Sub(now), true
 }
 
-// Expire returns the event that ends a pending approval which nobody decided in
-// time, or nil as long as a decision is in time. The controller appends it when the
-// time has come; the server appends it in place of a decision that comes before the
-// controller's event.
+// Expire returns the event that ends a pending approval after its time has run out, or nil while a decision
+// is still in time. The controller appends it at the time of expiry. The server appends it in place of a
+// decision that arrives before the controller's event.
 func Expire(a *v1alpha1.Approval, now time.Time) *v1alpha1.ExecutionEvent {
 	if left, ok := Left(a, now); !ok || left > 0 {
 		return nil
@@ -37,16 +36,14 @@ func Expire(a *v1alpha1.Approval, now time.Time) *v1alpha1.ExecutionEvent {
 	})
 }
 
-// Cancel returns the event that ends a pending approval because nobody waits for it
-// any more.
+// Cancel returns the event that ends a pending approval because nothing waits for it any more.
 func Cancel(a *v1alpha1.Approval, why string) *v1alpha1.ExecutionEvent {
 	return DecisionEvent(v1alpha1.EventApprovalCancelled, a.Name, Decision{Reason: why, TaskUID: a.Spec.TaskUID, Tool: a.Spec.TargetTool})
 }
 
-// Settle sorts the pending approvals of a task whose given attempt runs. waiting are
-// those that wait for a decision, in the order of the requests. over are the events
-// that end the others: those of earlier attempts are cancelled, and those that
-// nobody decided in time expire.
+// Settle sorts the pending approvals of a task whose given attempt is running. waiting are those that wait
+// for a decision, in the order of the requests. over are the events that end the others: those of earlier
+// attempts are cancelled, and those without a decision in time expire.
 func Settle(pending []v1alpha1.Approval, attempt int32, now time.Time) (waiting []v1alpha1.Approval, over []v1alpha1.ExecutionEvent) {
 	for i := range pending {
 		a := &pending[i]
@@ -62,8 +59,7 @@ func Settle(pending []v1alpha1.Approval, attempt int32, now time.Time) (waiting 
 	return waiting, over
 }
 
-// NextExpiry is the time until the first of the approvals expires. ok is false if
-// none does.
+// NextExpiry returns the time until the first of the approvals expires. ok is false if none expires.
 func NextExpiry(waiting []v1alpha1.Approval, now time.Time) (left time.Duration, ok bool) {
 	for i := range waiting {
 		if l, expires := Left(&waiting[i], now); expires && (!ok || l < left) {
@@ -73,10 +69,9 @@ func NextExpiry(waiting []v1alpha1.Approval, now time.Time) (left time.Duration,
 	return left, ok
 }
 
-// End returns the events that settle the approvals of a task when its attempt is
-// over: pending ones are cancelled, and the outcome of an approved call that began
-// and did not end is unknown. They belong into the commit that ends the attempt.
-// Approvals of other tasks are left out.
+// End returns the events that settle the approvals of a task when its attempt ends. Pending approvals are
+// cancelled. The outcome of an approved call that began and did not end becomes unknown. The events belong
+// in the commit that ends the attempt. Approvals of other tasks are ignored.
 func End(all []v1alpha1.Approval, task types.UID, why string) []v1alpha1.ExecutionEvent {
 	var events []v1alpha1.ExecutionEvent
 	for i := range all {

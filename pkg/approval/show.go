@@ -13,9 +13,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Arguments are the arguments of a call as a person reads them before a decision:
-// JSON without secrets, made Visible. It is one line, or one line a member if indent
-// is not empty. It is empty if the request has no preview.
+// Arguments returns the arguments of a call as a person reads them before a decision: JSON without secrets,
+// escaped by Visible. It is a single line, or one line for each member if indent is not empty. It is empty
+// if the request has no preview.
 func Arguments(s *v1alpha1.ApprovalSpec, indent string) string {
 	if s.TargetArgsPreview == nil || len(s.TargetArgsPreview.Raw) == 0 {
 		return ""
@@ -28,7 +28,7 @@ func Arguments(s *v1alpha1.ApprovalSpec, indent string) string {
 	return strings.Join(lines, "\n")
 }
 
-// readable is JSON without the escapes that only HTML needs, so that a shell's && reads as such.
+// readable returns JSON without the escapes that only HTML needs, so that a shell's && is shown unescaped.
 func readable(raw []byte, indent string) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -44,8 +44,8 @@ func readable(raw []byte, indent string) string {
 	return lines.String()
 }
 
-// Exact reports whether the preview is the whole arguments: no secret was removed
-// and no text was cut, so its digest is the one that the approval is for.
+// Exact reports whether the preview shows the complete arguments: no secret was removed and no text was
+// cut, so the digest of the preview is the one that the approval is for.
 func Exact(s *v1alpha1.ApprovalSpec) bool {
 	if s.TargetArgsPreview == nil {
 		return false
@@ -54,9 +54,9 @@ func Exact(s *v1alpha1.ApprovalSpec) bool {
 	return err == nil && digest == s.TargetArgsDigest
 }
 
-// Visible escapes, as \uXXXX, each character that a reader would not see or that
-// could change how the rest of the line looks: control characters, marks of
-// direction, characters without width, and every space but the usual one.
+// Visible escapes, as \uXXXX, each character that is invisible or that could change how the rest of the
+// line looks: control characters, direction marks, zero-width characters, and every space except the
+// ordinary one.
 func Visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
@@ -75,7 +75,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// blankBraille looks like a space, and is a symbol.
+// blankBraille looks like a space, but Unicode classifies it as a symbol.
 const blankBraille = '\u2800'
 
 func hidden(r rune) bool {

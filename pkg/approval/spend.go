@@ -5,7 +5,7 @@ package approval
 
 import "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 
-// Answer is how a request ended, as the agent that asked sees it.
+// Answer is the result of a request, as the requesting agent sees it.
 type Answer struct {
 	ApprovalID string
 	// State is never pending.
@@ -14,15 +14,15 @@ type Answer struct {
 	Reason string
 }
 
-// Unspent are approvals that an agent obtained before it makes the calls that they
-// are for. An approval is spent by one call with exactly its arguments; the next
-// call, even with equal arguments, needs one of its own. The zero value is empty.
+// Unspent holds approvals that an agent obtained before it makes the calls that they are for. One call with
+// exactly the approved arguments uses up an approval. The next call, even with equal arguments, needs its
+// own. The zero value is empty.
 type Unspent struct{ answers map[call][]Answer }
 
-// call is a call as people approve it.
+// call identifies a call as people approve it.
 type call struct{ tool, argsDigest string }
 
-// Keep keeps an approval for a later call. An answer that does not approve is not kept.
+// Keep stores an approval for a later call. It ignores an answer that does not approve.
 func (u *Unspent) Keep(tool, argsDigest string, a Answer) {
 	if a.State != v1alpha1.ApprovalApproved {
 		return
@@ -34,7 +34,7 @@ func (u *Unspent) Keep(tool, argsDigest string, a Answer) {
 	u.answers[c] = append(u.answers[c], a)
 }
 
-// Spend takes the oldest approval that is for a call, and reports whether there is one.
+// Spend removes and returns the oldest approval for a call, and reports whether there is one.
 func (u *Unspent) Spend(tool, argsDigest string) (Answer, bool) {
 	c := call{tool, argsDigest}
 	ready := u.answers[c]

@@ -1,10 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress decides which addresses the platform may dial on somebody
-// else's behalf. The decision is made on the address that is about to be
-// connected, after name resolution and again for each redirect, so a name that
-// resolves to a private address, or changes its mind, gains nothing.
+// Package egress decides which addresses the platform may dial on behalf of a user or a model. It checks
+// the address that is about to be connected, after name resolution and again for each redirect. A name that
+// resolves to a private address, or that later changes its address, therefore does not get around it.
 package egress
 
 import (
@@ -19,21 +18,21 @@ import (
 	"time"
 )
 
-// ErrRefused is in the chain of every error of a dial that the guard refused.
+// ErrRefused is wrapped by the error of every dial that the guard refused.
 var ErrRefused = errors.New("egress: address not allowed")
 
-// Guard says what may be dialled.
+// Guard defines which destinations may be dialled.
 type Guard struct {
-	// Private permits loopback, private and shared address space: for targets
-	// that an operator has configured, as opposed to a model or a page. Link-local
-	// addresses, where clouds keep their metadata, stay refused.
+	// Private permits loopback, private and shared address space. It is for targets that an operator has
+	// configured, not for those that a model or a page names. Link-local addresses, where clouds serve
+	// their metadata, stay refused.
 	Private bool
-	// Allow lists destinations as written in the URL, host:port, that are
-	// dialled whatever they resolve to.
+	// Allow lists destinations, as host:port as written in the URL, that may be dialled whatever address
+	// they resolve to.
 	Allow []string
 }
 
-// ParseAllow reads a comma-separated list of host:port.
+// ParseAllow parses a comma-separated list of host:port.
 func ParseAllow(s string) ([]string, error) {
 	var out []string
 	for item := range strings.SplitSeq(s, ",") {
@@ -50,8 +49,8 @@ func ParseAllow(s string) ([]string, error) {
 	return out, nil
 }
 
-// Transport returns an HTTP transport that dials through the guard: no proxy,
-// no connection kept beyond a minute.
+// Transport returns an HTTP transport that dials through the guard. It uses no proxy and keeps no idle
+// connection for more than a minute.
 func (g Guard) Transport() *http.Transport {
 	return &http.Transport{
 		DialContext:           g.dial,
@@ -96,14 +95,14 @@ type kind int
 
 const (
 	kindPublic kind = iota
-	// kindPrivate is the inside of some network, this machine included.
+	// kindPrivate is an address inside some network, including this machine.
 	kindPrivate
-	// kindForbidden is never a destination: metadata services, multicast, reserved.
+	// kindForbidden is an address that may never be dialled: metadata services, multicast, reserved.
 	kindForbidden
 )
 
-// classify sorts an address by the special-purpose registries of IANA. IPv6
-// forms that carry an IPv4 address are judged by that one.
+// classify sorts an address by the special-purpose address registries of IANA. An IPv6 address that carries
+// an IPv4 address is classified by the IPv4 address.
 func classify(a netip.Addr) kind {
 	a = a.Unmap().WithZone("")
 	if inner, ok := embedded(a); ok {

@@ -1,14 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event is the law of execution events: which types there are, who may
-// append them, what closes a stream, how an event is named, checked, cleaned
-// and cut. It is pure; storage and API apply it.
+// Package event defines the rules of execution events: which types exist, who may append them, which ones
+// close a stream, and how an event is named, checked, sanitized and cut. It has no clock and no store;
+// storage and API apply its rules.
 //
-// An event on its way into the store goes through Validate and then Sanitize,
-// in the worker and again in the store. Sanitize redacts first, because a cut
-// could leave half a secret that no longer looks like one, and truncates then.
-// Sanitizing twice gives what sanitizing once gave.
+// An event on its way into the store passes through Validate and then Sanitize, first in the worker and
+// again in the store. Sanitize redacts before it truncates, because a cut could leave half a secret that no
+// longer looks like one. Sanitizing an event twice gives the same result as sanitizing it once.
 package event
 
 import (
@@ -18,13 +17,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Writer is who appends events of a type.
+// Writer is the kind of program that appends events of a type.
 type Writer string
 
-// Writers. Whoever may append events of a task at all writes as a worker. Events of the others need create on
-// executionevents/controlled, which controllers have; those of the server it also appends by itself.
+// Writers. Every client that may append events of a task writes as a worker. Appending events of the other
+// writers requires create on executionevents/controlled, which controllers have. The server also appends
+// its own events by itself.
 const (
-	// Worker runs the task and reports the run.
+	// Worker runs the task and reports about the run.
 	Worker Writer = "worker"
 	// Controller decides on a task's life and reports its decisions.
 	Controller Writer = "controller"
@@ -32,29 +32,29 @@ const (
 	Server Writer = "server"
 )
 
-// law is what holds for a type.
+// law holds the rules of a type.
 type law struct {
 	by Writer
 	trait
 }
 
-// trait is what a type means beyond its name.
+// trait is a property of a type.
 type trait uint8
 
 const (
 	// terminal ends the task and closes its stream.
 	terminal trait = 1 << iota
-	// approval tells of an approval.
+	// approval concerns an approval.
 	approval
 	// decides ends an approval.
 	decides
 	// model carries the provider, model and token fields.
 	model
-	// late tells of the record and not of the run, so it may follow the end.
+	// late describes the record of a task and not its run, so it may follow the end.
 	late
 )
 
-// table is the complete, closed list of types, and the only place that says who writes what.
+// table is the complete, closed list of types, and the only place that defines who writes each type.
 var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventTaskCreated:      {Controller, 0},
 	v1alpha1.EventTaskPhaseChanged: {Controller, 0},
@@ -121,28 +121,27 @@ func Types() []v1alpha1.EventType {
 // Known reports whether t is one of the event types.
 func Known(t v1alpha1.EventType) bool { _, ok := table[t]; return ok }
 
-// Terminal reports whether t ends its task, after which the stream is closed but
-// for late events.
+// Terminal reports whether t ends its task. After a terminal event the stream is closed, except for late
+// events.
 func Terminal(t v1alpha1.EventType) bool { return table[t].trait&terminal != 0 }
 
-// Late reports whether t may follow a terminal event: forks and deliveries tell
-// of the record of a task and not of its run.
+// Late reports whether t may follow a terminal event. Forks and deliveries may, because they describe the
+// record of a task and not its run.
 func Late(t v1alpha1.EventType) bool { return table[t].trait&late != 0 }
 
-// WrittenBy is who appends events of type t; empty for an unknown type.
+// WrittenBy returns who appends events of type t; empty for an unknown type.
 func WrittenBy(t v1alpha1.EventType) Writer { return table[t].by }
 
-// ControllerOwned reports whether only controller-owned paths may append t: it is not a worker's.
+// ControllerOwned reports whether t is a known type that workers may not append.
 func ControllerOwned(t v1alpha1.EventType) bool { return Known(t) && table[t].by != Worker }
 
-// Approval reports whether t tells of an approval.
+// Approval reports whether t concerns an approval.
 func Approval(t v1alpha1.EventType) bool { return table[t].trait&approval != 0 }
 
 // ApprovalDecision reports whether t ends an approval.
 func ApprovalDecision(t v1alpha1.EventType) bool { return table[t].trait&decides != 0 }
 
-// NormalizeSeverity returns s trimmed and in lower case, and info for what is
-// not a severity.
+// NormalizeSeverity returns s trimmed and in lower case, or info if s is not a severity.
 func NormalizeSeverity(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	n := v1alpha1.EventSeverity(strings.ToLower(strings.TrimSpace(string(s))))
 	if KnownSeverity(n) {

@@ -5,7 +5,7 @@ package event
 
 import "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 
-// Names of the frames of an event stream (D1 §4.2, §6.2).
+// Names of the frames of an event stream.
 const (
 	FrameEvent    = "execution_event"
 	FrameComplete = "stream_complete"
@@ -13,8 +13,8 @@ const (
 	FrameError    = "error"
 )
 
-// Types that only the last frame of a stream has (D1 §6.3): what it belonged to
-// is gone.
+// Types that only the last frame of a stream has: the task or the session that the stream belonged to
+// was deleted.
 const (
 	TaskDeleted    v1alpha1.EventType = "TaskDeleted"
 	SessionDeleted v1alpha1.EventType = "SessionDeleted"

@@ -13,10 +13,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// AppendRow appends the JSON of an event as pages, streams and traces show it,
-// the same as that of Row but for the content, which must be JSON and is copied
-// as it is: it was made compact when it was stored. To encode is most of what it
-// costs to show many events, and this takes about a tenth of the encoder's time.
+// AppendRow appends the JSON of an event as pages, streams and traces show it. The result is the same as
+// that of Row, except that content is copied unchanged; it must be JSON and was made compact when it was
+// stored. Encoding is most of the cost of showing many events, and AppendRow takes about a tenth of the
+// encoder's time.
 func AppendRow(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	r := row{b: append(b, '{')}
 	r.text("id", e.ID)
@@ -60,7 +60,7 @@ func AppendRow(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	return append(r.b, '}')
 }
 
-// row is a JSON object that is being written.
+// row is a JSON object under construction.
 type row struct{ b []byte }
 
 func (r *row) key(name string) {
@@ -72,7 +72,7 @@ func (r *row) key(name string) {
 	r.b = append(r.b, '"', ':')
 }
 
-// text writes a member that is left out when it is empty.
+// text writes a member, which is left out if it is empty.
 func (r *row) text(name, s string) {
 	if s != "" {
 		r.key(name)
@@ -90,7 +90,7 @@ func (r *row) value(s string) {
 	r.b = append(r.b, '"')
 }
 
-// encode is for what is rare. Text and plain structs are always encodable.
+// encode encodes rare values with the standard encoder. Text and plain structs always encode.
 func (r *row) encode(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *row) encode(v any) {
 	r.b = append(r.b, raw...)
 }
 
-// plain reports whether a text is the same in JSON.
+// plain reports whether a text needs no escapes in JSON.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -123,7 +123,7 @@ func (r *row) count(name string, n *int64) {
 	}
 }
 
-// time is never left out, as in metav1.
+// time writes a time, which is never left out, as in metav1.
 func (r *row) time(name string, t metav1.MicroTime) {
 	r.key(name)
 	if t.IsZero() {

@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// spellings are the normalised content keys of each lifted field, best first.
+// spellings are the normalised content keys of each lifted field, the preferred one first.
 var spellings = map[string][]string{
 	"provider":          {"provider", "providername", "modelprovider"},
 	"model":             {"model", "modelname", "modelid"},
@@ -23,14 +23,14 @@ var spellings = map[string][]string{
 	"contextWindowSize": {"contextwindowsize", "contextwindow", "contextsize", "contextlimit"},
 }
 
-// nested are the normalised keys of objects in content that hold such fields too.
+// nested are the normalised keys of objects in content that may also hold such fields.
 var nested = map[string]bool{
 	"usage": true, "tokenusage": true, "context": true,
 	"prompttokensdetails": true, "inputtokensdetails": true, "inputtokendetails": true,
 }
 
-// lift fills the provider, model, stop reason and token fields that are not
-// set from content, on the types that carry them.
+// lift sets the provider, model, stop reason and token fields from content, if they are not set, on the
+// types that carry them.
 func lift(e *v1alpha1.ExecutionEvent) {
 	if table[e.Type].trait&model == 0 || e.Content == nil {
 		return
@@ -52,8 +52,8 @@ func lift(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// collect notes the members of an object by normalised key, and those of the
-// nested objects that report usage. Of equal keys the outer and earlier wins.
+// collect notes the members of an object by normalised key, and those of the nested objects that report
+// usage. If a key occurs more than once, the outer and earlier one is used.
 func collect(found map[string]json.RawMessage, raw json.RawMessage, depth int) {
 	if depth > 2 || !bytes.HasPrefix(raw, []byte("{")) {
 		return
@@ -77,10 +77,10 @@ func collect(found map[string]json.RawMessage, raw json.RawMessage, depth int) {
 	}
 }
 
-// maxLiftedKey is longer than every key that means something here.
+// maxLiftedKey is longer than every key in spellings, in bytes.
 const maxLiftedKey = 48
 
-// lifted are all normalised keys in spellings.
+// lifted is the set of all normalised keys in spellings.
 var lifted = func() map[string]bool {
 	all := map[string]bool{}
 	for _, keys := range spellings {
@@ -91,8 +91,7 @@ var lifted = func() map[string]bool {
 	return all
 }()
 
-// normalizeKey appends key in lower case without separators; a key that is too
-// long becomes none.
+// normalizeKey appends key in lower case without separators. It appends nothing if the key is too long.
 func normalizeKey(b, key []byte) []byte {
 	if len(key) > cap(b) {
 		return nil

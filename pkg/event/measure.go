@@ -13,23 +13,23 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// What an event measures, and how that ended. Both are closed lists, so that they
+// The durations that events measure, and their results. Both are closed lists, so that they
 // can be labels of a metric.
 const (
 	MeasureQueue        = "queue"         // from the creation of a task to its first start
 	MeasureRun          = "run"           // from its first start to its end
-	MeasureModelRequest = "model_request" // as the worker took the time
-	MeasureToolCall     = "tool_call"     // as the worker took the time
+	MeasureModelRequest = "model_request" // as timed by the worker
+	MeasureToolCall     = "tool_call"     // as timed by the worker
 
 	ResultSucceeded = "succeeded"
 	ResultFailed    = "failed"
 	ResultCancelled = "cancelled"
 )
 
-// maxReported is the longest time that a producer is believed.
+// maxReported is the longest duration that is accepted from a producer.
 const maxReported = 30 * 24 * time.Hour
 
-// Reported returns the time that a stored event says something took: a model
+// Reported returns the duration that a stored event reports: that of a model
 // request or a tool call, whose end carries durationMs in its content.
 func Reported(e *v1alpha1.ExecutionEvent) (measure, result string, took time.Duration, ok bool) {
 	switch e.Type {
@@ -62,8 +62,7 @@ func EndResult(t v1alpha1.EventType) string {
 	return ResultFailed
 }
 
-// categories are the kinds of failure by the words that producers have for them,
-// normalised.
+// categories maps the words that producers use for a failure, normalised, to the kinds of failure.
 var categories = map[string]string{
 	"auth":                   "auth",
 	"permissiondenied":       "permission",
@@ -103,8 +102,8 @@ var categories = map[string]string{
 	"internalerror":          "internal",
 }
 
-// FailureCategory returns the kind of failure that a stored event tells of; false
-// when it tells of none. A word that is not known is other, so the list is closed.
+// FailureCategory returns the kind of failure that a stored event reports, or false if it reports none. An
+// unknown word becomes other, so the list is closed.
 func FailureCategory(e *v1alpha1.ExecutionEvent) (string, bool) {
 	if !strings.HasSuffix(string(e.Type), "Failed") {
 		return "", false
@@ -122,8 +121,8 @@ func FailureCategory(e *v1alpha1.ExecutionEvent) (string, bool) {
 	return "other", true
 }
 
-// member returns the value of a key of the content of a stored event, which is
-// compact JSON; nil without one.
+// member returns the value of a key in the content of a stored event, which is compact JSON, or nil if the
+// key is missing.
 func member(e *v1alpha1.ExecutionEvent, name string) (found json.RawMessage) {
 	if e.Content == nil || !bytes.HasPrefix(e.Content.Raw, []byte("{")) {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// seqDigits is the least number of digits of a sequence in a name: ten, so that
-// names sort in sequence order up to ten thousand million events.
+// seqDigits is the minimum number of digits of a sequence number in a name. With ten digits, names sort in
+// sequence order up to 10^10 events.
 const seqDigits = 10
 
-// ErrName is returned for what is not the name of an event.
+// ErrName is returned for a string that is not the name of an event.
 var ErrName = errors.New(`event: name is not "<task>.<sequence, 10 digits>"`)
 
 // Name returns the object name of the event at seq of a task's stream.
 func Name(task string, seq int64) string { return string(AppendName(nil, task, seq)) }
 
-// AppendName appends what Name returns.
+// AppendName appends the result of Name to b.
 func AppendName(b []byte, task string, seq int64) []byte {
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], seq, 10)
@@ -31,8 +31,8 @@ func AppendName(b []byte, task string, seq int64) []byte {
 	return append(b, d...)
 }
 
-// ParseName returns the task and the sequence of which Name made name. Task
-// names may contain dots.
+// ParseName is the inverse of Name: it returns the task and the sequence number in name. Task names may
+// contain dots.
 func ParseName(name string) (task string, seq int64, err error) {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 1 {

@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// New makes an event with structured content, a map of plain values. The key
-// makes a repeated append return the first one; it may be empty.
+// New makes an event with structured content, a map of plain values. key is the de-duplication key, with
+// which a repeated append returns the first event; it may be empty.
 func New(t v1alpha1.EventType, s v1alpha1.EventSeverity, key, summary string, content map[string]any) *v1alpha1.ExecutionEvent {
 	e := &v1alpha1.ExecutionEvent{Type: t, Severity: s, DedupKey: key, Summary: summary}
 	if len(content) > 0 {

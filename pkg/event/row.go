@@ -9,9 +9,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Row is an event as pages, streams and traces show it: without apiVersion,
-// kind, metadata and dedupKey, which are for the Kubernetes API and for who
-// appended it. What the row points to is shared with e.
+// Row returns an event as pages, streams and traces show it: without apiVersion, kind, metadata and
+// dedupKey, which only the Kubernetes API and the producer need. The values that the row points to are
+// shared with e.
 func Row(e *v1alpha1.ExecutionEvent) v1alpha1.ExecutionEvent {
 	row := *e
 	row.TypeMeta, row.ObjectMeta, row.DedupKey = metav1.TypeMeta{}, metav1.ObjectMeta{}, ""

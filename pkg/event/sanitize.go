@@ -17,26 +17,25 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// Limits of the payloads, after redaction (D1 §6.5).
+// Limits of the payloads, after redaction.
 const (
 	MaxSummaryChars     = 4096
 	MaxContentTextChars = 32768
 	MaxContentBytes     = 64 << 10
-	// previewChars is how much of an oversized content its replacement shows.
+	// previewChars is how many characters of an oversized content its replacement shows.
 	previewChars = 2048
 )
 
-// Report tells what Sanitize did.
+// Report describes what Sanitize did.
 type Report struct {
 	Redacted  bool // a secret was removed
 	Truncated bool // a payload was cut
 }
 
-// Sanitize makes e, which Validate accepts, fit to be stored and shown: the
-// severity is normalised, every text is valid UTF-8 and without secrets, summary
-// is one line, the fields of model events are lifted out of content, and payloads
-// over their limit are cut. Metadata and the fields that the server sets are left
-// alone.
+// Sanitize prepares e, which Validate accepts, for storage and display. It normalises the severity, makes
+// every text valid UTF-8 without secrets, makes summary one line, lifts the fields of model events out of
+// content, and cuts payloads over their limit. It does not change metadata and the fields that the server
+// sets.
 func Sanitize(e *v1alpha1.ExecutionEvent) Report {
 	var r Report
 	e.Severity = NormalizeSeverity(e.Severity)
@@ -46,7 +45,7 @@ func Sanitize(e *v1alpha1.ExecutionEvent) Report {
 			*l.value = redact.Marker
 		}
 	}
-	// Once as it is, for what spans lines, and once as it will be: joined lines
+	// Redact twice: first as given, for secrets that span lines, then as one line, because joined lines
 	// can read as one header.
 	e.Summary = r.text(oneLine(r.text(e.Summary)))
 	e.ContentText = r.text(e.ContentText)
@@ -81,15 +80,15 @@ func (r *Report) content(e *v1alpha1.ExecutionEvent) {
 	clean, changed, err := redact.JSON(bytes.ToValidUTF8(e.Content.Raw, []byte(string(utf8.RuneError))))
 	var out bytes.Buffer
 	if err != nil || json.Compact(&out, clean) != nil || out.String() == "null" {
-		e.Content = nil // Validate refuses what is not JSON
+		e.Content = nil // Validate refuses content that is not JSON
 		return
 	}
 	r.Redacted = r.Redacted || changed
 	e.Content = &apiextensionsv1.JSON{Raw: out.Bytes()}
 }
 
-// dedupKey replaces a key that holds a secret by its digest: redacted, two
-// different keys could become one.
+// dedupKey replaces a key that holds a secret by its digest. If it were redacted, two different keys could
+// become one.
 func (r *Report) dedupKey(e *v1alpha1.ExecutionEvent) {
 	if _, secret := redact.Text(e.DedupKey); secret {
 		sum := sha256.Sum256([]byte(e.DedupKey))
@@ -98,8 +97,8 @@ func (r *Report) dedupKey(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// cut shortens the payloads that are over their limit and notes their sizes.
-// What a producer noted of a cut of its own is kept.
+// cut shortens the payloads that are over their limit and notes their original sizes. If a producer cut a
+// payload and noted that itself, its note is kept.
 func (r *Report) cut(e *v1alpha1.ExecutionEvent) {
 	t := v1alpha1.EventTruncation{}
 	if e.Truncation != nil {
@@ -130,7 +129,7 @@ func (r *Report) cut(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// chars returns the number of characters of s if it is over limit, else 0.
+// chars returns the number of characters of s if it is over limit, otherwise 0.
 func chars(s string, limit int) int64 {
 	if len(s) <= limit {
 		return 0
@@ -143,9 +142,9 @@ func chars(s string, limit int) int64 {
 
 const ellipsis = "…"
 
-// shorten cuts s, which is over limit characters, to at most limit characters
-// with an ellipsis at the end. A cut can make a new match for redaction, such as
-// half a URL; the result is one that redaction leaves as it is.
+// shorten cuts s, which is over limit characters, to at most limit characters with an ellipsis at the end.
+// A cut can make a new match for redaction, such as half a URL. The result is one that redaction would not
+// change.
 func shorten(s string, limit int) string {
 	keep := limit - 1
 	for range 4 {
@@ -176,8 +175,8 @@ func prefix(s string, n int) string {
 	return s
 }
 
-// preview is what stands in place of content that is too large. Its text can
-// hold half of a member, so it is redacted as text once more.
+// preview returns the replacement of content that is too large. Its text can hold half of a member, so it
+// is redacted once more as text.
 func preview(raw []byte) *apiextensionsv1.JSON {
 	text, _ := redact.Text(prefix(string(raw[:min(len(raw), 4*previewChars)]), previewChars))
 	text = shorten(strings.ToValidUTF8(text, ""), min(previewChars, utf8.RuneCountInString(text)))

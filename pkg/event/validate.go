@@ -21,17 +21,17 @@ const MaxBodyBytes = 256 << 10
 // and stopReason, which are names and not payloads.
 const MaxLabelBytes = 512
 
-// ErrInvalid is what every FieldError is, to errors.Is.
+// ErrInvalid matches every FieldError with errors.Is.
 var ErrInvalid = errors.New("event: invalid event")
 
 // FieldError names a field of an event and the rule that it breaks.
 type FieldError struct {
 	Field string // JSON name
-	Value string // what was given, when it is short and no payload
+	Value string // the given value, if it is short and not a payload
 	Rule  string
 }
 
-// Error says which field breaks which rule.
+// Error states which field breaks which rule.
 func (e *FieldError) Error() string {
 	if e.Value == "" {
 		return fmt.Sprintf("event: %s: %s", e.Field, e.Rule)
@@ -42,8 +42,8 @@ func (e *FieldError) Error() string {
 // Is makes every FieldError an ErrInvalid.
 func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
 
-// Validate checks what a producer submitted and returns nil or a *FieldError.
-// Fields that the server sets are not looked at.
+// Validate checks an event that a producer submitted and returns nil or a *FieldError. It ignores fields
+// that the server sets.
 func Validate(e *v1alpha1.ExecutionEvent) error {
 	switch {
 	case e.Type == "":
@@ -103,7 +103,7 @@ func counts(e *v1alpha1.ExecutionEvent) [5]count {
 	}
 }
 
-// clip shortens what an error repeats.
+// clip shortens a value that an error repeats.
 func clip(s string) string {
 	if len(s) > 64 {
 		return s[:64]

@@ -1,12 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metric helps packages that have metrics of their own.
+// Package metric helps packages that define their own metrics.
 package metric
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Group is metrics that are registered together, as one Collector.
+// Group is a set of metrics that are registered together, as one Collector.
 type Group []prometheus.Collector
 
 var _ prometheus.Collector = Group(nil)

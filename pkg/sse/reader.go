@@ -14,50 +14,49 @@ import (
 	"time"
 )
 
-// MaxLine and MaxData are what a Reader takes unless told otherwise: bytes of one
-// line, and of the data of one event. An event of the platform is below 256 KiB.
+// MaxLine and MaxData are the default bounds of a Reader, in bytes: of one line, and of the data of one
+// event. Events of the platform are smaller than 256 KiB.
 const (
 	MaxLine = 1 << 20
 	MaxData = 4 << 20
 )
 
-// ErrTooLong tells that a line or an event is longer than the reader takes.
+// ErrTooLong reports that a line or an event is longer than the reader accepts.
 var ErrTooLong = errors.New("sse: too long")
 
-// Event is one event as a reader gets it.
+// Event is one event as a Reader returns it.
 type Event struct {
-	// ID is the id of this event or, where it has none, of the last one that had.
-	// It is what to send as Last-Event-ID to go on behind this event.
+	// ID is the id of this event or, if it has none, of the last event that had one. A client sends it as
+	// Last-Event-ID to resume after this event.
 	ID string
-	// Type is the event type, "message" where the frame names none.
+	// Type is the event type, or "message" if the frame names none.
 	Type string
 	// Data are the data lines, joined by "\n".
 	Data string
 }
 
-// Options of a Reader. The zero value of every field is usable.
+// Options configure a Reader. The zero value of every field is usable.
 type Options struct {
 	// MaxLine bounds a line, in bytes. Default: MaxLine.
 	MaxLine int
 	// MaxData bounds the data of an event, in bytes. Default: MaxData.
 	MaxData int
-	// Comment, where set, is called with each comment as it is met; heartbeats are
-	// comments.
+	// Comment, if set, is called with each comment when it is read. Heartbeats are comments.
 	Comment func(text string)
 }
 
-// Reader reads a stream. It is for one goroutine.
+// Reader reads a stream. It is not safe for concurrent use.
 type Reader struct {
 	opts    Options
 	in      *bufio.Reader
 	line    []byte // of the current line, when it is longer than the buffer
-	started bool   // a byte order mark is behind us
+	started bool   // a byte order mark, if any, was skipped
 	skipLF  bool   // the last line ended in CR: an LF belongs to it
 	id      string
 	retry   time.Duration
 }
 
-// NewReader reads events from r. It reads ahead.
+// NewReader returns a Reader of the events in r. It may read more of r than it returns.
 func NewReader(r io.Reader, o Options) *Reader {
 	if o.MaxLine <= 0 {
 		o.MaxLine = MaxLine
@@ -68,14 +67,14 @@ func NewReader(r io.Reader, o Options) *Reader {
 	return &Reader{opts: o, in: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// LastID is the id of the last event that had one, also of one without data.
+// LastID returns the id of the last event that had one, including events without data.
 func (r *Reader) LastID() string { return r.id }
 
-// Retry is how long the stream asks to wait before a reconnect; 0 if it does not.
+// Retry returns how long the stream asks clients to wait before they reconnect; 0 if it does not.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// Next returns the next event. An event that the stream's end cuts off is
-// dropped: the end is io.EOF. Other errors are those of reading, and ErrTooLong.
+// Next returns the next event. An event cut off by the end of the stream is dropped, and the end is io.EOF.
+// Other errors are read errors and ErrTooLong.
 func (r *Reader) Next() (*Event, error) {
 	var data strings.Builder
 	event, id, some := "", r.id, false
@@ -123,8 +122,7 @@ func (r *Reader) Next() (*Event, error) {
 	}
 }
 
-// setRetry takes digits only, as the standard says; longer ones than a duration
-// holds are ignored too.
+// setRetry accepts only digits, as the standard requires. It also ignores values that overflow a duration.
 func (r *Reader) setRetry(value []byte) {
 	for _, c := range value {
 		if c < '0' || c > '9' {
@@ -137,8 +135,8 @@ func (r *Reader) setRetry(value []byte) {
 	}
 }
 
-// next returns a line without its end. It is valid until the next call. A last
-// line that has no end is io.EOF: nothing may follow from it.
+// next returns a line without its line end. The line is valid until the next call. A last line without a
+// line end is dropped, and next returns io.EOF.
 func (r *Reader) next() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
@@ -175,7 +173,7 @@ func (r *Reader) next() ([]byte, error) {
 			r.line = append(r.line, line...)
 			line = r.line
 		}
-		r.discard(i + 1) // what was peeked stays valid until the next read
+		r.discard(i + 1) // peeked bytes stay valid until the next read
 		if !r.started {
 			r.started = true
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
@@ -184,5 +182,5 @@ func (r *Reader) next() ([]byte, error) {
 	}
 }
 
-// discard drops bytes that are buffered, which cannot fail.
+// discard drops buffered bytes, which cannot fail.
 func (r *Reader) discard(n int) { _, _ = r.in.Discard(n) }

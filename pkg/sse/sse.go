@@ -1,11 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sse writes and reads server-sent events, the wire format
-// text/event-stream of the HTML standard.
+// Package sse writes and reads server-sent events, the wire format text/event-stream of the HTML standard.
 //
-// Writing is by appending to a buffer, so that many frames are one write and one
-// flush. Reading is by the rules of the standard for a client, with bounds.
+// Frames are appended to a buffer, so that many frames need only one write and one flush. The reader
+// follows the standard's rules for clients, with bounds on sizes.
 package sse
 
 import (
@@ -16,13 +15,13 @@ import (
 // ContentType is the media type of a stream.
 const ContentType = "text/event-stream"
 
-// LastEventID is the request header in which a client that reconnects tells the
-// id of the last event that it got.
+// LastEventID is the request header in which a client that reconnects sends the id of the last event that
+// it received.
 const LastEventID = "Last-Event-ID"
 
-// Append appends a frame to b. A line break of data begins another data line, so
-// that the reader gets the same text with "\n" between lines. id and event are
-// left out where they are empty; of both, what a line cannot hold is dropped.
+// Append appends a frame to b. A line break in data starts another data line, so that the reader gets the
+// same text with "\n" between lines. An empty id or event is left out. Characters of id and event that a
+// line cannot hold are dropped.
 func Append(b []byte, id, event string, data []byte) []byte {
 	if id != "" {
 		b = appendField(b, "id: ", id)
@@ -40,8 +39,8 @@ func Append(b []byte, id, event string, data []byte) []byte {
 	return append(b, '\n')
 }
 
-// AppendComment appends a comment, which keeps a connection alive and means
-// nothing to the reader. Line breaks of text become spaces.
+// AppendComment appends a comment, which keeps a connection alive and which the reader ignores. Line breaks
+// in text become spaces.
 func AppendComment(b []byte, text string) []byte {
 	b = appendField(b, ": ", strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(text))
 	return append(b, '\n')

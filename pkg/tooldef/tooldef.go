@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tooldef is what a model is told of a tool. Tools are made with it and
-// models are asked with it; neither side needs the other for that.
+// Package tooldef defines how a tool is described to a model. Packages that make tools and packages that
+// call models both use it, so that neither depends on the other.
 package tooldef
 
 import "encoding/json"

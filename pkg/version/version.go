@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version names the build of a program.
+// Package version returns the version of the running program.
 package version
 
 import "runtime/debug"
@@ -9,9 +9,8 @@ import "runtime/debug"
 // version is set by the linker, from the tag of the source (see the Makefile).
 var version string
 
-// Version returns the version of the running program: that which the linker was
-// given, or the module version, or the revision that it was built from, or
-// "devel" where the build does not say.
+// Version returns the version of the running program: the one that the linker set, otherwise the module
+// version, otherwise the source revision of the build, otherwise "devel".
 func Version() string {
 	if version != "" {
 		return version

@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fork makes the history that a forked task is given: bounded and
-// sanitized, as data for the answer and as a block before the prompt
-// (D1 §2.9). It is pure.
+// Package fork makes the history that a forked task receives. The history is bounded and sanitized, and
+// comes as data for the response and as a block before the prompt. The package has no clock and no store.
 package fork
 
 import (
@@ -18,18 +17,17 @@ import (
 )
 
 const (
-	// MaxEvents is how many events a history has at most.
+	// MaxEvents is the maximum number of events in a history.
 	MaxEvents = 200
-	// MaxBytes is the size of a history's events as JSON.
+	// MaxBytes is the maximum size of a history's events as JSON.
 	MaxBytes = 256 << 10
-	// maxSummary is the length of a summary, in characters, where space is short.
+	// maxSummary is the length to which summaries are cut if space is short, in characters.
 	maxSummary = 1024
 )
 
-// Context is the history of a task up to afterSeq. Events are the newest ones
-// up to there, in sequence order; older says that there were more. What does
-// not fit leaves by worth: first payloads, then long summaries, then events,
-// each from the oldest on.
+// Context returns the history of a task up to afterSeq. events are the newest ones up to there, in sequence
+// order; older says that there were more. If they do not fit, it drops first payloads, then long summaries,
+// then events, each from the oldest on.
 func Context(namespace, task string, afterSeq int64, events []*v1alpha1.ExecutionEvent, older bool) *v1alpha1.ForkContext {
 	if len(events) > MaxEvents {
 		events, older = events[len(events)-MaxEvents:], true
@@ -81,8 +79,8 @@ func fit(c *v1alpha1.ForkContext) {
 
 func size(e *v1alpha1.ForkContextEvent) int { return len(line(e)) + 1 }
 
-// line is an event as one line of JSON. It has no "<", so it cannot end a
-// block. Content that is no JSON, which the store never has, makes it empty.
+// line returns an event as one line of JSON. The line contains no "<", so it cannot end a block. It is
+// empty if the content is not JSON, which does not happen for stored events.
 func line(e *v1alpha1.ForkContextEvent) []byte {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -104,9 +102,9 @@ const (
 	end  = "</fork-context>\n\n"
 )
 
-// Prompt puts the history before the prompt. A history that the prompt of the
-// source begins with, because the source is a fork itself, stays before it as
-// far as both fit into MaxBytes; the oldest leaves first.
+// Prompt puts the history before the prompt. If the source task is a fork itself, its prompt begins with
+// the history of its own source. That history stays in front as far as both fit into MaxBytes, and its
+// oldest part is dropped first.
 func Prompt(c *v1alpha1.ForkContext, prompt string) string {
 	blocks, prompt := split(prompt)
 	blocks = append(blocks, block(c))
@@ -132,7 +130,7 @@ func block(c *v1alpha1.ForkContext) string {
 	return b.String()
 }
 
-// split takes the blocks off the front of a prompt.
+// split separates the blocks at the start of a prompt from the rest.
 func split(prompt string) (blocks []string, rest string) {
 	for strings.HasPrefix(prompt, open) {
 		before, after, ok := strings.Cut(prompt, end)

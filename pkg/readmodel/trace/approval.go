@@ -9,12 +9,11 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// maxApprovals is how many approvals of a run are remembered; older ones are
-// forgotten first.
+// maxApprovals is how many approvals of a run are remembered. The oldest are forgotten first.
 const maxApprovals = 256
 
-// approvals are those of the current run, oldest first. A call that waits for
-// one may begin before or after it is asked for.
+// approvals are those of the current run, oldest first. The call that waits for an approval may begin
+// before or after the approval is requested.
 type approvals []*approval
 
 type approval struct {
@@ -22,7 +21,7 @@ type approval struct {
 	run      *run // nil when it is decided
 }
 
-// of returns the newest approval of a call, empty for none.
+// of returns the id of the newest approval of a call, empty if there is none.
 func (l approvals) of(call string) string {
 	for i := len(l) - 1; i >= 0 && call != ""; i-- {
 		if l[i].call == call {
@@ -32,7 +31,8 @@ func (l approvals) of(call string) string {
 	return ""
 }
 
-// forget drops what is decided, and all calls: a later run gives them ids anew.
+// forget drops decided approvals, and clears the call ids of the others, because a later run assigns the
+// ids again.
 func (l *approvals) forget() {
 	var waiting approvals
 	for _, a := range *l {
@@ -44,8 +44,8 @@ func (l *approvals) forget() {
 	*l = waiting
 }
 
-// approvalRequested notes what is waited for. The call that waits for it does
-// nothing meanwhile, so its time is the approval's.
+// approvalRequested notes a requested approval. The waiting call does nothing meanwhile, so its time is
+// attributed to the approval.
 func (f *Fold) approvalRequested(e *v1alpha1.ExecutionEvent) {
 	c := contentOf(e)
 	id := c.text("approvalID", "approvalId", "id")
@@ -69,7 +69,7 @@ func (f *Fold) approvalRequested(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// waiting is the open call with an id, nil for none.
+// waiting returns the open call with an id, or nil if there is none.
 func (f *Fold) waiting(id string) *pair[v1alpha1.TraceToolCall] {
 	if id == "" {
 		return nil

@@ -12,21 +12,20 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// maxID is the length of an id in bytes; what is longer is none.
+// maxID is the maximum length of an id in bytes. Longer values are ignored.
 const maxID = 512
 
-// content are the members of an event's structured payload. A fold looks at a
-// few short ones of each event, so they are found without decoding the rest:
-// that is most of what a trace costs.
+// content holds the members of an event's structured payload. A fold looks at a few short members of each
+// event, so they are found without decoding the rest, which would be most of the cost of a trace.
 type content []member
 
 // member is a name, without its quotes, and the JSON of its value.
 type member struct{ name, value []byte }
 
-// maxMembers is how many members are looked at.
+// maxMembers is how many members are examined.
 const maxMembers = 64
 
-// contentOf is nil for a payload that is no object.
+// contentOf returns the members of the payload of e, or nil if the payload is not an object.
 func contentOf(e *v1alpha1.ExecutionEvent) content {
 	if e.Content == nil {
 		return nil
@@ -34,7 +33,7 @@ func contentOf(e *v1alpha1.ExecutionEvent) content {
 	return membersOf(e.Content.Raw)
 }
 
-// membersOf takes an object apart. What is not JSON gives the members before it.
+// membersOf returns the members of an object. At invalid JSON it stops and returns the members before it.
 func membersOf(raw []byte) content {
 	i := space(raw, 0)
 	if !at(raw, i, '{') {
@@ -72,7 +71,7 @@ func space(raw []byte, i int) int {
 	return i
 }
 
-// textEnd is the index behind the text that begins at i, or -1.
+// textEnd returns the index after the text that begins at i, or -1.
 func textEnd(raw []byte, i int) int {
 	if !at(raw, i, '"') {
 		return -1
@@ -93,7 +92,7 @@ func textEnd(raw []byte, i int) int {
 	}
 }
 
-// valueEnd is the index behind the value that begins at i, or -1.
+// valueEnd returns the index after the value that begins at i, or -1.
 func valueEnd(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {
@@ -125,7 +124,7 @@ func valueEnd(raw []byte, i int) int {
 	return -1
 }
 
-// get is the value of a member, nil if there is none.
+// get returns the value of a member, or nil if there is none.
 func (c content) get(name string) []byte {
 	for i := range c {
 		if string(c[i].name) == name {
@@ -135,7 +134,7 @@ func (c content) get(name string) []byte {
 	return nil
 }
 
-// id is what correlates the events of one request or call, empty for nothing.
+// id returns the id that correlates the events of one request or call, empty if there is none.
 func (c content) id() string {
 	for _, name := range [...]string{"modelRequestID", "modelRequestId", "model_request_id", "requestID", "requestId", "request_id", "id"} {
 		id := c.text(name)
@@ -149,7 +148,7 @@ func (c content) id() string {
 	return ""
 }
 
-// text is the first of the members that is text and not empty.
+// text returns the first of the members that is a non-empty text.
 func (c content) text(names ...string) string {
 	for _, name := range names {
 		var s string
@@ -160,7 +159,7 @@ func (c content) text(names ...string) string {
 	return ""
 }
 
-// child is the name of a task that a tool made, also inside of its result.
+// child returns the name of a task that a tool created. It looks in the tool's result too.
 func (c content) child() string {
 	names := [...]string{"childTask", "childTaskName", "taskName", "task_name", "task", "name"}
 	if name := c.text(names[:]...); name != "" {
@@ -169,7 +168,7 @@ func (c content) child() string {
 	return membersOf(c.get("result")).text(names[:]...)
 }
 
-// number is the first of the members that is a whole number from 0 on.
+// number returns the first of the members that is a non-negative integer.
 func (c content) number(names ...string) *int64 {
 	for _, name := range names {
 		f, ok := number(c.get(name))
@@ -181,7 +180,7 @@ func (c content) number(names ...string) *int64 {
 	return nil
 }
 
-// count is a number, 0 if there is none.
+// count returns the number in a member, 0 if there is none.
 func (c content) count(name string) int64 {
 	if n := c.number(name); n != nil {
 		return *n

@@ -10,27 +10,25 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// window is how many rows of a group wait at most for an older one that is
-// open, and how many parts of a path. When there are more, what is finished is
-// given out before what is open; of open ones at most half as many are kept, and
-// the oldest count as lost then.
+// window bounds how many rows of a group may wait for an older open one, and how many parts of a path are
+// kept. Beyond it, finished rows are emitted before open ones. Of open rows at most half as many are kept,
+// and the oldest then count as lost.
 const window = 1024
 
-// pairs joins starts and ends of one group, and gives their rows out in order
-// of the starts.
+// pairs joins starts and ends of one group, and emits their rows in the order of the starts.
 type pairs[R any] struct {
-	prefix string // of made ids
+	prefix string // of generated ids
 	span   func(*R) *v1alpha1.TraceSpan
 	emit   func(*R)
-	lost   func(*v1alpha1.TraceSpan, *run) // told of a start whose end never came
-	rows   []*pair[R]                      // not given out yet, by start
+	lost   func(*v1alpha1.TraceSpan, *run) // called for a start whose end never came
+	rows   []*pair[R]                      // not emitted yet, by start
 }
 
 type pair[R any] struct {
 	row   *R
-	named bool // has an id of its own
+	named bool // has its own id
 	open  bool
-	run   *run // its part of the path, nil for none
+	run   *run // its part of the path, nil if it has none
 }
 
 // begin adds an open row.
@@ -45,7 +43,7 @@ func (p *pairs[R]) begin(row *R, e *v1alpha1.ExecutionEvent, id string) *pair[R]
 	return a
 }
 
-// add adds a row and holds the window.
+// add adds a row and keeps the rows within the window.
 func (p *pairs[R]) add(a *pair[R]) {
 	p.rows = append(p.rows, a)
 	if len(p.rows) > window {
@@ -53,8 +51,8 @@ func (p *pairs[R]) add(a *pair[R]) {
 	}
 }
 
-// find returns the newest open row with an id, or, where the id is empty, the
-// newest open one without an id that is alike; nil if there is none.
+// find returns the newest open row with an id. If the id is empty, it returns the newest open row without
+// an id for which alike is true. It returns nil if there is none.
 func (p *pairs[R]) find(id string, alike func(*R) bool) *pair[R] {
 	for _, a := range slices.Backward(p.rows) {
 		if !a.open || a.named != (id != "") {
@@ -90,7 +88,7 @@ func (p *pairs[R]) finish(a *pair[R], e *v1alpha1.ExecutionEvent, c content) {
 	p.advance()
 }
 
-// advance gives out the rows that wait for nothing.
+// advance emits the rows that wait for nothing.
 func (p *pairs[R]) advance() {
 	n := 0
 	for n < len(p.rows) && !p.rows[n].open {
@@ -100,7 +98,7 @@ func (p *pairs[R]) advance() {
 	p.drop(n)
 }
 
-// drop forgets the first n rows, for the garbage collector too.
+// drop removes the first n rows and releases them to the garbage collector.
 func (p *pairs[R]) drop(n int) {
 	if n == 0 {
 		return
@@ -110,7 +108,7 @@ func (p *pairs[R]) drop(n int) {
 	p.rows = p.rows[:rest]
 }
 
-// shrink gives out what is finished and gives up the oldest open rows.
+// shrink emits the finished rows and gives up the oldest open ones.
 func (p *pairs[R]) shrink() {
 	open := 0
 	for _, a := range p.rows {
@@ -138,7 +136,7 @@ func (p *pairs[R]) giveUp(a *pair[R], why string) {
 	p.emit(a.row)
 }
 
-// settle gives out all rows; those that are open have lost their end.
+// settle emits all rows. Open rows count as having lost their end.
 func (p *pairs[R]) settle(why string) {
 	for _, a := range p.rows {
 		if a.open {
@@ -150,7 +148,7 @@ func (p *pairs[R]) settle(why string) {
 	p.drop(len(p.rows))
 }
 
-// flush gives out all rows as they are.
+// flush emits all rows as they are.
 func (p *pairs[R]) flush() {
 	for _, a := range p.rows {
 		p.emit(a.row)

@@ -12,25 +12,24 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// path finds what the task waited for, one after the other, from its first
-// event to its last one. Read backwards: of what ran at the same time, the part
-// that ended last was waited for; before it, the part that had ended last when
-// it began; and so on. The time between them is idle. So of parallel calls the
-// longest counts, and the parts never overlap.
+// path finds what the task waited for, step by step, from its first event to its last. It reads backwards:
+// of several runs in parallel, the one that ended last was waited for. Before that one began, the run that
+// had ended last was waited for, and so on. The time between them is idle. So of parallel calls the longest
+// counts, and the parts never overlap.
 //
-// When nothing runs, the way up to there is decided and is given out.
+// When nothing runs, the path up to that moment is decided and is emitted.
 type path struct {
 	emit    func(*v1alpha1.TraceSegment)
 	started bool
-	closed  bool      // the task is over; what comes later is not on its way
+	closed  bool      // the task is over; later runs are not on its path
 	now     time.Time // of the latest event
-	covered time.Time // how far segments were given out
+	covered time.Time // end of the last segment emitted
 	running []*run    // by start
-	last    *part     // ended last since segments were given out
+	last    *part     // the part that ended last since segments were emitted
 	ended   int       // parts since then
 }
 
-// run is something that runs.
+// run is something that is running, such as a request or a call.
 type run struct {
 	v1alpha1.TraceSegment
 	from   time.Time
@@ -44,7 +43,7 @@ type part struct {
 	before   *part
 }
 
-// reach tells the time of the next event. It never goes back.
+// reach moves the time forward to that of the next event. It never goes back.
 func (p *path) reach(t time.Time) {
 	if p.closed {
 		return
@@ -68,7 +67,7 @@ func (p *path) begin(kind, id, name string, seq int64) *run {
 	return r
 }
 
-// finish ends a run with an event; nil is no run.
+// finish ends a run with an event. A nil run is ignored.
 func (p *path) finish(r *run, seq int64) {
 	if p.remove(r) {
 		r.EndSeq = seq
@@ -76,8 +75,8 @@ func (p *path) finish(r *run, seq int64) {
 	}
 }
 
-// lose ends a run whose end was not seen. What ended after it began was waited
-// for in any case, so it counts from there on.
+// lose ends a run whose end was not seen. Parts that ended after the run began were waited for in any case,
+// so the run counts only from the end of the last of them.
 func (p *path) lose(r *run) {
 	if !p.remove(r) {
 		return
@@ -107,16 +106,15 @@ func (p *path) ends(r *run) {
 	p.settle()
 }
 
-// settle gives out what is decided, or too much to hold.
+// settle emits the segments that are decided, or too many to keep.
 func (p *path) settle() {
 	if len(p.running) == 0 || p.ended >= window {
 		p.flush()
 	}
 }
 
-// cut ends what runs, of some kinds or of all, without an end. Of them one was
-// waited for: the oldest that began after everything that has ended, or else
-// the oldest.
+// cut ends the running runs, of some kinds or of all, without an end event. One of them was waited for: the
+// oldest that began after everything that has ended, or else the oldest.
 func (p *path) cut(kinds ...string) {
 	var lost []*run
 	for _, r := range p.running {
@@ -136,7 +134,7 @@ func (p *path) cut(kinds ...string) {
 	p.lose(waited)
 }
 
-// flush gives out the way to what ended last. What still runs joins there.
+// flush emits the path up to the part that ended last. Running runs continue from there.
 func (p *path) flush() {
 	var way []*part
 	for x := p.last; x != nil; x = x.before {
@@ -161,20 +159,20 @@ func (p *path) flush() {
 	p.last, p.ended = nil, 0
 }
 
-// idle gives out the time up to a run in which nothing ran.
+// idle emits the time before a run in which nothing ran.
 func (p *path) idle(to time.Time) {
 	if ms := to.Sub(p.covered).Milliseconds(); ms > 0 {
 		p.emit(&v1alpha1.TraceSegment{Kind: v1alpha1.TraceKindIdle, StartedAt: metav1.NewMicroTime(p.covered), DurationMs: ms})
 	}
 }
 
-// end gives out the way to the latest event.
+// end emits the path up to the latest event.
 func (p *path) end() {
 	p.cut()
 	p.flush()
 }
 
-// close ends the way with the task.
+// close ends the path when the task ends.
 func (p *path) close() {
 	if p.closed {
 		return

@@ -83,7 +83,7 @@ func (f *Fold) toolEnded(e *v1alpha1.ExecutionEvent) {
 	f.tools.finish(a, e, c)
 }
 
-// toolID is the id of a call, empty if it has none.
+// toolID returns the id of a call, empty if it has none.
 func toolID(e *v1alpha1.ExecutionEvent, c content) string {
 	for _, id := range [...]string{e.ToolCallID, c.text("toolCallID", "toolCallId", "tool_call_id")} {
 		if id != "" && len(id) <= maxID {
@@ -100,8 +100,8 @@ func toolName(e *v1alpha1.ExecutionEvent, c content) string {
 	return c.text("toolName", "tool")
 }
 
-// makesTask reports whether a tool makes a task (D2 §4.10): delegate_task,
-// create_container_task, create_pr_monitor and what is named like the first two.
+// makesTask reports whether a tool creates a task: delegate_task, create_container_task, create_pr_monitor
+// and tools named like the first two.
 func makesTask(tool string) bool {
 	return strings.HasPrefix(tool, "delegate") || strings.HasPrefix(tool, "create_") && strings.HasSuffix(tool, "_task") || tool == "create_pr_monitor"
 }
@@ -116,8 +116,8 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxChildResult], "") + "…"
 }
 
-// forked adds a task that was forked from this one. The fork's own stream has
-// the event too, and there it is no child.
+// forked adds a task that was forked from this one. The fork's own stream holds the same event, but there
+// the fork is not a child.
 func (f *Fold) forked(e *v1alpha1.ExecutionEvent) {
 	name := contentOf(e).text("newTask", "newTaskName", "forkTask", "forkTaskName")
 	if name == "" || name == f.task {
@@ -164,7 +164,7 @@ func agree[T comparable](a, b T) bool {
 	return a == b || a == unknown || b == unknown
 }
 
-// fill sets what is not known yet.
+// fill sets a value that is not known yet.
 func fill[T comparable](to *T, v T) {
 	var unknown T
 	if *to == unknown {

@@ -1,22 +1,19 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace folds the events of a task into what the task did: requests to
-// models, calls of tools, child tasks, problems, and the path of what the task
-// waited for (D1 §4.2). It is pure: no clock, no store.
+// Package trace folds the events of a task into a summary of what the task did: model requests, tool calls,
+// child tasks, problems, and the critical path of what the task waited for. It has no clock and no store.
 //
-// A fold gives out each row as soon as nothing can change it any more and then
-// forgets it, so its memory is bounded by what is open at a time, whatever the
-// length of the stream. What it gave out for a part of a stream stays true for
-// the whole: only spans that run, and what comes after them, are still open.
+// A fold emits each row as soon as nothing can change it any more and then forgets it, so its memory is
+// bounded by what is open at a time, whatever the length of the stream. Rows emitted for a part of a stream
+// stay correct for the whole stream. Only running spans, and what comes after them, are still open.
 //
-// Pairs. A start and an end belong together by an id: the first of the content
-// keys modelRequestID, model_request_id, requestID and id, and for tools before
-// all the event's toolCallID. An end without an id ends the newest start
-// without one that agrees with it in what both tell: one lost end must not
-// shift all that follow. An end that finds no start is unpaired, with a warning,
-// never an error. A start without an end gets its warning when none can come
-// any more: when the task ends or a later attempt's worker starts.
+// Pairs. A start and an end are matched by an id: the first of the content keys modelRequestID,
+// model_request_id, requestID and id, and for tools, before all of these, the event's toolCallID. An end
+// without an id ends the newest start without an id that agrees with it in all values that both have. One
+// lost end must not shift all pairs that follow. An end without a matching start is reported as unpaired,
+// with a warning and never as an error. A start without an end gets a warning once no end can follow any
+// more: when the task ends or a later attempt's worker starts.
 package trace
 
 import (
@@ -47,8 +44,8 @@ func Groups() []Group {
 	return []Group{ModelRequests, ToolCalls, ChildTasks, Workspace, Artifacts, Errors, Warnings, CriticalPath, RawUnpaired}
 }
 
-// Types returns the events that the rows of a group depend on; nil means all.
-// A fold over them alone gives the group the same rows as one over all.
+// Types returns the event types on which the rows of a group depend; nil means all. A fold over only these
+// events gives the group the same rows as a fold over all events.
 func (g Group) Types() []v1alpha1.EventType {
 	switch g {
 	case ModelRequests:
@@ -65,12 +62,12 @@ func (g Group) Types() []v1alpha1.EventType {
 	return nil
 }
 
-// settling are the events after which no end comes for what is open.
+// settling returns the event types after which no end can follow for what is open.
 func settling() []v1alpha1.EventType {
 	return []v1alpha1.EventType{v1alpha1.EventWorkerStarted, v1alpha1.EventTaskSucceeded, v1alpha1.EventTaskFailed, v1alpha1.EventTaskCancelled}
 }
 
-// Emit takes a row of a group. The row is the taker's from then on.
+// Emit receives a row of a group. From then on the row belongs to the receiver.
 type Emit func(g Group, row any)
 
 // Fold turns events, added in the order of their sequence, into rows.
@@ -107,16 +104,16 @@ func New(task string, emit Emit) *Fold {
 		prefix: "tool-call-",
 		span:   func(r *v1alpha1.TraceChildTask) *v1alpha1.TraceSpan { return &r.TraceSpan },
 		emit: func(r *v1alpha1.TraceChildTask) {
-			if r.Name != "" { // a reference to nothing is none
+			if r.Name != "" { // a reference without a name is ignored
 				emit(ChildTasks, r)
 			}
 		},
-		lost: func(*v1alpha1.TraceSpan, *run) {}, // its call has the warning
+		lost: func(*v1alpha1.TraceSpan, *run) {}, // the call has the warning
 	}
 	return f
 }
 
-// Add takes the next event. It keeps no reference to it but as a row.
+// Add takes the next event. It keeps no reference to the event except as a row.
 func (f *Fold) Add(e *v1alpha1.ExecutionEvent) {
 	f.path.reach(e.CreatedAt.Time)
 	switch e.Type {
@@ -152,10 +149,10 @@ func (f *Fold) Add(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// End gives out what is still open, as running; the path goes up to the latest
-// event. The fold is used up then.
+// End emits everything still open as running; the critical path extends to the latest event. The Fold must
+// not be used afterwards.
 func (f *Fold) End() {
-	if f.terminal != nil { // what began after the end of the task
+	if f.terminal != nil { // spans that began after the end of the task
 		f.settle("it began after the task had ended")
 	}
 	f.models.flush()
@@ -164,13 +161,13 @@ func (f *Fold) End() {
 	f.path.end()
 }
 
-// Usage sums the model requests; nil when there was none.
+// Usage returns the sum over the model requests, or nil if there were none.
 func (f *Fold) Usage() *v1alpha1.TaskUsage { return f.usage.Sum() }
 
-// TerminalEvent is the event that ended the task, as a row; nil while it runs.
+// TerminalEvent returns the event that ended the task, as a row, or nil while the task runs.
 func (f *Fold) TerminalEvent() *v1alpha1.ExecutionEvent { return f.terminal }
 
-// settle is told when no end can come any more for what is open.
+// settle is called when no end can follow any more for what is open.
 func (f *Fold) settle(why string) {
 	f.path.cut(v1alpha1.TraceKindModel, v1alpha1.TraceKindTool, v1alpha1.TraceKindChild)
 	f.models.settle(why)
@@ -185,7 +182,7 @@ func (f *Fold) lost(t v1alpha1.EventType, s *v1alpha1.TraceSpan, r *run) {
 	f.emit(Warnings, &v1alpha1.TraceProblem{Seq: s.StartSeq, Type: t, Severity: v1alpha1.SeverityWarning, Message: s.ID + ": " + s.Error})
 }
 
-// unpaired keeps an end whose start is not there.
+// unpaired reports an end whose start is missing.
 func (f *Fold) unpaired(e *v1alpha1.ExecutionEvent, id string) {
 	row := event.Row(e)
 	f.emit(RawUnpaired, &row)
@@ -196,8 +193,8 @@ func (f *Fold) unpaired(e *v1alpha1.ExecutionEvent, id string) {
 	f.emit(Warnings, &v1alpha1.TraceProblem{Seq: e.Seq, Type: e.Type, Severity: v1alpha1.SeverityWarning, Message: text})
 }
 
-// problem notes an event that tells of an error or a warning. A failure is an
-// error whatever its severity, and is not a warning too.
+// problem notes an event that reports an error or a warning. A failure is an error whatever its severity,
+// and is not listed as a warning too.
 func (f *Fold) problem(e *v1alpha1.ExecutionEvent) {
 	g := Warnings
 	switch {
@@ -216,7 +213,7 @@ func (f *Fold) problem(e *v1alpha1.ExecutionEvent) {
 	f.emit(g, p)
 }
 
-// failed reports whether a type says that something did not come to its end.
+// failed reports whether a type reports that something did not complete.
 func failed(t v1alpha1.EventType) bool {
 	for _, suffix := range [...]string{"Failed", "Cancelled", "Declined", "Expired"} {
 		if strings.HasSuffix(string(t), suffix) {

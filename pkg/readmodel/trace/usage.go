@@ -5,21 +5,22 @@ package trace
 
 import "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 
-// UsageTypes are the events that Usage counts.
+// UsageTypes returns the event types that Usage counts.
 func UsageTypes() []v1alpha1.EventType {
 	return []v1alpha1.EventType{
 		v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed,
 	}
 }
 
-// Usage adds up model requests, for a trace and for status.usage of a task. Tokens that were not reported are counted as
-// requests without a report, never as zero: also those of a request that began and has no end.
+// Usage adds up model requests, for a trace and for status.usage of a task. Requests whose tokens were not
+// reported are counted as requests without a report, and never as zero tokens. This includes requests that
+// began and have no end.
 type Usage struct {
 	started, ended, reported int64
 	total                    v1alpha1.TaskUsage
 }
 
-// Add counts an event; those of other types than UsageTypes do not count.
+// Add counts an event. It ignores types other than UsageTypes.
 func (u *Usage) Add(e *v1alpha1.ExecutionEvent) {
 	switch e.Type {
 	case v1alpha1.EventModelRequestStarted:
@@ -44,7 +45,7 @@ func (u *Usage) Merge(o *Usage) {
 	AddTokens(&u.total.CachedInputTokens, o.total.CachedInputTokens)
 }
 
-// Sum is nil when no request was seen. Either event of a request may be lost.
+// Sum returns the totals, or nil if no request was seen. Either event of a request may be missing.
 func (u *Usage) Sum() *v1alpha1.TaskUsage {
 	total := u.total
 	if total.ModelRequests = max(u.started, u.ended); total.ModelRequests == 0 {
@@ -54,7 +55,7 @@ func (u *Usage) Sum() *v1alpha1.TaskUsage {
 	return &total
 }
 
-// AddTokens adds a number of tokens to a sum. Nil is not reported, which differs from zero.
+// AddTokens adds a number of tokens to a sum. Nil means not reported, which differs from zero.
 func AddTokens(sum **int64, n *int64) {
 	if n == nil {
 		return

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Read reads a backup to its end and passes each file to store, which must read all of it. The stored files
-// may be used only if Read returns no error, because the digests come last. Data that is not a valid backup
-// is ErrInvalid or a *VersionError.
+// Read reads a backup to its end and passes the content of each file to store. The stored files may be used
+// only if Read returns no error, because the digests come last. Data that is not a valid backup is
+// ErrInvalid or a *VersionError.
 func Read(ctx context.Context, r io.Reader, store func(File, io.Reader) error) (*Manifest, error) {
 	t := &tarReader{tar: tar.NewReader(&reader{ctx, r}), buf: make([]byte, copyBuffer)}
 	b, err := t.small(manifestName, maxManifest)

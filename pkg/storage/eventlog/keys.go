@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Keyspaces, drawn in FORMAT.md. Numbers are big-endian so that keys sort by
+// Keyspaces; FORMAT.md describes them. Numbers are big-endian so that keys sort by
 // them; a name within a key ends with a zero byte, which no name contains.
 const (
 	spaceBytes     = "eb" // eb ns                         bytes of the events of a namespace

@@ -79,8 +79,8 @@ func (ev *event) previous(t *topic) (*sharedObject, error) {
 	return ev.oldObj, ev.oldErr
 }
 
-// unreadableDeleted makes the error for a watch when an object that it cannot be shown is deleted. A watch
-// cache then lists again instead of keeping the object forever.
+// unreadableDeleted returns err. If a corrupt object was deleted, it returns an error instead that makes a
+// watch cache list again rather than keep the object forever.
 func unreadableDeleted(op byte, err error) error {
 	if _, corrupt := errors.AsType[*CorruptObjectError](err); op != opDelete || !corrupt {
 		return err

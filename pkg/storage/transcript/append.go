@@ -15,17 +15,15 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
-// Append adds messages to the end of a session's transcript, all or none, and
-// returns them as they are stored: without secrets, with id, order and time. One
-// whose id is there already is not stored again; its first order and time are
-// returned, or ErrTaken if it says something else. Order and time that the
-// caller set are not looked at.
+// Append adds messages to the end of a session's transcript, all or none. It returns them as stored:
+// without secrets, with id, order and time. A message whose id is already stored is not stored again: its
+// first order and time are returned, or ErrTaken if its content differs. Append ignores the order and time
+// that the caller set.
 //
-// When the transcript is then longer than limit bytes, its oldest messages
-// leave. The first message of the user stays, and so does the newest of all. A
-// limit of 0 or less is none.
+// If the transcript is then longer than limit bytes, its oldest messages are removed. The first message of
+// the user and the newest message always stay. A limit of 0 or less means no limit.
 //
-// It returns when all is durable.
+// Append returns when everything is durable.
 func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
 	if owned.Bad(string(uid)) {
 		return nil, fmt.Errorf("append: %w", ErrName)
@@ -59,10 +57,10 @@ type addition struct {
 
 	before head
 	ids    map[string]entry // of this addition
-	fresh  []int            // messages that are not there yet, by their place
+	fresh  []int            // places of the messages that are not stored yet
 }
 
-// prepare does what needs no lock.
+// prepare does the work that needs no lock.
 func (a *addition) prepare(messages []v1alpha1.SessionMessage) error {
 	a.messages = make([]v1alpha1.SessionMessage, len(messages))
 	a.digests, a.chosen = make([][digestLen]byte, len(messages)), make([]bool, len(messages))
@@ -111,7 +109,7 @@ func (a *addition) place() (err error) {
 	return nil
 }
 
-// fill writes what is new.
+// fill writes the new messages.
 func (a *addition) fill(b engine.Batch) error {
 	h := a.before
 	sizes := make([]int64, 0, len(a.fresh))
@@ -138,8 +136,8 @@ func (a *addition) fill(b engine.Batch) error {
 	return b.Set(headKey(a.uid), h.encode())
 }
 
-// truncate removes the oldest messages until the limit holds. sizes are those of
-// the new messages, which are in b only.
+// truncate removes the oldest messages until the limit holds. sizes are the sizes of the new messages,
+// which only b holds.
 func (a *addition) truncate(b engine.Batch, h *head, sizes []int64) (err error) {
 	it, err := a.store.engine.NewIter(messageKey(a.uid, h.oldest), messageKey(a.uid, a.before.last+1))
 	if err != nil {

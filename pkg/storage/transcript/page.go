@@ -16,23 +16,23 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
-// maxPageBytes ends a page early, so that a few very long messages do not make
-// an answer that nobody can take. A page has at least one message.
+// maxPageBytes ends a page early, so that a few very long messages do not make a response too large to
+// handle. A page has at least one message.
 const maxPageBytes = 8 << 20
 
 // Page is a part of a transcript, oldest message first.
 type Page struct {
 	Messages []v1alpha1.SessionMessage
-	// More tells that there are messages behind the last one here.
+	// More reports that there are messages after the last one in this page.
 	More bool
 	// Info is the size of the whole transcript at that moment.
 	Info Info
 }
 
-// Page returns the messages behind the order after, at most limit of them, up to
-// and with the one that has the id through; an empty id means the last. It may be
-// fewer although there are more, when they are long. A message that left by
-// truncation still bounds what is returned; an id that never was is ErrNotFound.
+// Page returns at most limit messages after the order after, up to and including the message with the id
+// through. An empty id means the last message. Long messages can make a page shorter than limit although
+// there are more. A message removed by truncation still bounds what is returned; an id that never existed
+// is ErrNotFound.
 func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int, through string) (p Page, err error) {
 	err = s.read(uid, through, func(r *reader) {
 		if p.Info = r.head.info(); after >= r.upto {
@@ -51,8 +51,8 @@ func (s *Store) Page(_ context.Context, uid types.UID, after int64, limit int, t
 	return p, err
 }
 
-// Newest returns the n newest messages up to and with the one that has the id
-// through, as Page does. When they are long it is fewer: the newest of them.
+// Newest returns the n newest messages up to and including the message with the id through, as Page does.
+// If they are long, it returns fewer: the newest of them.
 func (s *Store) Newest(_ context.Context, uid types.UID, n int, through string) (p Page, err error) {
 	err = s.read(uid, through, func(r *reader) {
 		h := r.head
@@ -103,10 +103,10 @@ func (s *Store) read(uid types.UID, through string, f func(*reader)) (err error)
 		}
 		r.upto = e.order
 	}
-	if r.upto < r.head.oldest { // of these only the first can be left
+	if r.upto < r.head.oldest { // of these, only the first message of the user can still be stored
 		r.upto = min(r.upto, r.head.first)
 	}
-	// From the first message that is kept: what left before it must not be stepped over.
+	// Start at the first message that is kept, so that the iterator does not step over removed ones.
 	from := r.head.oldest
 	if r.head.first > 0 {
 		from = min(from, r.head.first)

@@ -53,7 +53,7 @@ func (h head) encode() []byte {
 	return b
 }
 
-// head reads the head of a transcript; without one it is that of an empty one.
+// head reads the head of a transcript. A missing head means an empty transcript.
 func (s *Store) head(uid types.UID) (head, error) {
 	key := headKey(uid)
 	v, ok, err := s.engine.Get(key)
@@ -74,7 +74,7 @@ func (s *Store) head(uid types.UID) (head, error) {
 	return h, nil
 }
 
-// entry is what is known of an id.
+// entry is the stored information about a message id.
 type entry struct {
 	order  int64
 	ts     int64 // Unix seconds
@@ -101,7 +101,7 @@ func (s *Store) entry(uid types.UID, id string) (e entry, ok bool, err error) {
 	return e, true, nil
 }
 
-// digest tells messages apart: two with one id must have the same.
+// digest identifies the content of a message: messages with the same id must have the same digest.
 func digest(m *v1alpha1.SessionMessage) (d [digestLen]byte, err error) {
 	c := *m
 	c.ID, c.Order, c.Timestamp = "", 0, metav1.Time{}
@@ -114,12 +114,12 @@ func digest(m *v1alpha1.SessionMessage) (d [digestLen]byte, err error) {
 	return d, nil
 }
 
-// encode makes the record of a message: what is said of it as JSON, a line end,
-// of which JSON has none, and its content as it is. Most of a message is its
-// content, and decoding JSON is dear.
+// encode makes the record of a message: its fields as JSON, a line end, which the JSON does not contain,
+// and its content unchanged. Most of a message is its content, and decoding that as JSON would be
+// expensive.
 func encode(m *v1alpha1.SessionMessage) ([]byte, error) {
 	c := *m
-	c.Content, c.Order = "", 0 // the key tells the order
+	c.Content, c.Order = "", 0 // the key holds the order
 	b, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
-// checkID refuses ids that cannot be stored as they are. One that redaction
-// would change cannot: two ids could become one.
+// checkID refuses ids that cannot be stored unchanged. An id that redaction would change is refused,
+// because two ids could become one.
 func checkID(id string) error {
 	if owned.Bad(id) {
 		return fmt.Errorf("append: %w", ErrName)
@@ -29,8 +29,8 @@ func checkID(id string) error {
 	return nil
 }
 
-// sanitize makes every text of m valid UTF-8 and removes secrets. The same
-// message always comes out the same.
+// sanitize makes every text of m valid UTF-8 and removes secrets. The same message always gives the same
+// result.
 func sanitize(m *v1alpha1.SessionMessage) {
 	for _, s := range []*string{&m.Content, &m.Name, &m.ToolCallID, &m.SourceType, &m.SourceRef} {
 		*s = text(*s)
@@ -48,7 +48,7 @@ func text(s string) string {
 	return s
 }
 
-// value removes secrets from JSON and makes it compact. What is no JSON leaves.
+// value removes secrets from JSON and makes it compact. It returns nil if v is not JSON.
 func value(v *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if v == nil {
 		return nil
@@ -61,7 +61,7 @@ func value(v *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: out.Bytes()}
 }
 
-// arguments are JSON as a model wrote it, which need not be JSON.
+// arguments removes secrets from arguments as a model wrote them, which may not be valid JSON.
 func arguments(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if clean, _, err := redact.JSON([]byte(s)); err == nil {
@@ -70,8 +70,8 @@ func arguments(s string) string {
 	return text(s)
 }
 
-// members removes secrets from a map as from a JSON object, where a key can say
-// that its value is one.
+// members removes secrets from a map as from a JSON object, in which a key can indicate that its value is a
+// secret.
 func members(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil

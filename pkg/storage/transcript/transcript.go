@@ -1,27 +1,24 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transcript stores the messages of sessions, by the UID of the
-// session. Who may read and write them, and what a message must be like, is not
-// its matter; that no secret is in one is.
+// Package transcript stores the messages of sessions by the UID of the session, and removes secrets from
+// them. It does not decide who may read and write messages, or what a valid message is.
 //
 // Keys, with numbers big-endian so that keys sort by them:
 //
 //	t uid 0 h            -> last(8) kept(8) bytes(8) first(8) oldest(8)
 //	t uid 0 i id         -> order(8) unix seconds(8) digest(16)
-//	t uid 0 m order(8)   -> the message as JSON but for order and content, a line end, the content
+//	t uid 0 m order(8)   -> the message as JSON without order and content, a line end, the content
 //
-// Orders are dense from 1 and never given again. last is the last one given,
-// kept how many messages are there and bytes their records' length. first is the
-// order of the first message of the user, 0 before there is one, and oldest the
-// lowest order that is kept, first aside: everything from oldest to last is
-// there, and so is first.
+// Orders are dense from 1 and never reused. last is the last order assigned, kept is the number of messages
+// kept, and bytes is the length of their records. first is the order of the first message of the user, 0
+// before there is one. oldest is the lowest order that is kept, not counting first. All messages from
+// oldest to last are kept, and so is first.
 //
-// An append is one synced batch, whatever it holds. It reads the head and one
-// entry i for each id that its caller chose, so its cost does not depend on the
-// length of the transcript. Entries i stay when their message left by
-// truncation: a late repetition of an append must not bring it back. All keys of
-// a session are one range, which is how they leave. Messages take no revision:
+// An append is one synced batch, whatever its size. It reads the head and one entry i for each id that its
+// caller chose, so its cost does not depend on the length of the transcript. Entries i stay when their
+// message is removed by truncation, because a late retry of an append must not bring the message back. All
+// keys of a session are one range, so that they can be removed together. Messages take no revision because
 // they are not watched.
 package transcript
 
@@ -44,23 +41,23 @@ var (
 	// ErrName refuses a session's UID or a message id that cannot be part of a
 	// key: an empty one, or one with a zero byte.
 	ErrName = errors.New("transcript: bad name")
-	// ErrTaken refuses a message whose id belongs to one with other content.
+	// ErrTaken refuses a message whose id belongs to a message with other content.
 	ErrTaken = errors.New("transcript: the id belongs to another message")
 	// ErrSecretID refuses a message whose id looks like a credential.
 	ErrSecretID = errors.New("transcript: the id looks like a credential")
-	// ErrNotFound tells that no message ever had the id.
+	// ErrNotFound reports that no message ever had the id.
 	ErrNotFound = errors.New("transcript: no such message")
 )
 
-// CorruptError tells of a record that this package did not write, or not whole.
+// CorruptError reports a record that this package did not write, or that is incomplete.
 type CorruptError struct {
 	Key []byte
 }
 
-// Error names the key.
+// Error includes the key.
 func (e *CorruptError) Error() string { return fmt.Sprintf("transcript: corrupt record %q", e.Key) }
 
-// Options of a Store. The zero value is usable.
+// Options configure a Store. The zero value is usable.
 type Options struct {
 	// Clock times messages, to the second. Default: the real clock.
 	Clock clock.PassiveClock
@@ -71,18 +68,18 @@ type Options struct {
 // shards is the number of locks. Sessions that share one wait for each other.
 const shards = 256
 
-// Store is the transcripts of an engine.
+// Store stores transcripts in an engine.
 type Store struct {
 	engine engine.Engine
 	clock  clock.PassiveClock
 	newID  func() string
 	seed   maphash.Seed
-	// locks serialize the writes of a session. One is held for writing until the
-	// write is durable, so a reader never sees what a crash could take back.
+	// locks serialize the writes of a session. A writer holds its lock until the write is durable, so a
+	// reader never sees data that a crash could still remove.
 	locks [shards]sync.RWMutex
 }
 
-// New returns the transcripts of e.
+// New returns the transcript store in e.
 func New(e engine.Engine, o Options) *Store {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -99,16 +96,16 @@ func (s *Store) lock(uid types.UID) *sync.RWMutex {
 
 // Info is the size of a transcript.
 type Info struct {
-	// Messages is how many there are, Bytes the length of their records.
+	// Messages is how many messages are kept, and Bytes is the total length of their records.
 	Messages, Bytes int64
 	// Last is the order of the newest message, 0 for none.
 	Last int64
 }
 
-// Truncated reports whether messages have left.
+// Truncated reports whether messages were removed by truncation.
 func (i Info) Truncated() bool { return i.Last > i.Messages }
 
-// Info returns the size of a session's transcript. One that has none is empty.
+// Info returns the size of a session's transcript. A session without one has an empty transcript.
 func (s *Store) Info(_ context.Context, uid types.UID) (Info, error) {
 	if owned.Bad(string(uid)) {
 		return Info{}, nil
@@ -120,7 +117,7 @@ func (s *Store) Info(_ context.Context, uid types.UID) (Info, error) {
 	return h.info(), err
 }
 
-// Delete removes the transcript of a session. Nothing there is no error.
+// Delete removes the transcript of a session. It is not an error if there is none.
 func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	if owned.Bad(string(uid)) {
 		return fmt.Errorf("delete: %w", ErrName)
