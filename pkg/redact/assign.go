@@ -49,9 +49,9 @@ func (x *scanner) assignment(i int) int {
 	return x.remove(v.from, v.to)
 }
 
-// wide handles what is more than a value on the line of its key s[ks:ke]: the
-// rest of a header line, a list, and lines below. The separator is at i and what
-// follows it at k. It reports whether it was one of these.
+// wide handles values that extend beyond a single value on the line of the key s[ks:ke]: the rest of a
+// header line, a list, and the lines below. The separator is at i and the text after it at k. done reports
+// whether it was one of these.
 func (x *scanner) wide(kind secretKind, ks, ke, i, k int) (end int, done bool) {
 	s := x.s
 	list := s[k] == '[' || s[k] == '{'
@@ -70,9 +70,8 @@ func (x *scanner) wide(kind secretKind, ks, ke, i, k int) (end int, done bool) {
 	return 0, false
 }
 
-// keyBefore returns the key that ends before the separator at i, over blanks,
-// quotes, a closing bracket and a terminal's colour between the two; an empty
-// key is none.
+// keyBefore returns the key that ends before the separator at i. Blanks, quotes, a closing bracket and a
+// terminal colour code may stand between the two. An empty range means that there is no key.
 func (x *scanner) keyBefore(i int) (from, to int) {
 	s, low := x.s, max(x.done, i-24)
 	to = i
@@ -99,13 +98,13 @@ func (x *scanner) keyBefore(i int) (from, to int) {
 		return to, to // too long for a name, or the end of base64
 	}
 	if from > 0 && from < to && s[from-1] == '\\' && strings.IndexByte("nrt", s[from]) >= 0 {
-		from++ // of an escape
+		from++ // skip the letter of an escape
 	}
 	return from, to
 }
 
-// keyKindAt classifies the key s[from:to]. A lone "key" takes the word before
-// it in: "private key: …".
+// keyKindAt classifies the key s[from:to]. If the key is just "key", it includes the word before it:
+// "private key: …".
 func (x *scanner) keyKindAt(from, to int) secretKind {
 	s := x.s
 	if to-from == 3 && strings.EqualFold(s[from:to], "key") && from > x.done+1 && is(s[from-1], blank) {
@@ -114,9 +113,9 @@ func (x *scanner) keyKindAt(from, to int) secretKind {
 	return keyKind(s[from:to])
 }
 
-// keyBeside classifies the separator at i by what stands beside the word
-// before it, which says nothing: a word before brackets, as in "Secret Access
-// Key [None]: …", or the member before, as in name: API_KEY, value: ….
+// keyBeside classifies the separator at i if the word before it does not name a secret, by what is next to
+// that word: a word before brackets, as in "Secret Access Key [None]: …", or the previous member, as in
+// name: API_KEY, value: ….
 func (x *scanner) keyBeside(ks, ke, i int) (int, secretKind) {
 	s := x.s
 	if ks > x.done+1 && s[ks-1] == '[' && ke < i && s[ke] == ']' {
@@ -136,7 +135,7 @@ func (x *scanner) keyBeside(ks, ke, i int) (int, secretKind) {
 	return ks, notSecret
 }
 
-// apart reports whether no word stands in s[from:to].
+// apart reports whether s[from:to] contains no word.
 func apart(s string, from, to int) bool {
 	for from < to {
 		if next := white(s, from); next > from {
@@ -151,9 +150,9 @@ func apart(s string, from, to int) bool {
 	return true
 }
 
-// separator returns where the value of the separator at i starts, and whether
-// only a quoted value counts because the code compares or declares. It returns
-// a negative number for what separates no key from a value.
+// separator returns the start of the value of the separator at i. quotedOnly reports whether only a quoted
+// value counts, because the code compares or declares. It returns a negative number if the byte at i does
+// not separate a key from a value.
 func separator(s string, i int) (next int, quotedOnly bool) {
 	j := i + 1
 	at := func(c byte) bool { return j < len(s) && s[j] == c }
@@ -180,8 +179,7 @@ func separator(s string, i int) (next int, quotedOnly bool) {
 	return j, false
 }
 
-// exempt reports whether v, found under key, is no secret. bare is set for a
-// value without quotes.
+// exempt reports whether v, found under key, is not a secret. bare is set for a value without quotes.
 func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 	switch {
 	case v == Marker, harmless[strings.ToLower(v[:min(len(v), 16)])], placeholder(v):
@@ -233,8 +231,8 @@ func (x *scanner) array(k int) int {
 	}
 }
 
-// header removes the value of a header line that starts at k; its key starts
-// at ks. It ends with the line, or with the quote that opened before the key.
+// header removes the value of a header line; the value starts at k and its key at ks. The value ends with
+// the line, or with the quote that was opened before the key.
 func (x *scanner) header(ks, k int) int {
 	s := x.s
 	var open byte

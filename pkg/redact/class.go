@@ -7,7 +7,7 @@ package redact
 type class uint16
 
 const (
-	trigger    class = 1 << iota // a matcher is asked at this byte
+	trigger    class = 1 << iota // a matcher is called at this byte
 	alnum                        // A-Z a-z 0-9
 	keyByte                      // part of a key: alnum and - _ .
 	wordByte                     // base64url: alnum and - _
@@ -24,7 +24,7 @@ const (
 	serial                       // A-Z 0-9 and -
 )
 
-// classes is the table behind every test of a byte.
+// classes is the table used by every test of a byte.
 var classes = func() (t [256]class) {
 	for c := range t {
 		t[c] = classOf(byte(c))

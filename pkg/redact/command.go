@@ -19,7 +19,7 @@ const (
 	setter            // set API_KEY value
 )
 
-// programs are the names, by their last byte.
+// programs holds the names of programs by their last byte.
 var programs = map[byte][]struct {
 	name string
 	program
@@ -35,10 +35,10 @@ var programs = map[byte][]struct {
 	'V': {{"ENV", setter}},
 }
 
-// reach is how far the arguments of a program are taken to go, in bytes.
+// reach is how far the arguments of a program are assumed to extend, in bytes.
 const reach = 1024
 
-// afterWord asks the matchers of a blank at i, which look at the word before.
+// afterWord calls the matchers of a blank at i, which look at the word before it.
 func (x *scanner) afterWord(i int) int {
 	s := x.s
 	if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
@@ -93,8 +93,8 @@ func (x *scanner) netrc(i int) int {
 	return x.remove(from, to)
 }
 
-// setTo matches "set API_KEY VALUE" and its like; the blank behind the name is
-// at i. The name must be one of a variable and the value no plain word.
+// setTo matches "set API_KEY VALUE" and similar commands; the blank after the name is at i. The name must
+// be that of a variable, and the value must not be a plain word.
 func (x *scanner) setTo(i int) int {
 	s := x.s
 	from := x.back(i, keyLimit, keyByte)
@@ -109,8 +109,8 @@ func (x *scanner) setTo(i int) int {
 	return x.remove(v.from, v.to)
 }
 
-// shortFlag matches "-u name:password" and its like among the arguments of a
-// program; the dash is at i.
+// shortFlag matches "-u name:password" and similar flags among the arguments of a program; the dash is at
+// i.
 func (x *scanner) shortFlag(i int) int {
 	s := x.s
 	if x.command == noProgram || i-x.commandAt > reach || i+3 > len(s) || i == 0 || !is(s[i-1], blank|lineEnd) && !isQuote(s[i-1]) {
@@ -158,8 +158,7 @@ func (x *scanner) userInfo(from, to int) int {
 	return x.remove(from+colon+1, to)
 }
 
-// dataSource matches the name of a database in programs, name:password@tcp(…;
-// the at sign is at i.
+// dataSource matches a database address in source code, name:password@tcp(…; the at sign is at i.
 func (x *scanner) dataSource(i int) int {
 	s := x.s
 	if !strings.HasPrefix(s[i:], "@tcp(") && !strings.HasPrefix(s[i:], "@unix(") {

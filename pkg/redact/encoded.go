@@ -17,16 +17,15 @@ var sextets = func() (t [256]byte) {
 	return t
 }()
 
-// encoded removes the base64 word at k when what it stands for is text with a
-// secret that its form gives away: a name and a token, a key block, a JWT.
-// Binary data shows itself within a few bytes and is left alone. The lines of
-// a wrapped word go with it.
+// encoded removes the base64 word at k if it decodes to text with a secret that is recognised by its form:
+// a name and a token, a key block, a JWT. Binary data is detected within a few bytes and kept. The further
+// lines of a wrapped word are removed with it.
 func (x *scanner) encoded(k int) int {
 	if x.formats {
 		return 0
 	}
 	s := x.s
-	if k < x.urlStop { // a part of its path
+	if k < x.urlStop { // a part of the URL's path
 		s = s[:k+authorityLen(s[k:x.urlStop])]
 	}
 	n, to := encodedText(s, k)
@@ -48,15 +47,15 @@ func (x *scanner) encoded(k int) int {
 	return x.remove(k, to)
 }
 
-// hasFormat reports whether text holds a secret that its form gives away.
+// hasFormat reports whether text holds a secret that is recognised by its form.
 func hasFormat(text []byte) bool {
 	inner := scanner{s: string(text), cut: -1, formats: true}
 	inner.pass()
 	return inner.marks > 0
 }
 
-// encodedText returns how many bytes of text the base64 word at k stands for,
-// none if it is not text, and how far the word was read.
+// encodedText returns how many bytes of text the base64 word at k decodes to, 0 if it is not text, and the
+// position up to which the word was read.
 func encodedText(s string, k int) (n, to int) {
 	var bits uint32
 	i := k
@@ -77,7 +76,7 @@ func encodedText(s string, k int) (n, to int) {
 	return n, i
 }
 
-// decode returns the first n bytes of what the base64 word at k stands for.
+// decode returns the first n bytes that the base64 word at k decodes to.
 func decode(s string, k, n int) []byte {
 	text := make([]byte, 0, n+2)
 	var bits uint32

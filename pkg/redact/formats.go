@@ -3,9 +3,9 @@
 
 package redact
 
-// known is a credential that its first characters give away. The lengths are
-// those of what follows the prefix; equal ones mean that exactly so much must
-// follow, and a full of 0 that the length is not known.
+// known is a credential that is recognised by its first characters. The lengths are those of the part after
+// the prefix. If both are equal, exactly that many characters must follow. A full of 0 means that the
+// length is not known.
 type known struct {
 	prefix string
 	of     class
@@ -13,10 +13,9 @@ type known struct {
 	full   int
 }
 
-// marked are the prefixes that end in '-', '_' or '.', the bytes at which the
-// scan asks. Those of sk-, gh?_, github_pat_ and xox?- and their least lengths
-// are the contract's; the others are facts that vendors and secret scanners
-// publish.
+// marked are the prefixes that end in '-', '_' or '.', the bytes at which the scan calls a matcher. The
+// prefixes sk-, gh?_, github_pat_ and xox?- and their minimum lengths are requirements. The others are
+// published by vendors and secret scanners.
 var marked = [...]known{
 	{"sk-", wordByte, 20, 0}, // OpenAI, Anthropic, DeepSeek, OpenRouter
 	{"sess-", alnum, 40, 40},
@@ -180,8 +179,7 @@ var marked = [...]known{
 	{"v4.public.", keyByte, 60, 0},
 }
 
-// starting are the prefixes without such a mark at their end; they are sought
-// at the start of long words.
+// starting are the prefixes that do not end in such a byte. They are looked for at the start of long words.
 var starting = [...]known{
 	{"AKIA", capital, 16, 16}, // AWS
 	{"ASIA", capital, 16, 16},
@@ -212,7 +210,7 @@ var starting = [...]known{
 	{"GR1348941", wordByte, 20, 20},
 }
 
-// marks holds marked by its last two bytes: the mark, and the one before it.
+// marks holds marked by the last two bytes of the prefix: the mark, and the byte before it.
 var marks = func() (t [3][256][]known) {
 	for _, p := range marked {
 		n := len(p.prefix)
@@ -233,7 +231,7 @@ func markOf(c byte) int {
 	}
 }
 
-// starts holds starting by its first byte.
+// starts holds starting by the first byte of the prefix.
 var starts = func() (t [256][]known) {
 	for _, p := range starting {
 		t[p.prefix[0]] = append(t[p.prefix[0]], p)

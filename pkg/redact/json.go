@@ -14,14 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// ErrSyntax is returned for what is not one JSON value.
+// ErrSyntax is returned for input that is not exactly one JSON value.
 var ErrSyntax = errors.New("redact: not valid JSON")
 
-// JSON returns b, one JSON value, without the secrets it contains, and whether
-// any was removed. The value under a key that names a secret is replaced by
-// the marker, except numbers under the names of token counts, null, booleans
-// and the empty string; every other string is treated as Text treats it. What
-// is not replaced keeps its bytes.
+// JSON returns b, one JSON value, without the secrets it contains, and whether any was removed. The value
+// under a key that names a secret is replaced by the marker. Exceptions are numbers under the names of
+// token counts, null, booleans and the empty string. All other strings are treated as by Text. Everything
+// that is not replaced keeps its bytes.
 func JSON(b []byte) ([]byte, bool, error) {
 	if !json.Valid(b) {
 		return nil, false, ErrSyntax
@@ -44,19 +43,19 @@ func settleJSON(b []byte, queries bool) ([]byte, bool) {
 	return []byte(quotedMarker), true
 }
 
-// walker makes one pass over valid JSON. Removed spans are noted and joined at
-// the end, so that a later member can condemn an earlier one.
+// walker makes one pass over valid JSON. It notes the removed spans and joins the rest at the end, so that
+// a later member can cause the removal of an earlier one.
 type walker struct {
 	in      []byte
 	i       int
 	cuts    []jsonCut
 	changed bool
-	depth   int // of JSON in strings
+	depth   int // nesting depth of JSON in strings
 	// queries is set to keep the queries of URLs.
 	queries bool
 }
 
-// jsonCut is a span of the input and what takes its place.
+// jsonCut is a span of the input and its replacement.
 type jsonCut struct {
 	from, to int
 	with     string
@@ -69,7 +68,7 @@ func (w *walker) result() []byte {
 	done := 0
 	for _, c := range w.cuts {
 		if c.from < done {
-			continue // inside what went as a whole
+			continue // inside a span that was removed as a whole
 		}
 		out = append(append(out, w.in[done:c.from]...), c.with...)
 		done = c.to
@@ -91,8 +90,7 @@ func (w *walker) space() {
 	}
 }
 
-// value handles the value at w.i, which stands under key when keyed is set, and
-// leaves w.i behind it.
+// value handles the value at w.i and moves w.i to after it. If keyed is set, the value is under key.
 func (w *walker) value(key string, keyed bool) {
 	w.space()
 	if keyed {
@@ -112,8 +110,7 @@ func (w *walker) value(key string, keyed bool) {
 	}
 }
 
-// secret removes the value at w.i, which a key condemns, and reports whether
-// it is dealt with.
+// secret removes the value at w.i if its key requires that, and reports whether it has handled the value.
 func (w *walker) secret(kind secretKind, key string) bool {
 	from := w.i
 	c := w.in[from]
@@ -146,13 +143,11 @@ func (w *walker) secret(kind secretKind, key string) bool {
 	return true
 }
 
-// member is a value that another member can condemn; cuts is how many cuts
-// there were before it.
+// member is a value that another member may cause to be removed. cuts is the number of cuts before it.
 type member struct{ from, to, cuts int }
 
-// object handles the members. {"name": "API_KEY", "value": "…"}, as in lists of
-// variables and headers, is a pair of key and value too, and the data of a
-// Kubernetes Secret is secret.
+// object handles the members of an object. {"name": "API_KEY", "value": "…"}, as in lists of variables and
+// headers, also counts as a key and its value. The data of a Kubernetes Secret is secret.
 func (w *walker) object() {
 	w.i++
 	named, secret := false, false
@@ -194,7 +189,7 @@ func (w *walker) object() {
 	if named && value.from > 0 {
 		data = append(data, value)
 	}
-	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // the last first: each moves those behind it
+	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // last one first, because each cut moves those after it
 	for _, m := range data {
 		if v := string(w.in[m.from:m.to]); len(v) > 2 && v != quotedMarker {
 			w.condemn(m)
@@ -202,7 +197,7 @@ func (w *walker) object() {
 	}
 }
 
-// condemn cuts a member that the walk has already passed.
+// condemn removes a member that the walk has already passed.
 func (w *walker) condemn(m member) {
 	at := m.cuts
 	if at < len(w.cuts) && w.cuts[at].from == m.from {
@@ -215,7 +210,7 @@ func (w *walker) condemn(m member) {
 	w.changed = true
 }
 
-// array handles the elements. The string after "--password" is its value.
+// array handles the elements of an array. A string after "--password" is treated as a password.
 func (w *walker) array() {
 	w.i++
 	flagged := false
@@ -241,7 +236,7 @@ func (w *walker) array() {
 	w.i++
 }
 
-// text handles the string at w.i and returns it as it was.
+// text handles the string at w.i and returns its original text.
 func (w *walker) text() string {
 	from := w.i
 	w.skip()
@@ -252,11 +247,11 @@ func (w *walker) text() string {
 	return s
 }
 
-// maxDepth bounds how often JSON in a string of JSON is read as such.
+// maxDepth bounds how many levels of JSON in strings are treated as JSON.
 const maxDepth = 4
 
-// clean makes one pass over a string. A string that is JSON, as the arguments of
-// a tool are, is treated as such.
+// clean makes one pass over a string. A string that contains JSON, such as the arguments of a tool, is
+// treated as JSON.
 func (w *walker) clean(s string) (string, bool) {
 	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
 		inner := walker{in: []byte(v), depth: w.depth + 1, queries: w.queries}
@@ -269,14 +264,14 @@ func (w *walker) clean(s string) (string, bool) {
 	return scan(s, w.queries)
 }
 
-// scalar passes a number, true, false or null.
+// scalar skips a number, true, false or null.
 func (w *walker) scalar() {
 	for w.i < len(w.in) && bytes.IndexByte([]byte(",]} \t\r\n"), w.in[w.i]) < 0 {
 		w.i++
 	}
 }
 
-// skip passes one value of any kind.
+// skip skips one value of any kind.
 func (w *walker) skip() {
 	switch w.in[w.i] {
 	case '"':
@@ -303,7 +298,7 @@ func (w *walker) skip() {
 	}
 }
 
-// str passes a string.
+// str skips a string.
 func (w *walker) str() {
 	for w.i++; w.in[w.i] != '"'; w.i++ {
 		if w.in[w.i] == '\\' {

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// keyLimit bounds the part of a key that is looked at, in bytes. Longer runs of
-// key bytes are digests or encoded data, not names.
+// keyLimit bounds how much of a key is examined, in bytes. Longer runs of key bytes are digests or encoded
+// data, not names.
 const keyLimit = 96
 
-// secretKind tells what a key says about its value; a larger one says more.
+// secretKind is what a key implies about its value. A larger kind is stronger evidence of a secret.
 type secretKind uint8
 
 const (
 	notSecret secretKind = iota
-	// secretRandom is a name that many things have: a value under it is a
-	// secret if it is a long mixture of letters and digits.
+	// secretRandom is a name with many uses: a value under it is a secret if it is a long mixture of
+	// letters and digits.
 	secretRandom
-	// secretOpaque names a vendor or the key of a service: a value under it is
-	// a secret if it can be none but a key.
+	// secretOpaque names a vendor or the key of a service: a value under it is a secret if it can only be a
+	// key.
 	secretOpaque
-	// secretCount is a token count: a number under it is no secret.
+	// secretCount is a token count: a number under it is not a secret.
 	secretCount
 	secretValue
 	// secretHeader is a header whose value reaches to the end of the line.
 	secretHeader
 )
 
-// countKeys are the normalised names whose numbers stay: the ten of the
-// contract and the names by which vendors report use and limits.
+// countKeys are the normalised names whose numbers are kept: the ten names in the first lines, which must
+// always be kept, and the names under which vendors report usage and limits.
 var countKeys = setOf(`
 	prompttokens completiontokens inputtokens outputtokens cachedinputtokens
 	totaltokens totaltokencount tokencount cachedtokens reasoningtokens
@@ -81,8 +81,8 @@ func keyKind(key string) secretKind {
 	return kind
 }
 
-// normalize appends key in lower case without '-', '_', '.' and spaces; of a
-// key that does not fit, the end.
+// normalize appends key in lower case without '-', '_', '.' and spaces. If the key does not fit, it appends
+// the end of the key.
 func normalize(b []byte, key string) []byte {
 	if len(key) > cap(b) {
 		key = key[len(key)-cap(b):]
@@ -99,9 +99,8 @@ func normalize(b []byte, key string) []byte {
 	return b
 }
 
-// findWord returns the strongest thing that a word in the normalised key says.
-// accesstoken, refreshtoken, txntoken and transactiontoken contain token,
-// clientsecret contains secret.
+// findWord returns the strongest kind that a word in the normalised key implies. For example, accesstoken,
+// refreshtoken, txntoken and transactiontoken contain token, and clientsecret contains secret.
 func findWord(n []byte) secretKind {
 	found := notSecret
 	for i := 0; i+1 < len(n); i++ {
@@ -120,12 +119,12 @@ func findWord(n []byte) secretKind {
 	return found
 }
 
-// keyWord is a word and what it says of the key that contains it.
+// keyWord is a word and the kind that it gives to a key that contains it.
 type keyWord struct {
 	text  string
 	kind  secretKind
 	atEnd bool // only the end of a key counts
-	least int  // the length that the key must have
+	least int  // minimum length of the key
 }
 
 // wordTable holds words by their first two letters.
@@ -147,7 +146,7 @@ func (t *wordTable) add(w keyWord) {
 	t.lists[*at] = append(t.lists[*at], w)
 }
 
-// keyWords are the words that make a key secret.
+// keyWords are the words that make a key name a secret.
 var keyWords = func() *wordTable {
 	t := &wordTable{lists: make([][]keyWord, 1)}
 	add := func(kind secretKind, atEnd bool, least int, words string) {
@@ -155,7 +154,7 @@ var keyWords = func() *wordTable {
 			t.add(keyWord{w, kind, atEnd, least})
 		}
 	}
-	// The contract's.
+	// The words that must always be recognised.
 	add(secretHeader, false, 0, "authorization cookie txntoken transactiontoken")
 	add(secretValue, false, 0, "apikey token secret password passwd pwd credential privatekey")
 	// Other names of the same things.
@@ -176,8 +175,7 @@ var keyWords = func() *wordTable {
 	return t
 }()
 
-// about reports whether a normalised key names something about a key or a
-// service rather than a secret.
+// about reports whether a normalised key names a property of a key or a service rather than a secret.
 func about(n []byte) bool {
 	for _, w := range aboutWords {
 		if bytes.Contains(n, w) {
@@ -193,7 +191,7 @@ var aboutWords = bytes.Fields([]byte(`
 	idempoten object bucket route index keyid webhookid config
 `))
 
-// harmless are values that say that there is no secret, or name a type.
+// harmless are values that state that there is no secret, or that name a type.
 var harmless = map[string]bool{
 	"null": true, "nil": true, "none": true, "undefined": true, "true": true, "false": true,
 	"string": true, "str": true, "string;": true, "str;": true,
@@ -215,8 +213,8 @@ func isNumber(v string) bool {
 	return digits
 }
 
-// placeholder reports whether v only names where a secret comes from: $VAR,
-// ${VAR}, $(cmd), ${{ … }}, %VAR%, <your-key>, {{ .Var }} or stars.
+// placeholder reports whether v only names the source of a secret: $VAR, ${VAR}, $(cmd), ${{ … }}, %VAR%,
+// <your-key>, {{ .Var }} or stars.
 func placeholder(v string) bool {
 	switch {
 	case len(v) < 2:
@@ -228,7 +226,7 @@ func placeholder(v string) bool {
 	case v[0] == '%' && v[len(v)-1] == '%':
 		return allUpper(v[1 : len(v)-1])
 	case v[0] == '%' && len(v) <= 4:
-		return v[1:] != "" && is(v[len(v)-1], alnum) && !is(v[len(v)-1], capital) // a verb: %s, %+v
+		return v[1:] != "" && is(v[len(v)-1], alnum) && !is(v[len(v)-1], capital) // a formatting verb: %s, %+v
 	case v[0] == '<' && v[len(v)-1] == '>':
 		return true
 	}
@@ -257,8 +255,8 @@ func suspicious(kind secretKind, key, v string) bool {
 	return kind == secretRandom && random(v)
 }
 
-// opaque reports whether v is one word of 15 characters or more with letters
-// and digits, or a UUID: what vendors give as a key.
+// opaque reports whether v is one word of 15 characters or more with letters and digits, or a UUID. Vendors
+// issue keys of this form.
 func opaque(v string) bool {
 	v = strings.TrimRight(v, closers)
 	if len(v) < 15 || len(v) > 400 || !all(v, tokenByte) && strings.IndexByte(v, '%') < 0 || strings.HasPrefix(v, "/") {
@@ -279,8 +277,8 @@ func opaque(v string) bool {
 	return letters > 0 && digits > 1 && (longest >= 15 || len(v) == 36 && longest == 12)
 }
 
-// random reports whether v is one word of 20 characters or more with small
-// letters, capitals and digits all over.
+// random reports whether v is one word of 20 characters or more with small letters, capitals and digits
+// throughout.
 func random(v string) bool {
 	v = strings.TrimRight(v, closers+"=")
 	if len(v) < 20 || len(v) > 400 || !all(v, tokenByte) {
@@ -303,8 +301,8 @@ func random(v string) bool {
 	return digits > 1 && capitals > 1 && small > 1 && changes(v)*4 >= len(v)
 }
 
-// changes counts how often v changes between small letters, capitals, digits
-// and signs; for random text that is at every second character or more.
+// changes returns how often v changes between small letters, capitals, digits and signs. In random text
+// that happens at every second character or more often.
 func changes(v string) int {
 	n := 0
 	last := class(0)

@@ -5,12 +5,12 @@ package redact
 
 import "strings"
 
-// block is a YAML block: what is indented deeper than a key. In a diff or a
-// quotation each line has a mark in its margin.
+// block is a YAML block: the lines that are indented deeper than a key. In a diff or a quotation each line
+// has a mark in its margin.
 type block struct {
 	indent int // of the key; negative where the key does not begin its line
 	margin byte
-	// escaped is set for lines in a string of a program or of JSON.
+	// escaped is set for lines inside a string literal of a program or of JSON.
 	escaped bool
 }
 
@@ -28,7 +28,7 @@ func (x *scanner) blockAt(ks int) block {
 		}
 	}
 	if lineStart(s, from) {
-		if from+2 < ks && s[from] == '-' && (!is(s[from+1], blank) || is(s[from+2], blank)) { // a line taken out
+		if from+2 < ks && s[from] == '-' && (!is(s[from+1], blank) || is(s[from+2], blank)) { // a removed line in a diff
 			return block{indent: run(s, from+1, blank) - from - 1, margin: '-'}
 		}
 		return block{indent: key - from}
@@ -42,13 +42,13 @@ func (x *scanner) blockAt(ks int) block {
 	return block{indent: -1}
 }
 
-// lineStart reports whether a line starts at i, also in a string that holds lines.
+// lineStart reports whether a line starts at i, including lines inside a string.
 func lineStart(s string, i int) bool {
 	return i == 0 || is(s[i-1], lineEnd) || i > 1 && s[i-1] == 'n' && s[i-2] == '\\' || isQuote(s[i-1])
 }
 
-// white returns the end of the white space at k, escaped or not, with the marks
-// of a diff at the start of its lines.
+// white returns the end of the white space at k, escaped or not, including diff marks at the start of its
+// lines.
 func white(s string, k int) int {
 	for k < len(s) {
 		switch {
@@ -65,7 +65,7 @@ func white(s string, k int) int {
 	return k
 }
 
-// text returns where the text of the line at k starts, and its indentation.
+// text returns the start of the text of the line at k, and its indentation.
 func (b block) text(s string, k int) (from, indent int) {
 	if b.margin != 0 && k < len(s) && s[k] == b.margin {
 		k++
@@ -95,7 +95,7 @@ func (b block) end(s string, k int) int {
 	return end
 }
 
-// lineEndAt returns the length of the end of a line at k, 0 if there is none.
+// lineEndAt returns the length of the line end at k, 0 if there is none.
 func lineEndAt(s string, k int, escaped bool) int {
 	switch rest := s[k:]; {
 	case strings.HasPrefix(rest, "\r\n"):
@@ -110,8 +110,7 @@ func lineEndAt(s string, k int, escaped bool) int {
 	return 0
 }
 
-// endOfLine returns the end of the line at k. Escaped lines end with their
-// string, too.
+// endOfLine returns the end of the line at k. An escaped line also ends where its string ends.
 func (b block) endOfLine(s string, k int) int {
 	for ; k < len(s) && lineEndAt(s, k, b.escaped) == 0; k++ {
 		if b.escaped && s[k] == '"' {
@@ -128,8 +127,8 @@ func (b block) endOfLine(s string, k int) int {
 // there is none.
 func (b block) nextLine(s string, k int) int { return k + lineEndAt(s, k, b.escaped) }
 
-// blockScalar reports whether the rest of the line at k announces a block of
-// YAML: "|", ">-" and their like.
+// blockScalar reports whether the rest of the line at k announces a YAML block scalar: "|", ">-" and the
+// like.
 func blockScalar(s string, k int) bool {
 	if s[k] != '|' && s[k] != '>' {
 		return false
@@ -137,15 +136,15 @@ func blockScalar(s string, k int) bool {
 	return lineEndAt(s, afterScalar(s, k), true) > 0
 }
 
-// afterScalar returns the end of the announcement of a block at k.
+// afterScalar returns the end of the block scalar header at k.
 func afterScalar(s string, k int) int {
 	for k++; k < len(s) && (s[k] == '-' || s[k] == '+' || is(s[k], digit)); k++ {
 	}
 	return run(s, k, blank)
 }
 
-// below removes the value that stands on the lines below its key, which is at
-// ks; k is the end of the key's line, or the mark of a block.
+// below removes the value on the lines below its key. The key is at ks, and k is the end of the key's line,
+// or the mark of a block.
 func (x *scanner) below(ks, k int) int {
 	s := x.s
 	b := x.blockAt(ks)
@@ -187,8 +186,8 @@ func (x *scanner) below(ks, k int) int {
 	return x.remove(from, from+len(v))
 }
 
-// structure notes or uses what a key that is none of a secret says about those
-// around it; the separator is at i.
+// structure handles a key that does not name a secret itself but may say something about the values around
+// it; the separator is at i.
 func (x *scanner) structure(ks, ke, i int) int {
 	s := x.s
 	switch key := s[ks:ke]; len(key) {
@@ -215,7 +214,7 @@ func (x *scanner) structure(ks, ke, i int) int {
 	return 0
 }
 
-// name notes the value after i when it is the name of a secret.
+// name notes the value after i if it is the name of a secret.
 func (x *scanner) name(i int) {
 	s := x.s
 	k := run(s, i+1, blank)
@@ -234,10 +233,10 @@ func kindSecret(s string, k int) bool {
 	return strings.HasPrefix(s[k:], "Secret") && (k+6 == len(s) || !is(s[k+6], wordByte))
 }
 
-// nearKind is how far from its data the kind of a manifest is sought.
+// nearKind is how far from its data the kind of a manifest is looked for, in bytes.
 const nearKind = 4096
 
-// inSecret reports whether the manifest with data at k is that of a Secret.
+// inSecret reports whether the manifest whose data is at k is that of a Secret.
 func (x *scanner) inSecret(k int) bool {
 	s := x.s
 	if x.manifest >= 0 && k-x.manifest < nearKind {

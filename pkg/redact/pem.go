@@ -13,9 +13,9 @@ const (
 	sshEnd   = "---- END "
 )
 
-// pem matches a block that holds a private key; its first dash is at i. A
-// block without its end goes as far as it can be key material, and so does
-// what stands before an end without a beginning.
+// pem matches a block that holds a private key; its first dash is at i. A block without an end extends as
+// far as the text can be key material. Likewise, text before an end without a beginning is removed as far
+// back as it can be key material.
 func (x *scanner) pem(i int) int {
 	s := x.s
 	if !strings.HasPrefix(s[i:], "----") {
@@ -50,9 +50,8 @@ func (x *scanner) pem(i int) int {
 	return x.remove(i, to)
 }
 
-// blockEnd returns where the next end of a block is and where the next byte
-// that no block contains: source code about blocks is full of them. Both are
-// kept until the scan has passed them.
+// blockEnd returns the position of the next end of a block and that of the next byte that no block
+// contains, because source code often mentions blocks. Both are cached until the scan has passed them.
 func (x *scanner) blockEnd(body int, end string) (at, stray int) {
 	s := x.s
 	known := &x.nextEnd
@@ -74,7 +73,7 @@ func (x *scanner) blockEnd(body int, end string) (at, stray int) {
 	return *known, x.nextStray
 }
 
-// indexFrom returns the place of what in s from i on, or len(s).
+// indexFrom returns the position of what in s from i on, or len(s).
 func indexFrom(s string, i int, what string) int {
 	if k := strings.Index(s[i:], what); k >= 0 {
 		return i + k
@@ -93,8 +92,8 @@ func secretTitle(s, dashes string) int {
 	return n + len(dashes)
 }
 
-// pemTail matches the last lines of a block whose first line is not there; the
-// first dash of its end is at i.
+// pemTail matches the last lines of a block whose first line is missing; the first dash of its end line is
+// at i.
 func (x *scanner) pemTail(i int) int {
 	s := x.s
 	n := secretTitle(s[i+len(pemEnd):], "-----")

@@ -3,23 +3,22 @@
 
 // Package redact recognises secrets in text and JSON and removes them.
 //
-// It is pure and works in time linear in its input: one pass over the bytes,
-// in which a table of trigger bytes ('=', ':', '-', '_', …) decides where a
-// matcher is asked at all. A matcher looks back over a bounded key and forward
-// over what it removes. Text without a secret is returned as it came, without
-// a copy.
+// It keeps no state between calls and works in time linear in its input. It makes one pass over the bytes,
+// in which a table of trigger bytes ('=', ':', '-', '_', …) decides where a matcher is called at all. A
+// matcher looks back over a bounded key and forward over the value to remove. Text without a secret is
+// returned unchanged, without a copy.
 //
-// A value is removed for one of three reasons: its key says so (key.go), its
-// own form does (formats.go, shapes.go, pem.go, and encoded.go for base64), or
-// the program or file it stands in (command.go, manifest.go, url.go).
+// A value is removed for one of three reasons: its key names a secret (key.go), it has the form of a secret
+// (formats.go, shapes.go, pem.go, and encoded.go for base64), or the program or file that contains it is
+// known to hold a secret there (command.go, manifest.go, url.go).
 //
-// What it guarantees, and the fuzz tests hold:
-//   - Redacting twice gives what redacting once gave.
+// The following guarantees are checked by fuzz tests:
+//   - Redacting twice gives the same result as redacting once.
 //   - The result is at most 4*len(input)+len(Marker) bytes long.
 //   - Nothing panics, whatever the bytes.
 //
-// It errs towards removal: a word after "password=" goes, whatever it is. What
-// it must leave alone are digests, UUIDs, base64 images and source code.
+// When in doubt it removes: a word after "password=" is removed, whatever it is. It must not remove
+// digests, UUIDs, base64 images and source code.
 package redact
 
 import (
@@ -27,22 +26,20 @@ import (
 	"strings"
 )
 
-// Marker stands where a secret was.
+// Marker replaces a removed secret.
 const Marker = "[REDACTED]"
 
-// maxPasses bounds how often the scan of a changed text is repeated. A pass
-// that removes something can join two pieces into a new match; in practice the
-// second pass finds nothing. A text that still changes after this many passes
-// is replaced as a whole, so that the result is settled in every case.
+// maxPasses bounds how often the scan of a changed text is repeated. A pass that removes something can join
+// two pieces into a new match. In practice the second pass finds nothing. A text that still changes after
+// this many passes is replaced as a whole, so that redacting the result never changes it.
 const maxPasses = 6
 
 // Text returns s without the secrets it contains, and whether any was removed.
 // Queries and fragments of URLs count as secrets.
 func Text(s string) (string, bool) { return settle(s, false) }
 
-// Output is Text for what a run delivers to its user: queries and fragments of
-// URLs stay, but for the secrets in them, and what is JSON is treated as JSON
-// does and stays JSON.
+// Output is Text for what a run delivers to its user. Queries and fragments of URLs stay, except for
+// secrets in them. Input that is JSON is treated as JSON does and stays JSON.
 func Output(s string) (string, bool) {
 	if v := strings.TrimSpace(s); len(v) > 1 && (v[0] == '{' || v[0] == '[' || v[0] == '"') && json.Valid([]byte(v)) {
 		out, changed := settleJSON([]byte(v), true)

@@ -5,44 +5,40 @@ package redact
 
 import "strings"
 
-// scanner holds one pass over s. Bytes before done are in out already.
+// scanner is one pass over s. Bytes before done are already in out.
 type scanner struct {
 	s    string
 	out  strings.Builder
 	done int
-	// marks counts the markers that were put in.
+	// marks counts the markers that were inserted.
 	marks int
-	// formats is set for text that was decoded: only what its form gives away
-	// is sought in it.
+	// formats is set for decoded text, in which only secrets recognised by their form are looked for.
 	formats bool
 	// queries is set to keep the queries and fragments of URLs.
 	queries bool
 
-	// urlStop is the end of the URL the scan is in, and cut the place of its
-	// query or fragment; both are behind the scan when it is in none.
+	// urlStop is the end of the URL that the scan is in, and cut is the position of its query or fragment.
+	// Outside a URL, both are at or before the position of the scan.
 	urlStop int
 	cut     int
 	// plainStop is the end of a path in which no query was found.
 	plainStop int
-	// nextEnd, nextSSHEnd and nextStray are the places of what pem seeks ahead.
+	// nextEnd, nextSSHEnd and nextStray are the positions of what pem has looked for ahead.
 	nextEnd, nextSSHEnd, nextStray int
-	// encodedStop is the end of a base64 word that was decoded already.
+	// encodedStop is the end of the last base64 word that was decoded.
 	encodedStop int
-	// command is the program whose arguments the scan is in, and commandAt the
-	// place of its name.
+	// command is the program whose arguments the scan is in, and commandAt is the position of its name.
 	command   program
 	commandAt int
-	// setting is the place behind the last word that sets a variable.
+	// setting is the position after the last word that sets a variable.
 	setting int
-	// named is the place behind a member that says that the value beside it is
-	// a secret: name: API_KEY.
+	// named is the position after a member stating that the value beside it is a secret: name: API_KEY.
 	named int
-	// manifest is the place of the last "kind: Secret", and nextManifest that
-	// of the next one.
+	// manifest is the position of the last "kind: Secret", and nextManifest is that of the next one.
 	manifest, nextManifest int
 }
 
-// shortest is the length of the shortest word that words looks at.
+// shortest is the length of the shortest word that words examines, in bytes.
 const shortest = 9
 
 // scan makes one pass and reports whether it removed anything.
@@ -58,7 +54,7 @@ func scan(s string, queries bool) (string, bool) {
 
 func (x *scanner) pass() {
 	s := x.s
-	gap := 0 // where the run of bytes starts in which no matcher was asked
+	gap := 0 // start of the run of bytes in which no matcher was called
 	for i := 0; i < len(s); {
 		c := classes[s[i]]
 		if c&trigger == 0 {
@@ -67,7 +63,7 @@ func (x *scanner) pass() {
 		}
 		word := c&alnum != 0
 		if word && !x.starts(i) {
-			i++ // in a word, which stays whole for words
+			i++ // in a word, which is passed to words as a whole
 			continue
 		}
 		end := 0
@@ -89,8 +85,8 @@ func (x *scanner) pass() {
 	}
 }
 
-// at asks the matchers of the trigger byte at i. It returns where the scan
-// goes on, or 0 when nothing matched.
+// at calls the matchers of the trigger byte at i. It returns the position at which the scan continues, or 0
+// if nothing matched.
 func (x *scanner) at(i int) int {
 	if x.formats {
 		return x.format(i)
@@ -124,7 +120,7 @@ func (x *scanner) at(i int) int {
 	return x.format(i)
 }
 
-// format asks the matchers of what its form gives away.
+// format calls the matchers of secrets that are recognised by their form.
 func (x *scanner) format(i int) int {
 	s := x.s
 	switch s[i] {
@@ -173,11 +169,11 @@ func (x *scanner) colon(i int) int {
 	return x.absolute(i, i+1+n)
 }
 
-// remove replaces s[from:to] by the marker, unless it is the marker, and
-// returns to. What an earlier removal already took is not touched again.
+// remove replaces s[from:to] by the marker, unless it is the marker already, and returns to. The part that
+// an earlier removal covered is not changed again.
 func (x *scanner) remove(from, to int) int { return x.replace(from, to, Marker) }
 
-// replace puts with in the place of s[from:to] and returns to.
+// replace replaces s[from:to] by with and returns to.
 func (x *scanner) replace(from, to int, with string) int {
 	if from < x.done {
 		from = x.done
@@ -197,8 +193,8 @@ func (x *scanner) replace(from, to int, with string) int {
 	return to
 }
 
-// back returns the start of the run of bytes of class k that ends before i, at
-// most limit bytes long and never inside what was removed.
+// back returns the start of the run of bytes of class k that ends before i. The run is at most limit bytes
+// long and never extends into a removed span.
 func (x *scanner) back(i, limit int, k class) int {
 	low := max(x.done, i-limit)
 	for i > low && is(x.s[i-1], k) {
@@ -207,9 +203,9 @@ func (x *scanner) back(i, limit int, k class) int {
 	return i
 }
 
-// boundary reports whether a token may start at i: the byte before is not part
-// of a longer word. The letter of an escape (\n, %3D, \u003d, a terminal's
-// colour) is no part of the word that follows it.
+// boundary reports whether a token may start at i, that is, whether the byte before is not part of a longer
+// word. The letter of an escape (\n, %3D, \u003d, a terminal's colour code) does not belong to the word
+// that follows it.
 func (x *scanner) boundary(i int) bool {
 	s := x.s
 	if i == x.done || i == 0 || !is(s[i-1], alnum) {
@@ -226,8 +222,7 @@ func (x *scanner) boundary(i int) bool {
 	return colourBefore(s, i) < i
 }
 
-// colourBefore returns where the terminal's colour code that ends before i
-// starts, or i if there is none.
+// colourBefore returns the start of the terminal colour code that ends before i, or i if there is none.
 func colourBefore(s string, i int) int {
 	if i == 0 || s[i-1] != 'm' {
 		return i
@@ -247,10 +242,10 @@ func colourBefore(s string, i int) int {
 	return i
 }
 
-// escapes are the ways to write the byte that starts a terminal's colour code.
+// escapes are the spellings of the byte that starts a terminal colour code.
 var escapes = [...]string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
-// colourAfter returns where the terminal's colour code at i ends, or i.
+// colourAfter returns the end of the terminal colour code at i, or i if there is none.
 func colourAfter(s string, i int) int {
 	if i >= len(s) || s[i] != 0x1b && s[i] != '\\' {
 		return i
@@ -270,7 +265,7 @@ func colourAfter(s string, i int) int {
 	return i
 }
 
-// fold reports whether s starts with prefix, which is lower case, in any case.
+// fold reports whether s starts with prefix, ignoring case. prefix must be in lower case.
 func fold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

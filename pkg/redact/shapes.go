@@ -75,7 +75,7 @@ func (x *scanner) wrappedHead(from int) int {
 	return -1
 }
 
-// dot asks the matchers of a dot at i.
+// dot calls the matchers of a dot at i.
 func (x *scanner) dot(i int) int {
 	s := x.s
 	from := x.back(i, i, wordByte)
@@ -128,8 +128,7 @@ func (x *scanner) dotted(from, i int) int {
 	return 0
 }
 
-// parts removes the token from.second.third whose first dot is at i, if the
-// parts have the lengths.
+// parts removes the token from.second.third, whose first dot is at i, if its parts have the given lengths.
 func (x *scanner) parts(from, i, low2, high2, low3, high3 int) int {
 	s := x.s
 	second := run(s, i+1, wordByte)
@@ -218,8 +217,8 @@ func (x *scanner) googleRefresh(i int) int {
 	return 0
 }
 
-// suffixed matches what is marked at its end, 32 hex and "-us12" of Mailchimp
-// and "_mmk" of MaxMind; the mark is at i.
+// suffixed matches tokens marked at their end: 32 hex digits and "-us12" of Mailchimp, and "_mmk" of
+// MaxMind. The mark is at i.
 func (x *scanner) suffixed(i int) int {
 	s := x.s
 	switch {

@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// streamHold is how much of the text that came last a Stream keeps back, in
-	// bytes: more than a key block or the manifest of a Secret has.
+	// streamHold is how much of the latest text a Stream holds back, in bytes. It is more than the length
+	// of a key block or of the manifest of a Secret.
 	streamHold = 8 << 10
-	// streamLimit bounds what a Stream keeps back in all.
+	// streamLimit bounds how much a Stream holds back in total, in bytes.
 	streamLimit = 256 << 10
 )
 
-// Stream redacts text that comes in pieces, such as a log. It keeps the end
-// back until it knows that no secret reaches over the place where it cuts, so
-// that what spans lines is recognised whenever its lines come. The zero value
-// is ready; it is not safe for concurrent use.
+// Stream redacts text that comes in pieces, such as a log. It holds back the end of the text until it knows
+// that no secret spans the place where it cuts. Secrets that span lines are thus recognised no matter when
+// the lines arrive. The zero value is ready to use. A Stream is not safe for concurrent use.
 type Stream struct {
 	pending []byte
-	// enough is the length of pending at which a cut is tried again.
+	// enough is the length of pending, in bytes, at which a cut is tried again.
 	enough int
 }
 
-// Write takes the next piece and returns what is settled, without secrets.
+// Write takes the next piece and returns the text that is decided so far, without secrets.
 func (s *Stream) Write(piece string) string {
 	s.pending = append(s.pending, piece...)
 	if len(s.pending) < max(2*streamHold, s.enough) {
@@ -42,7 +41,7 @@ func (s *Stream) Write(piece string) string {
 		if changed {
 			tail, _ := Text(text[cut:])
 			if head, _ = Text(head); head+tail != whole {
-				continue // a secret reaches over the cut
+				continue // a secret spans the cut
 			}
 		}
 		s.pending, s.enough = append(s.pending[:0], text[cut:]...), 0
@@ -56,8 +55,8 @@ func (s *Stream) Write(piece string) string {
 	return whole
 }
 
-// Flush returns what was kept back, without secrets. Unless it is the end, an
-// unfinished block of key material is kept.
+// Flush returns the text that was held back, without secrets. Unless end is set, it still holds back an
+// unfinished block of key material.
 func (s *Stream) Flush(end bool) string {
 	cut := len(s.pending)
 	if at := bytes.LastIndex(s.pending, []byte(pemBegin)); !end && at >= 0 && cut-at < 2*streamHold {

@@ -57,7 +57,7 @@ func (x *scanner) started(i int) int {
 	return 0
 }
 
-// inBlob reports whether the word at i is rather a piece of base64.
+// inBlob reports whether the word at i is more likely a piece of base64.
 func (x *scanner) inBlob(i int, of class) bool {
 	s := x.s
 	if i == x.done || i == 0 || i < x.urlStop || s[i-1] != '+' && s[i-1] != '/' || s[i-1] == '+' && lineStart(s, i-1) {
@@ -67,12 +67,12 @@ func (x *scanner) inBlob(i int, of class) bool {
 	return to < len(s) && is(s[to], base64Byte) || !irregular(s[i:to])
 }
 
-// joinable is how much of a token must stand before a line break for what
-// follows the break to be a part of it.
+// joinable is how many characters of a token must precede a line break for the text after the break to
+// count as a part of it.
 const joinable = 4
 
-// token removes the token of form p that starts at from and whose prefix ends
-// before body, if it has the length.
+// token removes the token of form p that starts at from and whose prefix ends before body, if it has the
+// required length.
 func (x *scanner) token(from, body int, p known) int {
 	s := x.s
 	to := run(s, body, p.of)
@@ -89,8 +89,8 @@ func (x *scanner) token(from, body int, p known) int {
 	return x.remove(from, run(s, to, wordByte))
 }
 
-// joined adds to a token that ends at to, with n characters after its prefix,
-// what follows a line break and belongs to it.
+// joined extends a token that ends at to, with n characters after its prefix, by the text after a line
+// break that belongs to it.
 func joined(s string, to, n int, p known) (end, length int) {
 	for range 64 {
 		next := afterBreak(s, to)
@@ -113,10 +113,9 @@ func joined(s string, to, n int, p known) (end, length int) {
 	return to, n
 }
 
-// afterBreak returns where a token that stops at i goes on when it was wrapped:
-// after a line end with or without a backslash, a mark of quotation and
-// indentation, or in the next string of a sum of strings. It returns a negative
-// number where nothing says so.
+// afterBreak returns the position at which a token that stops at i continues if it was wrapped: after a
+// line end with or without a backslash, a quotation mark in the margin and indentation, or in the next
+// string of a concatenation. It returns a negative number if nothing indicates that.
 func afterBreak(s string, i int) int {
 	k, broken := i, false
 	quote, n := quoteAt(s, k)
@@ -162,8 +161,8 @@ func afterBreak(s string, i int) int {
 	return k
 }
 
-// continues reports whether s[from:to], behind a line break, looks like the
-// rest of a token, of which so much is missing.
+// continues reports whether s[from:to], after a line break, looks like the rest of a token that lacks
+// missing characters.
 func continues(s string, from, to, missing int) bool {
 	n := to - from
 	if n == 0 || missing > 0 && n > missing {
@@ -177,14 +176,14 @@ func continues(s string, from, to, missing int) bool {
 		case (c == '.' || c == '-' || c == '_') && to+1 < len(s) && is(s[to+1], alnum):
 			return false
 		case is(c, blank) && n != missing:
-			least = 8 // a word, maybe
+			least = 8 // it may be an ordinary word
 		}
 	}
 	return n == missing || n >= least && irregular(s[from:to])
 }
 
-// irregular reports whether v is no plain word: it mixes letters with digits,
-// or has a capital after a small letter.
+// irregular reports whether v is not a plain word: it mixes letters with digits, or has a capital after a
+// small letter.
 func irregular(v string) bool {
 	letters, digits, mixed := false, false, false
 	for i := range len(v) {
@@ -201,9 +200,8 @@ func irregular(v string) bool {
 	return letters && digits || mixed
 }
 
-// words looks at the long words in s[from:to], which holds no mark: for
-// prefixes that end in none, and for encoded text. It returns where the scan
-// goes on.
+// words examines the long words in s[from:to], which contains no mark, for prefixes without a mark and for
+// encoded text. It returns the position at which the scan continues.
 func (x *scanner) words(from, to int) int {
 	s := x.s
 	k := from
@@ -224,7 +222,7 @@ func (x *scanner) words(from, to int) int {
 	return max(k, to)
 }
 
-// word looks at the word that starts at k.
+// word examines the word that starts at k.
 func (x *scanner) word(k int) int {
 	s := x.s
 	first := x.afterEscape(k)
@@ -241,8 +239,8 @@ func (x *scanner) word(k int) int {
 	return 0
 }
 
-// afterEscape returns where the word that starts at k starts without the rest
-// of an escape that it was taken together with, or k.
+// afterEscape returns the start of the word at k after skipping the rest of an escape whose letters were
+// taken for a part of the word, or k if there is none.
 func (x *scanner) afterEscape(k int) int {
 	s := x.s
 	if k == 0 || strings.IndexByte(`\%[;`, s[k-1]) < 0 {

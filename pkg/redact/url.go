@@ -5,8 +5,8 @@ package redact
 
 import "strings"
 
-// slashes returns the length of the two slashes of a URL at j, which JSON may
-// have escaped, or 0.
+// slashes returns the length of the two slashes of a URL at j, which JSON may have escaped, or 0 if there
+// are none.
 func slashes(s string, j int) int {
 	switch {
 	case strings.HasPrefix(s[j:], "//"):
@@ -26,7 +26,7 @@ func (x *scanner) absolute(i, a int) int {
 	return x.url(from, a, true)
 }
 
-// hook is the start of a URL whose path is the secret.
+// hook is the start of a URL whose path is a secret.
 type hook struct{ host, path string }
 
 var hooks = [...]hook{
@@ -79,10 +79,9 @@ func (x *scanner) slash(i int) int {
 	return x.url(i, i+2, false)
 }
 
-// url drops the user info of the URL that starts at from and whose authority
-// starts at a, and notes where its query or fragment starts. What no parser
-// would accept as an authority hides a secret more often than not: such a URL
-// goes as a whole.
+// url removes the user info of the URL that starts at from and whose authority starts at a, and notes where
+// its query or fragment starts. If no parser would accept the authority, the whole URL is removed, because
+// it usually hides a secret.
 func (x *scanner) url(from, a int, absolute bool) int {
 	s := x.s
 	nested := a < x.urlStop
@@ -143,15 +142,14 @@ func validPort(host string) bool {
 	}
 	for i := range len(port) {
 		if c := port[i]; c < '0' || c > '9' {
-			return c == ',' || c == ';' || c == ')' // the text goes on
+			return c == ',' || c == ';' || c == ')' // the sentence continues
 		}
 	}
 	return true
 }
 
-// tail drops a query or fragment whose mark is at i. Inside an absolute or
-// scheme-relative URL it always goes. After a path it must look like one,
-// because source code is full of question marks.
+// tail removes the query or fragment whose mark is at i. Inside an absolute or scheme-relative URL it is
+// always removed. After a path it must look like a query, because source code contains many question marks.
 func (x *scanner) tail(i int) int {
 	s := x.s
 	if i == x.cut {
@@ -188,8 +186,8 @@ func (x *scanner) path(i int) bool {
 	return s[from] == '/'
 }
 
-// queryEnd returns the end of the query or fragment whose mark is at i, or 0
-// if what follows is rather the rest of an expression in source code.
+// queryEnd returns the end of the query or fragment whose mark is at i, or 0 if the text after it is more
+// likely the rest of an expression in source code.
 func queryEnd(s string, i int) int {
 	k := i + 1
 	for {
@@ -236,8 +234,8 @@ func queryValueEnd(s string, k int) int {
 	return k
 }
 
-// drop removes s[i:end] but for the punctuation at its end, which belongs to
-// the sentence around the URL.
+// drop removes s[i:end] except for the punctuation at its end, which belongs to the sentence around the
+// URL.
 func (x *scanner) drop(i, end int) int {
 	end = i + 1 + len(strings.TrimRight(x.s[i+1:end], ".,;:!?)]}*|"))
 	if end == i+1 {

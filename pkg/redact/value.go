@@ -5,7 +5,7 @@ package redact
 
 import "strings"
 
-// span is a value found after a key: s[from:to] is what would go.
+// span is a value found after a key: s[from:to] would be removed.
 type span struct{ from, to int }
 
 // value finds the value that starts at k, in quotes or not.
@@ -30,7 +30,7 @@ func (x *scanner) value(i, k int, quotedOnly bool) (span, bool) {
 	}
 	to := unquotedEnd(s, k)
 	if x.cut > i && to > x.cut {
-		to = x.cut // the query that follows goes as a whole
+		to = x.cut // the query that follows is removed as a whole
 	}
 	if schemeWord(s[k:to]) {
 		if next := run(s, to, blank); next > to && next < len(s) {
@@ -51,8 +51,8 @@ func (x *scanner) value(i, k int, quotedOnly bool) (span, bool) {
 	return span{k, k + len(v)}, v != ""
 }
 
-// closers are trimmed from the end of an unquoted value: they close what stood
-// before the key.
+// closers are trimmed from the end of an unquoted value, because they close something opened before the
+// key.
 const closers = ")]}>.*"
 
 // unquotedEnd returns the end of the unquoted value at k: a blank, a quote, a
@@ -69,8 +69,8 @@ func unquotedEnd(s string, k int) int {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quoteAt returns the quote at k and its length: 1, more when it is escaped
-// once or more often, or 0 when there is none.
+// quoteAt returns the quote at k and its length: 1, more if it is escaped once or several times, or 0 if
+// there is none.
 func quoteAt(s string, k int) (q byte, n int) {
 	if k < len(s) && isQuote(s[k]) {
 		return s[k], 1
@@ -88,8 +88,8 @@ func quoteAt(s string, k int) (q byte, n int) {
 	return 0, 0
 }
 
-// closing returns where the string that starts at k ends: before its quote,
-// which has the length n, or at the end of the line.
+// closing returns the end of the string that starts at k: the position before its quote, which has the
+// length n, or the end of the line.
 func closing(s string, k int, q byte, n int) int {
 	escapes := 0 // backslashes before k
 	for ; k < len(s) && !is(s[k], lineEnd); k++ {
@@ -109,9 +109,8 @@ func closing(s string, k int, q byte, n int) int {
 	return min(k, len(s))
 }
 
-// quotedEnd is closing for a value: it goes on over the line end when the
-// quote closes right behind one word there, and over the further strings of a
-// sum of strings.
+// quotedEnd is closing for a value. It also continues past the line end if the quote closes right after one
+// word on the next line, and over the further strings of a concatenation.
 func quotedEnd(s string, k int, q byte, n int) int {
 	to := closing(s, k, q, n)
 	for range 64 {
@@ -141,9 +140,9 @@ func quotedEnd(s string, k int, q byte, n int) int {
 	return to
 }
 
-// wrappedEnd returns the end of the unquoted value s[from:to] with the lines
-// that belong to it: those after a backslash, and those that hold one long
-// mixture of letters and digits as the value is itself.
+// wrappedEnd returns the end of the unquoted value s[from:to] including the further lines that belong to
+// it: lines after a backslash, and lines that consist of one long mixture of letters and digits, as the
+// value itself does.
 func wrappedEnd(s string, from, to int) int {
 	for range 64 {
 		if to > from && to < len(s) && s[to-1] == '\\' && is(s[to], lineEnd) {

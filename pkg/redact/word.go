@@ -22,8 +22,8 @@ func (x *scanner) plain(i int) int {
 	return x.spoken(i, k)
 }
 
-// namesSecret reports whether the word is the thing itself, as in "the token
-// is …", and not something about it.
+// namesSecret reports whether the word names a secret itself, as in "the token is …", and not something
+// about a secret.
 func namesSecret(word string) bool {
 	for _, w := range [...]string{"key", "token", "secret", "password", "credential", "credentials", "passwd", "pwd", "passphrase"} {
 		if len(word) >= len(w) && strings.EqualFold(word[len(word)-len(w):], w) {
@@ -33,7 +33,7 @@ func namesSecret(word string) bool {
 	return false
 }
 
-// commonWords follow "the token is" in prose and are no tokens.
+// commonWords may follow "the token is" in prose and are not tokens.
 var commonWords = map[string]bool{
 	"a": true, "about": true, "absent": true, "accepted": true, "already": true, "also": true, "always": true,
 	"an": true, "available": true, "bad": true, "bound": true, "correct": true, "created": true, "empty": true,
@@ -115,7 +115,7 @@ func (x *scanner) scheme(i int) int {
 		to--
 	}
 	n := to - k
-	if from == i-5 { // "Basic" is a word of prose too
+	if from == i-5 { // "Basic" is also an ordinary word
 		v := s[k:to]
 		if !userAndPassword(v) && (n < 16 || n%4 != 0 || !all(v, base64Byte) || !irregular(v) || !strings.ContainsAny(v, "0123456789=")) {
 			return 0
