@@ -115,7 +115,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// stream is a task's stream: it gives events what the server gives them.
+// stream is a task's stream. It sets the fields of events that the server sets.
 type stream struct {
 	seq    int64
 	events []*v1alpha1.ExecutionEvent
@@ -151,7 +151,7 @@ func TestFold(t *testing.T) {
 	s.add(&v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage})
 	s.add(DecisionEvent(v1alpha1.EventApprovalApproved, idOf("two"), Decision{Actor: "bob", Reason: "fine", TaskUID: "u"}))
 	s.add(DecisionEvent(v1alpha1.EventApprovalDeclined, idOf("two"), Decision{Actor: "eve", TaskUID: "u"})) // too late
-	s.add(DecisionEvent(v1alpha1.EventApprovalDeclined, idOf("three"), Decision{}))                         // not asked for
+	s.add(DecisionEvent(v1alpha1.EventApprovalDeclined, idOf("three"), Decision{}))                         // not requested
 	s.add(DecisionEvent(v1alpha1.EventApprovalDeclined, idOf("one"), Decision{TaskUID: "other"}))           // another task
 	s.add(OutcomeEvent(idOf("one"), Outcome{Outcome: v1alpha1.ApprovalRunning}))                            // not approved
 	s.add(OutcomeEvent(idOf("two"), Outcome{Outcome: v1alpha1.ApprovalRunning}))

@@ -21,7 +21,7 @@ func ofCall() Call {
 	}
 }
 
-// The id and the content of a request are in stores, so they never change.
+// Stores contain the id and the content of requests, so neither may change.
 func TestCallEvent(t *testing.T) {
 	e, id, err := ofCall().Event()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestCallEvent(t *testing.T) {
 	}
 }
 
-// Equal calls have different approvals, and so have other attempts and other tools of the name.
+// Equal calls have different approvals, and so do other attempts and other tools of the same name.
 func TestCallsHaveApprovalsOfTheirOwn(t *testing.T) {
 	seen := map[string]string{}
 	for name, change := range map[string]func(*Call){

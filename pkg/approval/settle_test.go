@@ -18,7 +18,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// asked is a pending approval of the task with the UID u.
+// asked returns a pending approval of the task with the UID u.
 func asked(id string, seq int64, change ...func(*v1alpha1.Approval)) v1alpha1.Approval {
 	a := v1alpha1.Approval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: id},
@@ -43,7 +43,7 @@ func in(s v1alpha1.ApprovalState, o v1alpha1.ApprovalOutcome) func(*v1alpha1.App
 	return func(a *v1alpha1.Approval) { a.Status.State, a.Status.ExecutionOutcome = s, o }
 }
 
-// inWords shows events, which must be valid ones with the key of their approval.
+// inWords describes events, which must be valid and have the key of their approval.
 func inWords(t *testing.T, events ...v1alpha1.ExecutionEvent) []string {
 	t.Helper()
 	var out []string

@@ -37,7 +37,7 @@ func TestArgumentsAreReadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As it comes from the log: with the escapes of HTML.
+		// As read from the log: with HTML escapes.
 		event := RequestEvent("n", v1alpha1.ApprovalSpec{
 			TaskName: "t", TaskUID: "u", TargetTool: "x", TargetArgsDigest: digest, TargetArgsPreview: &apiextensionsv1.JSON{Raw: Preview([]byte(arguments))},
 		})

@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The architecture shows the table as it is.
+// ARCHITECTURE.md shows the table of types exactly.
 func TestTableIsDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// filled is an event with something in every field, and all texts the same, so
-// that a field that is added later and forgotten shows.
+// filled returns an event with a value in every field and the same text in all text fields, so that a field
+// that is added later and forgotten is noticed.
 func filled(t *testing.T, text string) *v1alpha1.ExecutionEvent {
 	t.Helper()
 	e := &v1alpha1.ExecutionEvent{}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// texts are what the benchmarks redact, some 200 KB each.
+// texts returns the inputs of the benchmarks, about 200 KB each.
 func texts() map[string]string {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines, build, dense, minified, paths strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/test/corpus"
 )
 
-// TestCanaries redacts every canary in every surrounding and looks for it.
+// TestCanaries redacts every canary in every context and checks that it is gone.
 func TestCanaries(t *testing.T) {
 	canaries := corpus.Canaries()
 	if len(canaries) < 200 {
@@ -54,7 +54,7 @@ func redacted(t *testing.T, e corpus.Embedding) string {
 	return string(got)
 }
 
-// TestInnocent redacts what is no secret, as text and in JSON; all must stay.
+// TestInnocent redacts text without secrets, as text and in JSON; all of it must stay.
 func TestInnocent(t *testing.T) {
 	innocent := corpus.Innocent()
 	if len(innocent) < 500 {
@@ -82,8 +82,8 @@ func TestInnocent(t *testing.T) {
 
 func cut(s string) string { return s[:min(len(s), 500)] }
 
-// FuzzEmbedded puts a token that gives itself away between arbitrary texts, on
-// lines of its own. Its secret must not survive, and what stays is settled.
+// FuzzEmbedded puts a token that is recognised by its form between arbitrary texts, on lines of its own.
+// The secret must not survive, and redacting the result must not change it.
 func FuzzEmbedded(f *testing.F) {
 	var all []corpus.Embedding
 	for _, c := range corpus.Canaries() {

@@ -243,7 +243,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzPlanted plants a secret in arbitrary surroundings; it must not survive.
+// FuzzPlanted puts a secret into arbitrary text; it must not survive.
 func FuzzPlanted(f *testing.F) {
 	f.Add("a", "b", uint8(0))
 	f.Fuzz(func(t *testing.T, before, after string, form uint8) {

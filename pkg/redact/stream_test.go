@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/test/corpus"
 )
 
-// TestStream passes all canaries between lines of a log through a Stream, in
-// pieces of different sizes; none may survive and nothing else may get lost.
+// TestStream passes all canaries between lines of a log through a Stream, in pieces of different sizes.
+// None may survive, and nothing else may be lost.
 func TestStream(t *testing.T) {
 	var log strings.Builder
 	canaries := corpus.Canaries()

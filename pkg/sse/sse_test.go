@@ -77,7 +77,7 @@ func TestReadAside(t *testing.T) {
 	}
 }
 
-// A frame is seen as soon as its last line ends, also in CR, which an LF might follow.
+// A frame is returned as soon as its last line ends, even if it ends in CR, which an LF might follow.
 func TestReadDoesNotWaitForMore(t *testing.T) {
 	in, out := io.Pipe()
 	defer in.Close()
@@ -125,7 +125,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// What is written is read back, whatever it is, and how it arrives does not matter.
+// Everything written is read back unchanged, no matter how it is split on arrival.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("1", "execution_event", `{"seq":1}`)
 	f.Add("", "", "a\r\n\nb\r")
@@ -149,7 +149,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// Any input ends, without a panic, and gives the same events however it is cut.
+// Any input terminates without a panic and gives the same events, no matter how it is split.
 func FuzzRead(f *testing.F) {
 	f.Add("id: 1\nevent: x\rdata: a\r\n\r\n: c\n\nretry: 5\n\n")
 	f.Add("\ufeff\r\n\ndata\n\ndata")

@@ -83,7 +83,7 @@ func TestPromptKeepsHistoriesInOrder(t *testing.T) {
 	if len(blocks) != 2 || rest != "do it" || !strings.Contains(blocks[0], `task="ns/a"`) || !strings.Contains(blocks[1], `task="ns/b"`) {
 		t.Fatalf("%q", second)
 	}
-	// Many generations stay bounded: the newest history is always whole.
+	// The size stays bounded over many generations, and the newest history is always complete.
 	large := Context("ns", "c", 200, events(200, 1200, 10), false)
 	prompt := "do it"
 	for range 5 {

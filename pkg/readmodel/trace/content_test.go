@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzContent holds the scanner of members against the decoder: what it finds in
-// an object is what is there, and nothing makes it fail.
+// FuzzContent compares the scanner of members with the JSON decoder: it must find the members that an
+// object has, and no input may make it fail.
 func FuzzContent(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","n":1,"o":{"x":[1,"}"]},"t":"a\"b\\","e":""}`, ` { "a" : -1.5e3 , "b" : null } `, `{}`, `[]`, `{"a":"\\\""}`, `{"a"`, `{"a":}`, `{"a":1`, `"`, ``,

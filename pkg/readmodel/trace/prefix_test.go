@@ -21,14 +21,12 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// checkPrefixes holds the trace of every prefix against that of the whole.
+// checkPrefixes compares the trace of every prefix with the trace of the whole stream.
 //
-// Each list of rows that cannot change is a prefix of the whole's list:
-// workspace, artifacts, errors, warnings, unpaired ends. Spans of the prefix are
-// spans of the whole, in the same order; those that have ended are the same
-// there, and of those that run, what is known of their start is. The critical
-// path of the prefix, without its end that is not decided yet, is the beginning
-// of the whole's. A terminal event stays.
+// Each list of rows that cannot change must be a prefix of the whole's list: workspace, artifacts, errors,
+// warnings, unpaired ends. Spans of the prefix must be spans of the whole, in the same order. Ended spans
+// must be identical, and for running spans everything known about their start. The critical path of the
+// prefix, without its undecided end, must be the beginning of the whole's path. A terminal event must stay.
 func checkPrefixes(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	t.Helper()
 	whole := of(events)
@@ -96,7 +94,7 @@ func children(part, whole []v1alpha1.TraceChildTask) string {
 	return spans(part, same, func(r v1alpha1.TraceChildTask) v1alpha1.TraceSpan { return r.TraceSpan })
 }
 
-// decided is the critical path that a fold gives out before its end.
+// decided returns the critical path that a fold emits before its end.
 func decided(events []*v1alpha1.ExecutionEvent) []v1alpha1.TraceSegment {
 	var t v1alpha1.TaskTrace
 	f := New("t", func(g Group, row any) { collect(&t, g, row) })
@@ -106,8 +104,8 @@ func decided(events []*v1alpha1.ExecutionEvent) []v1alpha1.TraceSegment {
 	return t.CriticalPath
 }
 
-// TestRandom folds random streams: disordered, doubled, lost and late events,
-// with ids and without.
+// TestRandom folds random streams: events that are out of order, duplicated, lost or late, with and without
+// ids.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -119,7 +117,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// random makes events that tell of a few ids, with every type now and then.
+// random makes events that use a few ids, with every type occurring now and then.
 func random(r *rand.Rand, n int) []*v1alpha1.ExecutionEvent {
 	usual := []v1alpha1.EventType{
 		v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestFailed,
@@ -160,7 +158,7 @@ func random(r *rand.Rand, n int) []*v1alpha1.ExecutionEvent {
 	return events
 }
 
-// checkPath holds that the parts of a path follow each other without holes.
+// checkPath checks that the parts of a path follow one another without gaps.
 func checkPath(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	t.Helper()
 	whole := of(events)
@@ -179,8 +177,8 @@ func checkPath(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	}
 }
 
-// checkEveryEvent holds that each start and each end is in the trace exactly
-// once, and each request in the usage.
+// checkEveryEvent checks that each start and each end is in the trace exactly once, and each request in the
+// usage.
 func checkEveryEvent(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	t.Helper()
 	whole := of(events)
@@ -209,7 +207,7 @@ func checkEveryEvent(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	}
 }
 
-// script is a stream in the language of testdata.
+// script returns a stream in the language of testdata.
 func script(events []*v1alpha1.ExecutionEvent) string {
 	var b strings.Builder
 	last := start
@@ -225,8 +223,8 @@ func script(events []*v1alpha1.ExecutionEvent) string {
 	return b.String()
 }
 
-// TestMemoryIsBounded folds long streams of what never ends, or ends late, and
-// looks at what the fold holds.
+// TestMemoryIsBounded folds long streams of spans that never end, or end late, and checks how much the fold
+// keeps.
 func TestMemoryIsBounded(t *testing.T) {
 	const n = 20 * window
 	started := func(i int) *v1alpha1.ExecutionEvent {

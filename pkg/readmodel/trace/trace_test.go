@@ -59,8 +59,8 @@ func collect(t *v1alpha1.TaskTrace, g Group, row any) {
 	}
 }
 
-// TestScripts runs testdata: each line of a fold is an event, after so many
-// milliseconds: "+5 ToolCallStarted tool=x call=y severity=z text {content}".
+// TestScripts runs testdata. Each line of a fold is an event, preceded by the milliseconds since the
+// previous one: "+5 ToolCallStarted tool=x call=y severity=z text {content}".
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -207,7 +207,7 @@ func count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// checkGroups holds that the events of Types are enough for a group.
+// checkGroups checks that the events of Types are sufficient for a group.
 func checkGroups(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	t.Helper()
 	for _, g := range Groups() {
@@ -218,7 +218,7 @@ func checkGroups(t *testing.T, events []*v1alpha1.ExecutionEvent) {
 	}
 }
 
-// rowsOf are the rows of a group as JSON.
+// rowsOf returns the rows of a group as JSON.
 func rowsOf(g Group, events []*v1alpha1.ExecutionEvent, types []v1alpha1.EventType) []string {
 	take := map[v1alpha1.EventType]bool{}
 	for _, x := range types {

@@ -55,7 +55,7 @@ func openStore(t testing.TB, dir string) engine.Engine {
 	return e
 }
 
-// stored is a store with some of everything.
+// stored returns a store with entries of every kind.
 func stored(t testing.TB) engine.Engine {
 	t.Helper()
 	e := openStore(t, filepath.Join(t.TempDir(), "store"))
@@ -73,7 +73,7 @@ func stored(t testing.TB) engine.Engine {
 
 func wantContents() Contents { return Contents{Objects: 10, Events: 20, Files: 1, Messages: 2} }
 
-// written is a backup of e.
+// written returns a backup of e.
 func written(t testing.TB, e engine.Engine) []byte {
 	t.Helper()
 	s, err := Open(t.Context(), e, time.Unix(1_800_000_000, 0))
@@ -87,7 +87,7 @@ func written(t testing.TB, e engine.Engine) []byte {
 	return b.Bytes()
 }
 
-// content is every key and value of a store but the engine's own.
+// content returns every key and value of a store except the engine's own.
 func content(t testing.TB, e engine.Engine) map[string]string {
 	t.Helper()
 	it, err := e.NewIter(nil, nil)
@@ -106,7 +106,7 @@ func content(t testing.TB, e engine.Engine) map[string]string {
 	return all
 }
 
-// names are all names in a folder.
+// names returns all names in a folder.
 func names(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -119,7 +119,7 @@ func names(t testing.TB, dir string) (all []string) {
 	return all
 }
 
-// Names of the format, as a forger knows them.
+// Names of the format, for making invalid backups by hand.
 const (
 	manifestName = "platform-backup.json"
 	sumsName     = "SHA256SUMS"
@@ -128,7 +128,7 @@ const (
 
 func entryName(f archive.File) string { return archive.StoreFolder + "/" + f.Name }
 
-// The format takes the stores of the engine of this version, and names their layout without knowing the engine.
+// Package archive states the layout without importing the engine; it must be that of this version's engine.
 func TestStoreLayout(t *testing.T) {
 	if archive.StoreLayout != local.Layout {
 		t.Errorf("archives have stores of layout %q, the engine writes %q", archive.StoreLayout, local.Layout)
@@ -237,7 +237,7 @@ func TestRestoreAfterAKilledOne(t *testing.T) {
 	}
 }
 
-// TestDamage: whatever byte changes, the restore is refused and leaves nothing, or nothing was lost by it.
+// TestDamage changes single bytes: the restore must be refused and leave nothing, or restore everything.
 func TestDamage(t *testing.T) {
 	e := stored(t)
 	b := written(t, e)
@@ -283,12 +283,12 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// crafted is a backup that somebody made by hand, with right digests.
+// crafted is a backup made by hand, with correct digests.
 type crafted struct {
 	manifest archive.Manifest
 	entries  []tar.Header // after the manifest; content is data
 	data     [][]byte
-	behind   bool // one more entry behind the sums
+	behind   bool // one more entry after the sums
 }
 
 func (c *crafted) bytes(t testing.TB) []byte {
@@ -323,7 +323,7 @@ func (c *crafted) bytes(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// drop leaves out the first file whose name ends so.
+// drop removes the first file whose name has the suffix.
 func (c *crafted) drop(suffix string) {
 	i := slices.IndexFunc(c.manifest.Files, func(f archive.File) bool { return strings.HasSuffix(f.Name, suffix) })
 	c.manifest.Files = slices.Delete(c.manifest.Files, i, i+1)
@@ -331,7 +331,7 @@ func (c *crafted) drop(suffix string) {
 	c.data = slices.Delete(c.data, i, i+1)
 }
 
-// opened is a backup taken apart, to be changed.
+// opened parses a backup so that it can be changed.
 func opened(t testing.TB, b []byte) *crafted {
 	t.Helper()
 	c := &crafted{}

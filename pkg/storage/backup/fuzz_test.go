@@ -15,8 +15,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
-// FuzzRead: whatever the bytes are, the reader ends, gives only files that may be written, each with the size that the
-// manifest says, and accepts nothing that a sum does not hold for.
+// FuzzRead checks that for any input the reader terminates, returns only files that may be written, each
+// with the size stated in the manifest, and accepts nothing whose digest is wrong.
 func FuzzRead(f *testing.F) {
 	plain := crafted{
 		manifest: archive.Manifest{Format: archive.Format, Store: local.Layout, Files: []archive.File{{Name: "LAYOUT", Size: 4}, {Name: "000001.log"}}},

@@ -203,8 +203,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// The power goes at any moment: a file is the old one or the new one, a log ends
-// where an append ended, and what was acknowledged is there.
+// The power fails at any moment: a file is the old one or the new one, a log ends where an append ended,
+// and everything acknowledged is stored.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(20) {
 		disk, ctx := localtest.NewDisk(), t.Context()
@@ -225,7 +225,7 @@ func TestCrash(t *testing.T) {
 			if err := errors.Join(s.PutFile(ctx, "default", "u", blob.File{Name: "f"}, old), s.AppendLog(ctx, "default", "u", []byte("one "))); err != nil {
 				t.Fatal(err)
 			}
-			// The second write is on its way when the power goes.
+			// The second write is in flight when the power fails.
 			var once sync.Once
 			disk.Fail(func(op localtest.Op) error {
 				if op.Log() && op.Kind == localtest.Sync {

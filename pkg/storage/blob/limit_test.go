@@ -33,7 +33,7 @@ func limited(t *testing.T, dir string, l blob.Limits, c clock.PassiveClock, f fu
 	}
 }
 
-// used is the total of a namespace, found by asking for too much.
+// used returns the total of a namespace, which it reads from the error of a request that is too large.
 func used(t *testing.T, s *blob.Store, ns string) int64 {
 	t.Helper()
 	err := s.PutFile(t.Context(), ns, "asks", blob.File{Name: "f"}, make([]byte, 5000))
@@ -44,8 +44,8 @@ func used(t *testing.T, s *blob.Store, ns string) int64 {
 	return limit.Used
 }
 
-// The total of a namespace is that of its files and logs, whatever is replaced, deleted or written at the same time, and
-// after the store is opened again.
+// The total of a namespace is the sum of its files and logs, no matter what is replaced, deleted or written
+// concurrently, and after the store is opened again.
 func TestNamespaceTotal(t *testing.T) {
 	dir, l, ctx := t.TempDir(), blob.Limits{NamespaceBytes: 4000}, t.Context()
 	want := func(s *blob.Store, n int64) {
@@ -102,7 +102,7 @@ func TestNamespaceTotal(t *testing.T) {
 	})
 }
 
-// A log may come in a burst and then as fast as its rate; who is too fast is told when to come again.
+// A log may be written in a burst and then at its rate. A faster writer gets the time at which to retry.
 func TestLogRate(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))
 	limited(t, t.TempDir(), blob.Limits{LogRate: 10}, c, func(s *blob.Store) {

@@ -19,7 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// kib is an event of about 1 KiB, as a worker sends it.
+// kib returns an event of about 1 KiB, as a worker sends it.
 func kib() *v1alpha1.ExecutionEvent {
 	e := of("ModelRequestCompleted")
 	e.Summary = "model answered"
@@ -102,7 +102,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// A thousand watches of one stream, and every one gets every event.
+// BenchmarkFanOut delivers every event to a thousand watches of one stream.
 func BenchmarkFanOut(b *testing.B) {
 	l := open(b, nil, eventlog.Options{})
 	ctx := context.Background()

@@ -59,7 +59,7 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 	}
 	d.identity = identity{numbers[0], types.UID(words[0]), words[1], words[2]}
 	d.last, d.at, d.session = int64(numbers[1]), time.UnixMicro(int64(numbers[2])), words[3]
-	if len(b) > 0 { // written since events may leave before their stream
+	if len(b) > 0 { // absent in records from before trimming existed
 		first, n := binary.Uvarint(b)
 		if n <= 0 {
 			return nil, &CorruptError{append([]byte(nil), k...), errShort}

@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// The numbers on disk cover the closed list of types, once each.
+// Every type of the closed list has exactly one number on disk.
 func TestTypeCodes(t *testing.T) {
 	for _, typ := range event.Types() {
 		if code := typeCodes[typ]; code == 0 || code > 63 || typeNames[code] != typ {
@@ -28,7 +28,7 @@ func TestTypeCodes(t *testing.T) {
 	if len(typeCodes) != len(event.Types()) {
 		t.Errorf("%d codes of %d types", len(typeCodes), len(event.Types()))
 	}
-	// Frozen: a store on disk has them.
+	// These numbers must not change: existing stores contain them.
 	for code, typ := range map[int]v1alpha1.EventType{1: "TaskCreated", 5: "TaskSucceeded", 20: "ToolCallFailed", 36: "ApprovalRequested", 41: "ApprovalExecutionUpdated"} {
 		if typeNames[code] != typ {
 			t.Errorf("code %d is %s, was %s", code, typeNames[code], typ)
@@ -116,7 +116,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// What waits for a reader is bounded, whatever it misses.
+// The number of events that wait for a reader is bounded, however many it misses.
 func TestMailboxIsBounded(t *testing.T) {
 	s := &subscriber{filter: &filter{}, limit: 3, wake: make(chan struct{}, 1)}
 	for rev := range uint64(10) {
@@ -130,7 +130,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	}
 }
 
-// Records of before events could leave their stream are still read.
+// Records written before trimming existed can still be read.
 func TestOlderRecords(t *testing.T) {
 	head := []byte{headFormat, 5, 1, 3, 9, 0, 1, 'u', 1, 'n', 1, 't', 1, 's'}
 	_, s, err := decodeHead(1, head)
@@ -144,7 +144,7 @@ func TestOlderRecords(t *testing.T) {
 	}
 }
 
-// FuzzKeys: keys of different names never collide, parse back, and sort by number.
+// FuzzKeys checks that keys of different names never collide, parse back, and sort by number.
 func FuzzKeys(f *testing.F) {
 	f.Add("n", "s", "m", "t", uint64(1), uint64(2))
 	f.Add("a", "b", "a\x01", "b", uint64(255), uint64(256))
@@ -183,7 +183,7 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// FuzzParse: nothing that is found under a key makes a parser panic.
+// FuzzParse checks that no value under a key makes a parser panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("ei\x00n\x00aaaaaaaa"), make([]byte, pointerLen))
 	f.Add([]byte("ec"), make([]byte, sessionPointerLen))

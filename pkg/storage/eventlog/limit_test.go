@@ -18,8 +18,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// The total of a namespace is that of its live streams, also of those that are written at the same time, trimmed, deleted
-// or replaced, and after the log is opened again.
+// The total of a namespace is the sum of its live streams, including those that are written concurrently,
+// trimmed, deleted or replaced, and after the log is opened again.
 func TestNamespaceTotal(t *testing.T) {
 	const most = 1 << 20
 	dir, ctx := t.TempDir(), t.Context()

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a log; a nil disk is a folder of the real one.
+// open opens a log. With a nil disk it uses a folder of the real file system.
 func open(t testing.TB, disk *localtest.Disk, o eventlog.Options) *eventlog.Log {
 	t.Helper()
 	eo := local.Options{Dir: t.TempDir(), OnFatal: func(err error) { t.Errorf("fatal: %v", err) }}
@@ -174,7 +174,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// Pebble shows a batch before its sync. While a sync hangs no reader may see it.
+// Pebble shows a batch before its sync. While a sync hangs, no reader may see the batch.
 func TestNothingBeforeDurable(t *testing.T) {
 	disk := localtest.NewDisk()
 	l := open(t, disk, eventlog.Options{CachedStreams: 4})
@@ -343,8 +343,8 @@ func TestDerivedMetrics(t *testing.T) {
 	}
 }
 
-// allocations is what a call allocates. The least of several counts is taken, since each counts all goroutines, also
-// those of the store that work behind.
+// allocations returns how many allocations a call makes. It returns the smallest of several measurements,
+// because each also counts other goroutines, including background work of the store.
 func allocations(f func()) float64 {
 	least := testing.AllocsPerRun(20, f)
 	for range 4 {
@@ -353,7 +353,7 @@ func allocations(f func()) float64 {
 	return least
 }
 
-// A page costs the page and an append the append, however long the stream.
+// The cost of a page and of an append does not depend on the length of the stream.
 func TestCostDoesNotGrow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 20,000 events")
@@ -420,7 +420,7 @@ func TestWatchErrors(t *testing.T) {
 	w.Stop()
 }
 
-// A live tail that finds events and the deletion of their stream at once returns the events first.
+// A live tail that receives events together with the deletion of their stream returns the events first.
 func TestTailReturnsWhatWasStoredBeforeTheDeletion(t *testing.T) {
 	l := open(t, nil, eventlog.Options{PurgeInterval: -1})
 	s := eventlog.Stream{Namespace: "default", Task: "a", UID: "u"}
@@ -459,7 +459,7 @@ func TestTailReturnsWhatWasStoredBeforeTheDeletion(t *testing.T) {
 	}
 }
 
-// strict is a projection that refuses events of one type, and fails the test if it must count what was refused.
+// strict is a projection that refuses events of one type, and fails the test if it has to count a refused one.
 type strict struct {
 	t       *testing.T
 	refused v1alpha1.EventType
@@ -489,7 +489,7 @@ func (s *strict) Project(b engine.Batch, c *eventlog.Change) error {
 	return b.Set([]byte("zcounted"), nil)
 }
 
-// What a projection refuses is not stored by anybody, also not by a projection before it, and takes no seq and no revision.
+// An event that a projection refuses is stored by no projection, including earlier ones, and takes no seq and no revision.
 func TestProjectionRefuses(t *testing.T) {
 	refusal := errors.New("not today")
 	s := &strict{t: t, refused: v1alpha1.EventModelMessage, err: refusal}

@@ -40,8 +40,8 @@ type Query struct {
 // filter is a query in the terms of the store.
 type filter struct {
 	ns, task, session string
-	uid               types.UID // of one stream only, where set
-	seq               int64     // of one event only, where set
+	uid               types.UID // if set, only the events of this stream
+	seq               int64     // if set, only the event with this seq
 	types, severities codeSet
 	match             func(*v1alpha1.ExecutionEvent) bool
 	none              bool // nothing can match

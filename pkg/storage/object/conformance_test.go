@@ -28,7 +28,7 @@ type helper struct {
 	run  func(ctx context.Context, t *testing.T, h harness)
 	with func(*testing.T) func(*setup)
 
-	// notDecoded says why it cannot run with decoded objects kept in memory.
+	// notDecoded is the reason why it cannot run with decoded objects kept in memory.
 	notDecoded string
 	// cached runs it with a watch cache in front; nil with notCached saying why not.
 	cached    func(ctx context.Context, t *testing.T, c *cached)
@@ -43,7 +43,7 @@ const (
 
 type plainHelper = func(context.Context, *testing.T, storage.Interface)
 
-// plain is a helper that needs nothing but a store.
+// plain returns a helper that needs only a store.
 func plain(name string, f plainHelper) helper {
 	return helper{
 		name:   name,
@@ -57,7 +57,7 @@ func (r helper) uncached() helper {
 	return r
 }
 
-// failing is a helper that makes the codec or the transformer fail on demand.
+// failing returns a helper that makes the codec or the transformer fail on demand.
 func failing(name string, transformer bool, f func(context.Context, testing.TB, storage.Interface, func(bool))) helper {
 	var fail func(bool)
 	return helper{
@@ -87,7 +87,7 @@ func corrupt() error { return &CorruptObjectError{Err: fmt.Errorf("bits flipped"
 
 func conformance() []helper { return append(storeHelpers(), watchHelpers()...) }
 
-// TestConformance runs every helper in every mode that it has a meaning in.
+// TestConformance runs every helper in every mode that applies to it.
 func TestConformance(t *testing.T) {
 	modes := []struct {
 		name string

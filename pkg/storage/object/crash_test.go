@@ -31,8 +31,8 @@ func on(disk *localtest.Disk, more ...func(*setup)) func(*setup) {
 	}
 }
 
-// shown is what readers and watches were shown of a store: for each revision the
-// object and its label. All of it must be found again after a crash.
+// shown records what readers and watches have seen of a store: the object and its label at each revision.
+// All of it must be found again after a crash.
 type shown struct {
 	mu   sync.Mutex
 	seen map[uint64]string
@@ -60,8 +60,8 @@ func (s *shown) copied() map[uint64]string {
 	return c
 }
 
-// TestCrash cuts the power at random points under load. Everything that was
-// acknowledged, read or watched before is in the history found after.
+// TestCrash cuts the power at random points under load. Everything that was acknowledged, read or watched
+// before must be in the history found afterwards.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { crash(t, seed) })
@@ -135,8 +135,8 @@ func crash(t *testing.T, seed uint64) {
 	}
 }
 
-// TestDiskFailure has a disk that fails under load: no write after it is
-// acknowledged, shown or watched, and the store says it is not ready.
+// TestDiskFailure makes a disk fail under load. No later write may be acknowledged, shown or watched, and
+// the store must report that it is not ready.
 func TestDiskFailure(t *testing.T) {
 	for _, kind := range []localtest.Kind{localtest.Write, localtest.Sync} {
 		disk := localtest.NewDisk()
@@ -180,9 +180,8 @@ func TestDiskFailure(t *testing.T) {
 	}
 }
 
-// TestStress has writers that contend for few keys, watches that must see every
-// change once and in order, paged lists that must be of one revision, and
-// compaction, all at once.
+// TestStress runs these at once: writers that contend for few keys, watches that must see every change once
+// and in order, paged lists that must each be of one revision, and compaction.
 func TestStress(t *testing.T) {
 	for _, objects := range []int64{-1, 1 << 20} {
 		t.Run(fmt.Sprintf("objects=%d", objects), func(t *testing.T) {

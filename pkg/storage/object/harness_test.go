@@ -68,7 +68,7 @@ func newCodec(t testing.TB) runtime.Codec {
 	return apitesting.TestCodec(serializer.NewCodecFactory(newScheme(t)), examplev1.SchemeGroupVersion)
 }
 
-// setup is how a test's store is made.
+// setup describes how a test's store is made.
 type setup struct {
 	engine local.Options
 	db     Options
@@ -166,8 +166,8 @@ func (h harness) validateKey(_ context.Context, t *testing.T, key string) {
 	}
 }
 
-// compact also moves the revision by one, as etcd's compaction by the API server
-// does: RunTestList counts on it.
+// compact also advances the revision by one, as the API server does when it compacts etcd. RunTestList
+// relies on that.
 func (h harness) compact(_ context.Context, t *testing.T, rv string) {
 	rev, err := versioner.ParseResourceVersion(rv)
 	if err != nil {
@@ -229,7 +229,7 @@ func (t eagerTimer) Reset(d time.Duration) bool {
 	return t.Timer.Reset(d)
 }
 
-// compactCached compacts the store and waits until the watch cache followed.
+// compactCached compacts the store and waits until the watch cache has noticed.
 func (c *cached) compactCached(ctx context.Context, t *testing.T, rv string) {
 	c.compact(ctx, t, rv)
 	<-c.store.asked // it asks for the compacted revision
@@ -349,7 +349,7 @@ func pod(name string) *example.Pod {
 
 func podKey(name string) string { return "/pods/ns/" + name }
 
-// within is how long a test waits for what must happen; it is never reached.
+// within is how long a test waits for an expected event. A passing test never reaches it.
 const within = 30 * time.Second
 
 func testContext(t testing.TB) context.Context {

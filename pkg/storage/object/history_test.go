@@ -38,7 +38,7 @@ func listAt(s storage.Interface, rev uint64) (map[string]string, error) {
 	return got, err
 }
 
-// page lists n objects and returns how many there were and the token to go on with.
+// page lists n objects and returns how many it got and the token of the next page.
 func page(s storage.Interface, n int64, token string) (int, string, error) {
 	pred := storage.Everything
 	pred.Limit, pred.Continue = n, token
@@ -47,8 +47,8 @@ func page(s storage.Interface, n int64, token string) (int, string, error) {
 	return len(out.Items), out.Continue, err
 }
 
-// record makes a history in which keys come, change and go, and returns the
-// state at every revision of it.
+// record makes a history in which keys are created, changed and deleted, and returns the state at every
+// revision of it.
 func record(t *testing.T, h harness) map[uint64]map[string]string {
 	t.Helper()
 	states := map[uint64]map[string]string{}
@@ -124,7 +124,7 @@ func TestEveryRevisionCanBeListed(t *testing.T) {
 	}
 }
 
-// TestExpiredInThreeShapes checks how each request learns that its revision is gone.
+// TestExpiredInThreeShapes checks how each kind of request reports that its revision is compacted.
 func TestExpiredInThreeShapes(t *testing.T) {
 	h := open(t)
 	for i := range 5 {
@@ -163,7 +163,7 @@ func TestExpiredInThreeShapes(t *testing.T) {
 	}
 	ended(t, w)
 
-	// The compacted revision itself is still good for all three.
+	// The compacted revision itself is still valid for all three.
 	if got, err := listAt(h, h.db.CompactRevision()); err != nil || len(got) != 4 {
 		t.Errorf("list at the compacted revision: %v %v", got, err)
 	}
@@ -191,7 +191,7 @@ func keysOf(t *testing.T, e engine.Engine) map[string]int {
 	return n
 }
 
-// TestCompactionLeavesOnlyWhatIsLive, also when it was interrupted at first.
+// TestCompactionLeavesOnlyWhatIsLive checks that only live data remains, even if the first compaction was interrupted.
 func TestCompactionLeavesOnlyWhatIsLive(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("interrupted=%v", interrupted), func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestCompactionByBytes(t *testing.T) {
 	}
 }
 
-// TestExpiry deletes objects whose time is up, once, and spares renewed ones.
+// TestExpiry checks that expired objects are deleted, once, and renewed ones are not.
 func TestExpiry(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h := open(t, func(s *setup) { s.db.Clock = clock })

@@ -132,7 +132,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// serve uses every verb.
+// serve exercises every verb.
 func serve(t *testing.T, s *registry.Store) {
 	t.Helper()
 	ctx := request.WithNamespace(testContext(t), "ns")
@@ -197,7 +197,7 @@ func serve(t *testing.T, s *registry.Store) {
 	}
 }
 
-// stored is everything in the database.
+// stored returns everything in the database as one string.
 func stored(t *testing.T, e engine.Engine) string {
 	t.Helper()
 	it, err := e.NewIter(nil, nil)
@@ -221,8 +221,8 @@ func TestUnknownGroupIsRefused(t *testing.T) {
 	}
 }
 
-// TestCorruptObject damages an object on disk: it is reported as corrupt, does
-// not hide the others' names, and can be deleted unread by who insists.
+// TestCorruptObject damages an object on disk. It must be reported as corrupt, must not hide the names of
+// others, and can be deleted unread on explicit request.
 func TestCorruptObject(t *testing.T) {
 	h := open(t, func(s *setup) { s.config.MarkCorrupt, s.db.ObjectCacheBytes = true, -1 })
 	ctx := testContext(t)
@@ -263,7 +263,7 @@ func TestCorruptObject(t *testing.T) {
 	}
 }
 
-// TestClosedStoreRefuses has nothing hang or panic after Close.
+// TestClosedStoreRefuses checks that nothing hangs or panics after Close.
 func TestClosedStoreRefuses(t *testing.T) {
 	h := open(t, func(s *setup) { s.db.ObjectCacheBytes = -1 })
 	create(t, h, "a")
@@ -273,7 +273,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 	if _, err := h.Watch(context.Background(), "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}); !errors.Is(err, ErrClosed) {
 		t.Errorf("watch of a closed store: %v", err)
 	}
-	create(t, h, "b") // other users of the index go on
+	create(t, h, "b") // other users of the index keep working
 	h.shut(t)
 	if err := h.Get(context.Background(), podKey("a"), storage.GetOptions{}, &example.Pod{}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("get: %v", err)

@@ -72,7 +72,7 @@ func ended(t testing.TB, w watch.Interface) {
 	}
 }
 
-// objectOf is the pod of an event, whoever shares it.
+// objectOf returns the pod of an event, shared or not.
 func objectOf(t testing.TB, ev watch.Event) *example.Pod {
 	t.Helper()
 	obj := ev.Object
@@ -86,8 +86,8 @@ func objectOf(t testing.TB, ev watch.Event) *example.Pod {
 	return p
 }
 
-// TestWatchDropsNothing has watches of every speed see every change exactly once
-// and in order, served from memory and from disk.
+// TestWatchDropsNothing checks that watches of every speed see every change exactly once and in order,
+// served from memory and from disk.
 func TestWatchDropsNothing(t *testing.T) {
 	h := open(t, func(s *setup) { s.db.RingEvents = 16 })
 	const writers, each = 8, 120
@@ -177,8 +177,8 @@ func TestWatchResumesExactly(t *testing.T) {
 	t.Run("disk", func(t *testing.T) { check(t, h) })
 }
 
-// TestInitialEventsEndOnce has a store of n objects under load: a watch gets each
-// object once, then one bookmark, then what happened since, without gap or repeat.
+// TestInitialEventsEndOnce watches a store of n objects under load. A watch must get each object once, then
+// one bookmark, then all later changes, without gap or repetition.
 func TestInitialEventsEndOnce(t *testing.T) {
 	for _, objects := range []int64{-1, 1 << 20} {
 		h := open(t, func(s *setup) { s.db.ObjectCacheBytes = objects })
@@ -235,8 +235,8 @@ func TestInitialEventsEndOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedEventIsWhole checks that DELETED carries the full last object under
-// the revision of the delete, or of the change by which it left the selection.
+// TestDeletedEventIsWhole checks that DELETED carries the complete last object, with the revision of the
+// delete or of the change after which it no longer matched.
 func TestDeletedEventIsWhole(t *testing.T) {
 	h := open(t)
 	from := h.db.Revision()
@@ -262,8 +262,8 @@ func TestDeletedEventIsWhole(t *testing.T) {
 	}
 }
 
-// TestSlowWatchIsCut leaves a watch unread while history moves on: it gets what it
-// had taken, then 410, and nothing after. Writers were never held up.
+// TestSlowWatchIsCut leaves a watch unread while history advances. It must get the events that it had
+// already taken, then 410, and nothing after that. Writers must not be held up.
 func TestSlowWatchIsCut(t *testing.T) {
 	h := open(t, func(s *setup) { s.db.RingEvents = 8 })
 	create(t, h, "a")
@@ -300,8 +300,8 @@ func TestSlowWatchIsCut(t *testing.T) {
 	ended(t, w)
 }
 
-// TestIdleWatchSurvivesCompaction has a watch that is up to date: compaction takes
-// nothing from it, however old its last event is.
+// TestIdleWatchSurvivesCompaction checks that compaction does not end a watch that is up to date, however
+// old its last event is.
 func TestIdleWatchSurvivesCompaction(t *testing.T) {
 	h := open(t)
 	create(t, h, "a")
@@ -319,7 +319,7 @@ func TestIdleWatchSurvivesCompaction(t *testing.T) {
 	}
 }
 
-// TestClientBookmarks come once a minute, and before the deadline.
+// TestClientBookmarks checks that bookmarks come once a minute, and before the deadline.
 func TestClientBookmarks(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h := open(t, func(s *setup) { s.db.Clock = clock })
@@ -361,7 +361,7 @@ func TestClientBookmarks(t *testing.T) {
 	}
 }
 
-// awaitWaiters waits until so many wait for the clock.
+// awaitWaiters waits until n goroutines wait for the clock.
 func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
 	t.Helper()
 	for deadline := time.Now().Add(within); clock.Waiters() < n; runtime.Gosched() {
@@ -372,8 +372,8 @@ func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
 	return clock.Waiters()
 }
 
-// TestNarrowWatchSleeps has watches of one object and of one namespace in a store
-// that is busy elsewhere: they neither miss a change of theirs nor search history.
+// TestNarrowWatchSleeps runs watches of one object and of one namespace in a store that is busy elsewhere.
+// They must neither miss a change that concerns them nor search history.
 func TestNarrowWatchSleeps(t *testing.T) {
 	h := open(t, func(s *setup) { s.db.RingEvents = 2048 })
 	create(t, h, "mine")
@@ -432,7 +432,7 @@ func TestNarrowWatchSleeps(t *testing.T) {
 	}
 }
 
-// awaitSleep waits until so many narrow watches, each alone in its scope, have looked at what they were woken for.
+// awaitSleep waits until n narrow watches, each alone in its scope, have handled their wake-ups.
 func awaitSleep(t *testing.T, h harness, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; runtime.Gosched() {

@@ -61,7 +61,7 @@ func mustAppend(t testing.TB, s *transcript.Store, uid types.UID, limit int64, m
 	return out
 }
 
-// texts are the contents of a page.
+// texts returns the contents of a page.
 func texts(p transcript.Page, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -150,7 +150,7 @@ func TestAppendOfAnIDIsOnce(t *testing.T) {
 	if got := texts(s.Page(ctx, "u", 0, 9, "")); got != "1:a 2:b 3:c" {
 		t.Errorf("a refused append left something: %q", got)
 	}
-	// A repetition does not bring back what has left.
+	// A repeated append does not bring back removed messages.
 	mustAppend(t, s, "u", 1, user("5", "e"))
 	if again := mustAppend(t, s, "u", 1, assistant("2", "b")); again[0].Order != 2 {
 		t.Errorf("repeated after it left: %+v", again)
@@ -168,7 +168,7 @@ func TestAppendOfAnIDIsOnce(t *testing.T) {
 	}
 }
 
-// model is what a transcript must be: everything, and a rule what leaves.
+// model is what a transcript must be: all messages, and the rule by which they are removed.
 type model struct {
 	all  []message
 	size []int64
@@ -231,7 +231,7 @@ func (m *model) newest(n int, through int64) string {
 	return strings.Join(out, " ")
 }
 
-// Whatever is appended with whatever limits, pages from both ends are those of the model.
+// For random appends and limits, pages from both ends must equal those of the model.
 func TestRandomAppendsAndPages(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -266,7 +266,7 @@ func TestRandomAppendsAndPages(t *testing.T) {
 				t.Fatalf("seed %d: %d behind %d:\n got %s\nwant %s", seed, n, after, got, want)
 			}
 			through := 1 + rng.Int64N(int64(len(m.all)))
-			// Whether more are to come is not told exactly where what would be next has left.
+			// More is not exact if the messages that would follow were removed.
 			got, want := texts(s.Page(ctx, "u", after, n, m.all[through-1].ID)), m.page(after, n, through)
 			if strings.TrimSuffix(got, " more") != strings.TrimSuffix(want, " more") || strings.HasSuffix(want, " more") && got != want {
 				t.Fatalf("seed %d: %d behind %d through %d:\n got %s\nwant %s", seed, n, after, through, got, want)
@@ -345,7 +345,7 @@ func TestDeleteTakesOneSession(t *testing.T) {
 	}
 }
 
-// No file of the store has a secret that a message had.
+// No file of the store contains a secret from a message.
 func TestSecretsAreNotStored(t *testing.T) {
 	const secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	dir := t.TempDir()
@@ -387,8 +387,8 @@ func TestSecretsAreNotStored(t *testing.T) {
 	}
 }
 
-// The power goes at any moment: an append is there as a whole or not at all,
-// what was acknowledged is there, and a repetition makes it whole.
+// The power fails at any moment: an append is stored as a whole or not at all, everything acknowledged is
+// stored, and a repeated append completes it.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(20) {
 		disk, ctx := localtest.NewDisk(), t.Context()

@@ -104,7 +104,7 @@ func (e *Engine) lead() {
 		p.wake <- struct{}{}
 	}
 	if len(group) == 1 {
-		runtime.Gosched() // let a watch that waits for this change run before its writer goes on
+		runtime.Gosched() // let a watch that waits for this change run before its writer continues
 	}
 }
 

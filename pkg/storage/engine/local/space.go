@@ -194,7 +194,7 @@ type spaceFS struct {
 	space *space
 }
 
-// Create creates a file whose writes are subject to the rules of wrap.
+// Create creates a file. Files of compactions are subject to the limit that wrap describes.
 func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
 	if err == nil && c == "pebble-compaction" {

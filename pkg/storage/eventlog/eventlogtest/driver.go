@@ -21,7 +21,7 @@
 //	watch w task= … [rev=N] [initial=true] [bookmarks]
 //	recv w n=N                the next N events that w received; without n, all until
 //	                          its end, or with the word last the last of them
-//	slow w | resume w | stop w             w stops, or goes on, reading
+//	slow w | resume w | stop w             w pauses or resumes reading, or ends
 //	tail w task=a after=N | session=s after=N   and recv w
 //	clock 90s | floor
 //	purge [uncounted]         uncounted: do not print how much was purged, which varies
@@ -64,7 +64,7 @@ type Driver struct {
 	tally  *tally
 	fatal  atomic.Pointer[error] // the engine's error when its disk failed
 
-	faulty bool              // the disk was told to fail
+	faulty bool              // the disk was made to fail
 	unsure []eventlog.Stream // streams with changes whose outcome is not known
 
 	model   model
