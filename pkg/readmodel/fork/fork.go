@@ -103,8 +103,8 @@ const (
 )
 
 // Prompt puts the history before the prompt. If the source task is a fork itself, its prompt begins with
-// the history of its own source. That history stays in front as far as both fit into MaxBytes, and its
-// oldest part is dropped first.
+// earlier histories, one block each. They stay in front as far as all blocks fit into MaxBytes; the oldest
+// blocks are dropped first. The newest history is always kept.
 func Prompt(c *v1alpha1.ForkContext, prompt string) string {
 	blocks, prompt := split(prompt)
 	blocks = append(blocks, block(c))

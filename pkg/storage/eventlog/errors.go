@@ -14,15 +14,15 @@ var (
 	ErrClosed = errors.New("eventlog: stream is closed")
 	// ErrDeleted says that the stream was deleted.
 	ErrDeleted = errors.New("eventlog: stream is deleted")
-	// ErrTrimmed says that an event was stored and is no longer kept.
+	// ErrTrimmed reports that an event was stored and is no longer kept.
 	ErrTrimmed = errors.New("eventlog: event is no longer kept")
-	// ErrNotFound says that there is no such event.
+	// ErrNotFound reports that the event does not exist.
 	ErrNotFound = errors.New("eventlog: event not found")
-	// ErrExpired says that a revision is older than what is kept; see ExpiredError.
+	// ErrExpired reports that a revision is older than the history that is kept; see ExpiredError.
 	ErrExpired = errors.New("eventlog: revision is too old")
-	// ErrFuture says that a revision is larger than the store's; see FutureError.
+	// ErrFuture reports that a revision is larger than the store's; see FutureError.
 	ErrFuture = errors.New("eventlog: revision is too large")
-	// ErrContinue says that a continue token is not of this log or query.
+	// ErrContinue reports that a continue token does not belong to this log or query.
 	ErrContinue = errors.New("eventlog: bad continue token")
 	// ErrLagging ends a watch that did not keep up.
 	ErrLagging = errors.New("eventlog: watch fell too far behind")

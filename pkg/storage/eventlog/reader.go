@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// Reader is the reading side of a log. It answers from what is published, and
-// never makes a writer wait.
+// Reader is the reading side of a log. It reads only published state and never makes a writer wait.
 type Reader struct {
 	*shared
 	watches *watches

@@ -79,9 +79,9 @@ type bucket struct {
 // NewRates returns Rates that remember up to names names. A forgotten name may send a full burst again.
 func NewRates(names int) *Rates { return &Rates{buckets: lru.New(names)} }
 
-// Take takes n bytes from the bucket of a name. One call may take the bucket below zero. It returns how
-// long the bucket stays empty. The bucket fills by rate bytes per second, up to 16 seconds' worth; a rate
-// of 0 means no limit.
+// Take takes n bytes from the bucket of a name and returns 0. If the bucket is empty, it takes nothing and
+// returns the time until the bucket is no longer empty. One call may take the bucket below zero. The bucket
+// fills by rate bytes per second, up to 16 seconds' worth; a rate of 0 means no limit.
 func (r *Rates) Take(name string, n int, rate int64, now time.Time) time.Duration {
 	if rate <= 0 {
 		return 0

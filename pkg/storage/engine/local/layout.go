@@ -74,7 +74,8 @@ func isLocked(err error) bool {
 		strings.Contains(err.Error(), "lock held by current process")
 }
 
-// checkLayout reports whether dir is still empty. It returns a *LayoutError if dir holds anything but a store of this version.
+// checkLayout reports whether dir is still empty. It returns a *LayoutError if dir holds anything but a
+// store of this version.
 func checkLayout(fs vfs.FS, dir string) (fresh bool, err error) {
 	f, err := fs.Open(fs.PathJoin(dir, layoutFile))
 	if err == nil {
