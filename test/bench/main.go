@@ -1,9 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench prints how our store compares with API server's stock store on a
-// real etcd, what the event log costs beside aims and the closest peer, and how the
-// whole server does beside the raw disk, and writes the figures to a JSON file. Build the programs first: make bench does.
+// Command bench compares our store with the API server's stock store on a real
+// etcd, the event log with aims and the closest peer, and the whole server with the
+// raw disk. It prints the figures and writes them to a JSON file. The programs must
+// have been built; make bench does so.
 package main
 
 import (

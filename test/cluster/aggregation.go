@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExposeLoopback makes a Service, and its namespace where it is missing, for a server
-// that the test runs at c.Address. It returns the port that an APIService names
-// for it. The Service's name is NAME.NAMESPACE.svc, which the server's
-// certificate must be for. It is deleted after the test.
+// ExposeLoopback makes a Service, and its namespace if that is missing, for a server
+// that the test runs at c.Address. It returns the port that an APIService must name.
+// The server's certificate must be valid for NAME.NAMESPACE.svc. The Service is
+// deleted after the test.
 func (c *Cluster) ExposeLoopback(t testing.TB, namespace, name string, port int) int {
 	t.Helper()
 	ctx, client := context.WithoutCancel(t.Context()), c.Client(t)

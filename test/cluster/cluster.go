@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster gives tests a real Kubernetes: its own programs, built by
-// build.sh and started by cluster.sh. Most tests need the control plane alone
+// build.sh and started by cluster.sh. Most tests need only the control plane
 // (Control: kube-apiserver on loopback, without root). Tests that run pods need
-// a node (Node), which is started for them from outside.
+// a node (Node), which make e2e starts before the tests.
 package cluster
 
 import (
@@ -26,8 +26,9 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// EnvNode names the folder of a running cluster with a node (CLUSTER_DIR of
-// cluster.sh) to tests that run in that cluster's network namespace.
+// EnvNode is the environment variable with the folder of a running cluster that
+// has a node (CLUSTER_DIR of cluster.sh). It is for tests that run in that
+// cluster's network namespace.
 const EnvNode = "PLATFORM_TEST_CLUSTER"
 
 // nodeAddress is where pods and kube-apiserver reach the test in the cluster's
@@ -65,8 +66,8 @@ func Main(m *testing.M) {
 }
 
 // Control returns a control plane on loopback, one for all tests of the binary;
-// TestMain has to call Main. Pods can be made but do not run: there is no node.
-// Outside CI, tests are skipped where "make cluster" was not run.
+// TestMain has to call Main. Pods can be made but do not run, as there is no node.
+// Outside CI, tests are skipped if "make cluster" was not run.
 func Control(t testing.TB) *Cluster {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(binaries(), "kube-apiserver")); err != nil {
@@ -87,7 +88,7 @@ func startControl() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The cluster ends with this process, however that ends.
+	// The cluster ends with this process, even if that is killed.
 	follow := script(dir, "follow", strconv.Itoa(os.Getpid()))
 	follow.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	follow.Stdout, follow.Stderr = nil, nil
@@ -108,7 +109,7 @@ func startControl() (*Cluster, error) {
 }
 
 // Node returns the running cluster with a node that EnvNode names. Tests are
-// skipped where it is not set: it takes root to start one (make e2e).
+// skipped if EnvNode is not set, since starting a node takes root (make e2e).
 func Node(t testing.TB) *Cluster {
 	t.Helper()
 	dir := os.Getenv(EnvNode)
@@ -165,14 +166,14 @@ func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	return harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), args...).Must(t, fmt.Sprintf("kubectl %q", args))
 }
 
-// LoadImages makes images of tarballs known to the node, as there is no registry.
+// LoadImages loads images from tarballs into the node, as there is no registry.
 func (c *Cluster) LoadImages(t testing.TB, tarballs ...string) {
 	t.Helper()
 	c.run(t, append([]string{"load"}, tarballs...)...)
 }
 
-// StopNode ends the node as when its machine dies: no process of it, and no
-// container, is left, and nothing tells the control plane.
+// StopNode ends the node as if its machine died: none of its processes and
+// containers is left, and nothing notifies the control plane.
 func (c *Cluster) StopNode(t testing.TB) {
 	t.Helper()
 	c.run(t, "node-down")
@@ -193,8 +194,8 @@ func (c *Cluster) run(t testing.TB, args ...string) {
 	}
 }
 
-// script is a command of cluster.sh for the cluster in dir, and for no other
-// that this process's environment may name.
+// script returns a command of cluster.sh for the cluster in dir, whatever cluster
+// this process's environment names.
 func script(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root(), "test", "cluster", "cluster.sh"), args...)
 	cmd.Env = append(os.Environ(), "CLUSTER_DIR="+dir, "NETNS=", "CGROUP=")
@@ -219,7 +220,7 @@ func root() string {
 	return dir
 }
 
-// freePorts finds n free ports in a row, below those that the system gives to clients.
+// freePorts finds n consecutive free ports, below the range that the system assigns to clients.
 func freePorts(n int) (int, error) {
 	for range 100 {
 		if first := 12000 + rand.IntN(8000); allFree(first, n) {

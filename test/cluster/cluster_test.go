@@ -51,7 +51,7 @@ func TestRBAC(t *testing.T) {
 	if _, err := admin.RoleBindings(ns).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// the authorizer watches roles: kubectl asks it until it knows the new one
+	// The authorizer learns of roles by a watch, so kubectl asks until it knows the new one.
 	c.MustShell(t, "until kubectl auth can-i list configmaps -n "+ns+" --as system:serviceaccount:"+ns+":reader; do :; done")
 	if _, err := reader.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{}); err != nil {
 		t.Errorf("list with the role: %v", err)
@@ -66,7 +66,7 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
-// The controllers run: a Job makes its Pod, and takes it along.
+// The controllers run: a Job makes its Pod, and the Pod is deleted with the Job.
 func TestJob(t *testing.T) {
 	c := Control(t)
 	ns := c.Namespace(t)
@@ -80,7 +80,7 @@ func TestJob(t *testing.T) {
 	c.Kubectl(t, "-n", ns, "wait", "--for=delete", "pod/"+pod[0], "--timeout=60s")
 }
 
-// A server of the test is part of kube-apiserver's API, for its users.
+// A server of the test becomes part of kube-apiserver's API, for its users.
 func TestRegister(t *testing.T) {
 	c := Control(t)
 	ca, port := serve(t, c, "whoami.aggregated.svc")
@@ -94,7 +94,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// serve starts a server that tells who asks, to kube-apiserver's aggregator alone.
+// serve starts a server that answers only kube-apiserver's aggregator, with the name of the caller.
 func serve(t *testing.T, c *Cluster, host string) (ca []byte, port int) {
 	t.Helper()
 	crt, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)

@@ -19,7 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Client is a client of the administrator.
+// Client returns a client with the administrator's permissions.
 func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.config)
@@ -48,8 +48,9 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return ns.Name
 }
 
-// ServiceAccountConfig is a client configuration with a token of one hour
-// (TokenRequest) of a ServiceAccount, which is made with its namespace where it is missing.
+// ServiceAccountConfig returns a client configuration with a token of a
+// ServiceAccount (TokenRequest, one hour). The ServiceAccount and its namespace are
+// made if they are missing.
 func (c *Cluster) ServiceAccountConfig(t testing.TB, namespace, name string) *rest.Config {
 	t.Helper()
 	ctx, client := t.Context(), c.Client(t).CoreV1()
@@ -70,8 +71,8 @@ func (c *Cluster) ServiceAccountConfig(t testing.TB, namespace, name string) *re
 	return config
 }
 
-// ServiceAccountKubeconfig is ServiceAccountConfig as a file, which goes with
-// the test. The namespace of its context is the ServiceAccount's.
+// ServiceAccountKubeconfig returns ServiceAccountConfig as a file, which is deleted
+// after the test. The namespace of its context is the ServiceAccount's.
 func (c *Cluster) ServiceAccountKubeconfig(t testing.TB, namespace, name string) string {
 	t.Helper()
 	config := c.ServiceAccountConfig(t, namespace, name)

@@ -183,7 +183,7 @@ func (r source) prefixed() []Canary {
 		body := r.of(f.alphabet, f.length)
 		c := Canary{Name: f.name, Text: f.prefix + body, Secrets: []string{body}, Bare: true}
 		if f.length >= 24 && f.alphabet != digits && f.prefix != "1//0" && f.prefix != "s." && f.prefix != "sha256~" {
-			// Both halves begin with a letter or a digit and mix kinds.
+			// Both halves begin with a letter or a digit and mix kinds of characters.
 			half := f.length / 2
 			first, second := r.of(f.alphabet, half), r.of(f.alphabet, f.length-half)
 			c.Text, c.Secrets = f.prefix+first+second, []string{first + second, first, second}

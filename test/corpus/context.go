@@ -98,7 +98,7 @@ func (r source) keys() []Canary {
 	return all
 }
 
-// named are values that only their names give away.
+// named are values that can be recognised only by their names.
 func (r source) named() []Canary {
 	var all []Canary
 	add := func(name, format string, secret string) {

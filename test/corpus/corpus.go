@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus makes texts that tests of redaction need: secrets of every
-// known form, none of them real, in the surroundings in which they are met, and
-// texts that look like secrets and are none. Everything is made at run time
-// from a fixed seed, so that no secret-like literal stands in the repository.
+// Package corpus makes texts for tests of redaction: secrets of every known form,
+// none of them real, in the surroundings in which they occur, and texts that look
+// like secrets but are not. Everything is made at run time from a fixed seed, so
+// that the repository contains no literal that looks like a secret.
 package corpus
 
 import (
@@ -15,15 +15,15 @@ import (
 
 // Canary is a secret that must be found nowhere after redaction.
 type Canary struct {
-	// Name says what it is.
+	// Name describes the secret.
 	Name string
-	// Text is how it is written, with as much around it as gives it away.
+	// Text is the secret as it is written, with as much context as it takes to recognise it.
 	Text string
 	// Secrets are the parts of Text that must not survive.
 	Secrets []string
-	// Bare says that Text is a token that gives itself away wherever it stands.
+	// Bare reports that Text is a token that can be recognised without any context.
 	Bare bool
-	// split is where in a bare token a line may be broken; 0 is nowhere.
+	// split is where a bare token may be broken into two lines; 0 means nowhere.
 	split int
 }
 
@@ -31,7 +31,7 @@ type Canary struct {
 type Embedding struct {
 	Name string
 	Text string
-	// JSON says that Text is one JSON value.
+	// JSON reports that Text is one JSON value.
 	JSON bool
 	// Needles are the byte strings that must not survive.
 	Needles []string

@@ -3,8 +3,8 @@
 
 //go:build linux
 
-// Package escape tries to get out of the sandbox that programs of runs are kept in. A test runs its own binary as such a
-// program: Main then tries all that is known and reports each way that was open.
+// Package escape tries to escape from the sandbox of programs of runs. A test runs its own binary as such a program. Main
+// then tries every known way out and reports those that were open.
 package escape
 
 import (
@@ -21,23 +21,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Argument makes a test binary that calls Main the program that tries to escape.
+// Argument is the argument with which a test binary that calls Main tries to escape.
 const Argument = "try-to-escape"
 
-// Target is what an escape would reach. What is empty is not tried.
+// Target is what an escape would reach. Attempts whose field is empty are skipped.
 type Target struct {
 	// Secrets are files that must not be read, written, linked or removed; Later is one that appears after the program began.
 	Secrets []string
 	Later   string
 	// Hidden are folders that must not be listed or written.
 	Hidden []string
-	// Processes are those of the worker and the server. Signals says that they must not be signalled either.
+	// Processes are those of the worker and the server. Signals means that they must not be signalled either.
 	Processes []int
 	Signals   bool
 	// Ports are host:port of the server, and Sockets are named and (with @) abstract sockets.
 	Ports, Sockets []string
-	// Work is the program's own folder. If it is empty, it is where the program runs, and the folder of the run above it
-	// and the worker are to be reached too.
+	// Work is the program's own folder. If it is empty, it is where the program runs, and attempts on the run's folder
+	// above it and on the worker are added.
 	Work string
 }
 
@@ -93,7 +93,7 @@ func (t *Target) addRun() (err error) {
 	return nil
 }
 
-// denied reports whether an error is a refusal, and no accident of the attempt.
+// denied reports whether an error is a refusal and not another failure of the attempt.
 func denied(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EXDEV) || errors.Is(err, errDenied)
 }

@@ -80,7 +80,7 @@ func open(path string, flags int) error {
 	return err
 }
 
-// later waits until the file is there, which a program may see.
+// later waits until the file exists, which a program may observe.
 func (t Target) later() error {
 	if err := os.WriteFile(filepath.Join(t.Work, "begun"), nil, 0o600); err != nil {
 		return err
@@ -108,7 +108,7 @@ func reopen(path string) error {
 func byHandle(path string) error {
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, path, 0)
 	if err != nil {
-		return errDenied // not by every file system
+		return errDenied // not every file system supports it
 	}
 	mount, err := unix.Open("/usr", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func chroot(path string) error {
 	return read("/" + filepath.Base(path))
 }
 
-// inNamespaces runs a program as the root of namespaces of its own.
+// inNamespaces runs a program as root in namespaces of its own.
 func inNamespaces(what string, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{

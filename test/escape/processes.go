@@ -125,7 +125,7 @@ func nilOf(errno syscall.Errno) error {
 	return errno
 }
 
-// status are the lines of /proc/self/status that must be so.
+// status are lines that /proc/self/status must have.
 var status = map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapAmb": "0000000000000000"}
 
 func (t Target) privileges() []attempt {

@@ -28,7 +28,7 @@ import (
 const startTimeout = 2 * time.Minute
 
 // Bin returns the path of a built program. The folder comes from PLATFORM_BIN,
-// which make sets; a test is skipped where it is not set outside CI.
+// which make sets. Outside CI a test is skipped if it is not set.
 func Bin(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("PLATFORM_BIN")
@@ -76,10 +76,10 @@ func Start(t testing.TB, env []string, name string, args ...string) *Process {
 	return p
 }
 
-// Pid is the process id.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Output is all that the process has printed so far.
+// Output returns all that the process has printed so far.
 func (p *Process) Output() string { return p.output.String() }
 
 // Await returns the first line of output that holds text.
@@ -119,7 +119,7 @@ type Server struct {
 	DataDir    string
 	Kubeconfig string
 	args       []string
-	port       string // the same after a restart, as clients know it
+	port       string // the same after a restart, because clients know it
 	home       string // of kubectl: its discovery cache
 }
 
@@ -139,9 +139,9 @@ func (s *Server) start(t testing.TB) {
 	s.Await(t, "is ready after") // not "ready": an address may be "already in use"
 }
 
-// FreePort finds a port below those that the system gives to clients: a client
-// that connects again and again to a server that is down could be given the
-// server's own port.
+// FreePort finds a port below the range that the system assigns to clients.
+// Otherwise a client that keeps connecting to a server that is down could be
+// assigned the server's own port.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -186,7 +186,7 @@ func Run(t testing.TB, env []string, name string, args ...string) Result {
 	return Result{Output: out.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// Must is the output of a command that has to succeed; the test ends where it did not.
+// Must returns the output of a command that has to succeed. If it failed, the test ends.
 func (r Result) Must(t testing.TB, command string) string {
 	t.Helper()
 	if r.Code != 0 {

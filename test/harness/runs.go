@@ -12,13 +12,13 @@ import (
 )
 
 // EndRuns kills what is left of the runs of a data folder. Runs outlive their
-// server by design; a test is to leave nothing behind. They are recognised by
+// server by design, but a test must leave nothing behind. They are recognised by
 // their working folder, which every process of a run has in its environment.
 func EndRuns(dataDir string) {
 	mark := []byte("PLATFORM_WORK_DIR=" + filepath.Join(dataDir, "runs") + string(filepath.Separator))
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
-		return // no Linux, no way to find them
+		return // not on Linux, so they cannot be found
 	}
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())

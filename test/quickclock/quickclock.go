@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quickclock is a clock for tests of code that pauses: no pause takes
-// time, and the test sees how long each would have been.
+// Package quickclock provides a clock for tests of code that pauses: no pause
+// takes time, and the test sees how long each would have been.
 package quickclock
 
 import (
@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Clock fires every timer at once, moves on by its time, and notes it.
+// Clock fires every timer at once, advances by the timer's duration, and records it.
 type Clock struct {
 	*clocktesting.FakeClock
 	mu    sync.Mutex

@@ -29,8 +29,8 @@ import (
 )
 
 // TestBackupsUnderLoad takes backups with the command while writers append and watchers watch, restores each with the
-// command, and starts a server on it: it has everything that was acknowledged before the command was started, and what
-// it has is what the live server has up to one revision, no more and no less.
+// command, and starts a server on it. That server has everything that was acknowledged before the command was started.
+// What it has is exactly what the live server has up to one revision.
 func TestBackupsUnderLoad(t *testing.T) {
 	n := rounds(t)
 	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
@@ -111,7 +111,7 @@ func checkRestored(t *testing.T, ctx context.Context, s *harness.Server, file st
 	if got := found.MustShell(t, listUIDs); got != uids {
 		t.Errorf("tasks %s, want %s", got, uids)
 	}
-	// Who watched the old server may have seen what is not here, and is told to list again.
+	// A watcher of the old server may have seen what is not here, so it is told to list again.
 	q := fmt.Sprintf("executionevents?watch=true&resourceVersion=%d", m.Revision+1)
 	var frame struct {
 		Type   string
@@ -225,8 +225,8 @@ func TestServerKilledDuringBackup(t *testing.T) {
 	}
 }
 
-// TestBackupOfAServerThatStops: a server that is told to stop does not wait for a client that reads no further, and
-// leaves no copy; the client is not told that the backup is whole.
+// TestBackupOfAServerThatStops: a server that is told to stop does not wait for a client that has stopped reading, and
+// leaves no copy. The client does not take the backup for complete.
 func TestBackupOfAServerThatStops(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
@@ -246,7 +246,7 @@ func TestBackupOfAServerThatStops(t *testing.T) {
 	}
 }
 
-// TestClientLeavesBackup: the copy goes with the client.
+// TestClientLeavesBackup: when the client disconnects, the copy is deleted.
 func TestClientLeavesBackup(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	c := newClient(t, s.Kubeconfig)
@@ -267,7 +267,8 @@ func TestClientLeavesBackup(t *testing.T) {
 	manifest(t, file)
 }
 
-// TestRestoreKilled kills the command at random moments: there is the whole store or none, and a later restore works.
+// TestRestoreKilled kills the command at random moments. Either the whole store is there or none, and a later restore
+// works.
 func TestRestoreKilled(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
@@ -297,7 +298,7 @@ func TestRestoreKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cmd.Wait() == nil {
-			takes = min(takes, time.Since(began)) // it was faster: the first one may have waited for the machine
+			takes = min(takes, time.Since(began)) // the first restore may have been slow because the machine was busy
 			continue
 		}
 		killed++
@@ -323,7 +324,7 @@ func TestRestoreKilled(t *testing.T) {
 	t.Logf("%d restores of %v were killed", killed, takes)
 }
 
-// TestServerIgnoresHalfARestore: what a killed restore leaves is nothing to a server.
+// TestServerIgnoresHalfARestore: a server ignores what a killed restore leaves behind.
 func TestServerIgnoresHalfARestore(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))

@@ -41,7 +41,7 @@ func newClient(t *testing.T, kubeconfig string) *client {
 	return dial(t, config(t, "", kubeconfig))
 }
 
-// config is what a client needs to know; server replaces the one of the kubeconfig.
+// config returns a client's configuration; server replaces the one of the kubeconfig.
 func config(t *testing.T, server, kubeconfig string) *rest.Config {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags(server, kubeconfig)
@@ -94,8 +94,8 @@ func (c *client) do(ctx context.Context, method, path string, body []byte, out a
 	return json.Unmarshal(data, out)
 }
 
-// insist repeats a request until it is answered: a crash between is what is tested.
-// An answer that says the request is wrong ends it.
+// insist repeats a request until it is answered, across the crashes that are tested.
+// An answer that calls the request invalid ends it.
 func (c *client) insist(ctx context.Context, method, path string, body []byte, out any) error {
 	for {
 		err := c.do(ctx, method, path, body, out)
@@ -182,7 +182,7 @@ func (w *watcher) wake() {
 	w.change = make(chan struct{})
 }
 
-// follow reads one connection to its end. Only what breaks a guarantee is an error.
+// follow reads one connection to its end. It returns an error only if a guarantee is broken.
 func (w *watcher) follow(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.revision
@@ -257,7 +257,7 @@ func (w *watcher) take(kind string, object []byte) error {
 	return nil
 }
 
-// check compares what was seen up to a revision with what is stored up to it, once the watch has got there.
+// check waits until the watch has reached a revision, and compares what was seen up to it with what is stored up to it.
 func (w *watcher) check(ctx context.Context, stored []record, revision uint64) error {
 	seen, err := w.await(ctx, maxRevision(stored))
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *watcher) check(ctx context.Context, stored []record, revision uint64) e
 	return checkWatched(upTo(seen, revision), stored)
 }
 
-// await returns what was seen once the watch has got to a revision.
+// await waits until the watch has reached a revision and returns what was seen.
 func (w *watcher) await(ctx context.Context, revision uint64) ([]record, error) {
 	for {
 		w.mu.Lock()

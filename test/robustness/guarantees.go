@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package robustness kills real processes at random moments under load and
-// checks what clients saw against the guarantees named here. A broken guarantee
-// is an error of this list, so that a failure names what was lost.
+// checks what clients saw against the guarantees named here. Each guarantee has an
+// error in this list, so that a failure names the guarantee that was broken.
 package robustness
 
 import (
@@ -31,7 +31,7 @@ type record struct {
 	revision uint64
 }
 
-// checkStored compares what the writers were acknowledged with what is stored.
+// checkStored compares what was acknowledged to the writers with what is stored.
 func checkStored(acknowledged, stored []record) error {
 	type id struct{ task, key string }
 	byKey := map[id]record{}

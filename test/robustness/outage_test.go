@@ -24,11 +24,11 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// errBrokeOutage: what a task is does not depend on whether the server was there.
+// errBrokeOutage: the outcome of a task does not depend on whether the server was available.
 var errBrokeOutage = errors.New("broke Outage - a task ends as its work ended, with its result and artifacts, however long the server is away")
 
 const (
-	// longestOutage is reached from fullOutages rounds on; fewer have shorter ones.
+	// longestOutage is reached if there are at least fullOutages rounds; fewer rounds have shorter outages.
 	longestOutage = 120 * time.Second
 	fullOutages   = 30
 	// maxWork is how long the work of a task takes at most.
@@ -52,7 +52,7 @@ turns:
   reply: {text: "You said {{ .LastWord }}"}
 `
 
-// outageTask is a task and what its work comes to.
+// outageTask is a task and the expected outcome of its work.
 type outageTask struct {
 	name     string
 	phase    v1alpha1.TaskPhase
@@ -75,8 +75,8 @@ type outages struct {
 }
 
 // TestTasksUnderOutages kills the server while tasks of all kinds are resolved,
-// work, wait and deliver, and leaves it away for up to two minutes; now and then a
-// worker that is done and waits for the server is killed, too.
+// work, wait and deliver, and keeps it down for up to two minutes. Now and then it
+// also kills a worker that is done and waits for the server.
 func TestTasksUnderOutages(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -100,7 +100,7 @@ func TestTasksUnderOutages(t *testing.T) {
 		pause(ctx, away-time.Since(began))
 		server.Restart(t)
 		t.Logf("round %d: away for %v, %d tasks so far", round, away, len(o.tasks))
-		o.check(before) // those of the last round end with this one's
+		o.check(before) // tasks of the last round end during this one's
 	}
 	o.check(len(o.tasks))
 	t.Logf("%d outages, %d tasks ended as their work ended, %d workers were killed before they had delivered", n, o.checked, o.killed)
@@ -199,7 +199,7 @@ func (o *outages) makeTasks(round int) {
 	}
 }
 
-// approve approves whatever is asked for while the server is there.
+// approve approves whatever is requested while the server runs.
 func (o *outages) approve(c *client) {
 	for ; o.ctx.Err() == nil; pause(o.ctx, 200*time.Millisecond) {
 		var list v1alpha1.ApprovalList
@@ -214,8 +214,8 @@ func (o *outages) approve(c *client) {
 	}
 }
 
-// killDelivery kills a worker whose work is done and whose result the server does
-// not have, if there is one.
+// killDelivery kills a worker, if there is one, whose work is done and whose result
+// the server does not have yet.
 func (o *outages) killDelivery() {
 	dirs, _ := filepath.Glob(filepath.Join(o.server.DataDir, "runs", "*", "*"))
 	for _, i := range o.random.Perm(len(dirs)) {
@@ -235,7 +235,7 @@ func (o *outages) killDelivery() {
 	}
 }
 
-// check waits for the end of the tasks before n, and judges them.
+// check waits for the end of the tasks before n, and checks them.
 func (o *outages) check(n int) {
 	for ; o.checked < n; o.checked++ {
 		want := o.tasks[o.checked]
@@ -270,7 +270,7 @@ func (o *outages) judge(want outageTask) error {
 	return errors.Join(checkEvents(o.ctx, o.client, task), checkOnce(o.server.DataDir, task), checkRest(task))
 }
 
-// checkOnce holds every attempt to have worked at most once.
+// checkOnce checks that every attempt has worked at most once.
 func checkOnce(dir string, task *v1alpha1.Task) error {
 	files, err := filepath.Glob(filepath.Join(dir, "runs", string(task.UID), "*", "work", "ran"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// proxy is a TCP proxy before the server, whose connections can be cut. It goes on while the server is down.
+// proxy is a TCP proxy in front of the server whose connections can be cut. It keeps running while the server is down.
 type proxy struct {
 	listener net.Listener
 	to       string
@@ -68,7 +68,7 @@ func (p *proxy) serve() {
 	}
 }
 
-// cut cuts each connection with a probability, without a word to either side.
+// cut cuts each connection with a given probability, without notifying either side.
 func (p *proxy) cut(random *rand.Rand, probability float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,7 +69,7 @@ func (s *streamer) wake() {
 	s.change = make(chan struct{})
 }
 
-// connect opens the stream behind the last id. It gives nil if the server is not there.
+// connect opens the stream after the last id. It returns nil if the server is down.
 func (s *streamer) connect(ctx context.Context) (io.ReadCloser, error) {
 	s.mu.Lock()
 	last := strconv.FormatInt(s.last, 10)
@@ -102,7 +102,8 @@ func (s *streamer) connect(ctx context.Context) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// follow reads one connection to its end, and tells whether the stream has ended. Only what breaks a guarantee is an error.
+// follow reads one connection to its end, and reports whether the stream has ended. It returns an error only if a
+// guarantee is broken.
 func (s *streamer) follow(ctx context.Context) (ended bool, err error) {
 	body, err := s.connect(ctx)
 	if body == nil {
@@ -158,7 +159,7 @@ func toRow(e *v1alpha1.ExecutionEvent) row {
 	return r
 }
 
-// await returns what was seen once the stream has got to an id, or has ended if last is 0.
+// await waits until the stream has reached an id, or has ended if last is 0, and returns what was seen.
 func (s *streamer) await(ctx context.Context, last int64) ([]row, error) {
 	for {
 		s.mu.Lock()
@@ -175,7 +176,7 @@ func (s *streamer) await(ctx context.Context, last int64) ([]row, error) {
 	}
 }
 
-// retryWatch is the reader that client-go gives: a watch that goes on by itself at the last revision.
+// retryWatch is client-go's RetryWatcher: a watch that resumes by itself at the last revision.
 func (w *watcher) retryWatch(ctx context.Context, c versioned.Interface) {
 	events := c.CoreV1alpha1().ExecutionEvents("default")
 	w.mu.Lock()
@@ -214,7 +215,7 @@ func (w *watcher) takeAll(events <-chan watch.Event) error {
 	return nil
 }
 
-// kubectl runs the real kubectl, and gives its output as it comes. The process ends when the output is closed.
+// kubectl runs the real kubectl, and returns its output as it arrives. The process ends when the output is closed.
 type kubectl struct {
 	program, server string
 	env             []string
@@ -277,7 +278,7 @@ func (w *watcher) rawWatch(ctx context.Context, k *kubectl) {
 	}
 }
 
-// listings are what each run of kubectl get --watch printed: a list of what there is, and then what comes.
+// listings are what each run of kubectl get --watch printed: first the present state, then the changes.
 type listings struct {
 	mu   sync.Mutex // guards the rest
 	runs [][]record
@@ -307,7 +308,7 @@ func (l *listings) all() [][]record {
 	return slices.Clone(l.runs)
 }
 
-// await returns what was printed once a run has got to a revision.
+// await waits until a run has reached a revision and returns what was printed.
 func (l *listings) await(ctx context.Context, revision uint64) ([][]record, error) {
 	for {
 		runs := l.all()

@@ -24,7 +24,7 @@ const (
 	tasks      = 4
 	writers    = 16
 	watchers   = 3
-	minRunning = 100 * time.Millisecond // load that a round has at least
+	minRunning = 100 * time.Millisecond // the least load of a round
 	maxRunning = 1500 * time.Millisecond
 )
 
@@ -105,7 +105,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 		seed, n, len(acknowledged), len(stored), len(before), watchers, resumed)
 }
 
-// pause waits for a random moment of the history, which is what is tested here.
+// pause waits for a random moment of the history; these moments are what is tested.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -23,16 +23,17 @@ import (
 const (
 	streamedTasks    = 64
 	streamedSessions = 8 // each with an eighth of the tasks
-	// appendPause is the time between two appends of one task: with all of them it is a busy platform, not a full machine.
+	// appendPause is the time between two appends of one task. All tasks together make the platform busy, but do not
+	// saturate the machine.
 	appendPause = 25 * time.Millisecond
 	// cutsPerRound is how often connections are cut before the server is killed; each cut takes about a third of them.
 	cutsPerRound = 3
-	// drainTime bounds how long readers may take to get to the end, after the last append.
+	// drainTime bounds how long readers may take to reach the end after the last append.
 	drainTime = 2 * time.Minute
 )
 
-// TestReadersUnderKills cuts connections and kills the server at random moments while 64 tasks append. Every way to
-// read goes on by itself, and must deliver every event exactly once and in order.
+// TestReadersUnderKills cuts connections and kills the server at random moments while 64 tasks append. Every kind of
+// reader resumes by itself, and must get every event exactly once and in order.
 func TestReadersUnderKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -82,7 +83,7 @@ func TestReadersUnderKills(t *testing.T) {
 	t.Logf("seed %d: %d kills, %d connections cut, %d events stored; %s", seed, n, world.proxy.cuts, len(stored), world.connections())
 }
 
-// world is tasks and sessions, and everybody who reads of them through the proxy.
+// world is the tasks and sessions, and everybody who reads their events through the proxy.
 type world struct {
 	s     *harness.Server
 	proxy *proxy
@@ -185,7 +186,7 @@ func (w *world) read(t *testing.T, ctx context.Context, wait *sync.WaitGroup) {
 	wait.Go(func() { w.listings.run(ctx, k) })
 }
 
-// write starts a writer a task, each with one append under way, through the proxy too.
+// write starts a writer per task, each with one append under way, also through the proxy.
 func (w *world) write(t *testing.T, ctx context.Context) *load {
 	t.Helper()
 	l := &load{end: make(chan struct{}), pause: appendPause}
@@ -212,7 +213,7 @@ func (w *world) checkWatches(t *testing.T, ctx context.Context, stored []record)
 	if err != nil {
 		t.Error(err)
 	}
-	for i, run := range runs { // each is the list at some time, and what came then
+	for i, run := range runs { // each is a list at some time, followed by later changes
 		if err := checkWatched(run, upTo(stored, maxRevision(run))); err != nil {
 			t.Errorf("kubectl get --watch, run %d: %v", i, err)
 		}
@@ -301,7 +302,7 @@ func (w *world) checkSessions(t *testing.T, ctx context.Context, stored []record
 	}
 }
 
-// connections tells how often each kind of reader connected.
+// connections returns how often each kind of reader connected.
 func (w *world) connections() string {
 	count := func(of map[string]*streamer) (n int) {
 		for _, s := range of {

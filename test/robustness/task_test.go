@@ -127,7 +127,7 @@ func killWorker(dir string, random *rand.Rand) {
 	}
 }
 
-// belongs tells whether a process carries the UID of a task in its environment.
+// belongs reports whether a process has the UID of a task in its environment.
 func belongs(pid int, uid string) bool {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	return err == nil && strings.Contains(string(env), "PLATFORM_TASK_UID="+uid)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command scriptedmodel is a scripted stand-in for a model vendor, for the
-// quick start and for tests. It thinks nothing: it answers from a file.
+// quick start and for tests. It answers from a file and contains no model.
 package main
 
 import (

@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventbench measures the event log alone, on a real disk: that a cost
-// does not grow with what is stored, what an event takes on disk, and what readers
-// cost writers. Each figure stands beside an aim, or beside what the closest peer
-// was measured at on a machine of the same size.
+// Package eventbench measures the event log alone, on a real disk: that costs do
+// not grow with what is stored, how much disk an event takes, and how much readers
+// slow down writers. Each figure is compared with an aim, or with the closest
+// peer's figure, measured on a machine of the same size.
 package eventbench
 
 import (
@@ -36,7 +36,7 @@ type Options struct {
 	Window time.Duration
 }
 
-// Names of what a figure stands beside.
+// Names of what a figure is compared with.
 const (
 	peer = "(peer)"
 	aim  = "(aim)"
@@ -171,7 +171,7 @@ func (b *bench) fill(ctx context.Context, s eventlog.Stream, n int, event func(i
 	return nil
 }
 
-// short is a small event.
+// short returns a small event.
 func short(i int) *v1alpha1.ExecutionEvent {
 	return &v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallStarted, ToolName: "run", Summary: fmt.Sprintf("calling run, step %d", i)}
 }

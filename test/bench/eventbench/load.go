@@ -34,7 +34,7 @@ const (
 	rowTailsIdle     = "1,000 idle tails, of a core"
 )
 
-// logText is n bytes of what a build prints, each time another.
+// logText returns n bytes of text as a build prints it, different each time.
 func logText(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -50,7 +50,7 @@ func logText(r *rand.Rand, n int) string {
 	return b.String()[:n]
 }
 
-// letters is n bytes that say little to a compressor.
+// letters returns n bytes that hardly compress.
 func letters(r *rand.Rand, n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -134,9 +134,9 @@ func (b *bench) bytes(ctx context.Context) (total int64, err error) {
 	return total, err
 }
 
-// readers measures what one looping reader costs one writer, beside a loop that
-// decodes JSON and never touches the log: that is the share of the processor, and
-// of the garbage collector, which anything takes that makes objects.
+// readers measures how much one looping reader slows down one writer, compared with
+// a loop that decodes JSON and never touches the log. The latter is the share of
+// the processor and of the garbage collector that any code takes that makes objects.
 func readers(ctx context.Context, b *bench) error {
 	r := rand.New(rand.NewPCG(3, 4))
 	event, err := kib(r, logText)

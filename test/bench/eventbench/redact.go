@@ -18,8 +18,8 @@ const (
 	rowRedactPeer = "redaction, build log, beside the peer"
 )
 
-// redaction measures how much build-log text one core cleans in a second of its
-// own time, so that what else runs on the machine does not count.
+// redaction measures how much build-log text one core redacts per second of
+// processor time, so that other load on the machine does not count.
 func redaction(_ context.Context, b *bench) error {
 	const size = 1 << 20
 	text := logText(rand.New(rand.NewPCG(1, 2)), size)

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// Better says which direction of a figure is good.
+// Better is the direction in which a figure improves.
 type Better string
 
 // Directions.
@@ -31,7 +31,7 @@ type Row struct {
 	// Other is the alternative's figure, or an aim where OtherName says so.
 	Other     float64 `json:"other"`
 	OtherName string  `json:"otherName"`
-	// Ratio above 1 means that ours is better; it is worked out by Add.
+	// Ratio above 1 means that ours is better; Add computes it.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -47,7 +47,7 @@ func New(out io.Writer) *Report { return &Report{out: out} }
 
 const line = "%-46s %14s %-12s %14s %-16s %8s\n"
 
-// Add works out the ratio, prints the row and keeps it.
+// Add computes the ratio, prints the row and keeps it.
 func (r *Report) Add(row Row) error {
 	switch {
 	case row.Other == 0 || row.Ours == 0:
@@ -67,7 +67,7 @@ func (r *Report) Add(row Row) error {
 	return err
 }
 
-// number prints three significant digits or whole units, as people quote figures.
+// number prints three significant digits, or whole units.
 func number(f float64) string {
 	switch {
 	case f >= 1e6:

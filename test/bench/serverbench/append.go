@@ -142,8 +142,8 @@ func payload(n int) ([]byte, error) {
 	return json.Marshal(map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "ExecutionEventList", "items": items})
 }
 
-// appendLoad is a number of clients that append batches of events to tasks,
-// each client with a connection of its own.
+// appendLoad describes clients that append batches of events to tasks, each
+// client with a connection of its own.
 type appendLoad struct {
 	token          string
 	tasks          []string

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// approvalsOf is how many approvals a measured task has.
+	// approvalsOf is the number of approvals of a measured task.
 	approvalsOf = 15
-	// peerApprovals is what the closest peer needs for the list of a task of
-	// 100,000 events, in ms.
+	// peerApprovals is how long the closest peer takes to list the approvals of a task
+	// of 100,000 events, in ms.
 	peerApprovals = 85
 	// fillBatch is how many events are appended at a time.
 	fillBatch = 500

@@ -24,8 +24,8 @@ import (
 	"github.com/platform-ai/platform/test/bench/report"
 )
 
-// manyObjects is how many objects a large store has here, and fillers how many
-// writers make them, so that they share syncs.
+// manyObjects is the number of objects in the large store. fillers is the number of
+// concurrent writers that make them, so that they share syncs.
 const manyObjects, fillers = 1_000_000, 256
 
 // startLarge measures the start on a store of many objects.

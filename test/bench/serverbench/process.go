@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serverbench measures the built standalone server from outside: start
-// to ready, idle memory, and event appends through the whole HTTP path, beside
-// the raw fsync rate of the same disk.
+// Package serverbench measures the built standalone server from outside: the time
+// from start to ready, idle memory, and event appends through the whole HTTP path,
+// compared with the raw fsync rate of the same disk.
 package serverbench
 
 import (
@@ -69,7 +69,7 @@ func (s *server) rss() (float64, error) { return s.memory("VmRSS") }
 // peak is the largest resident memory since resetPeak, in MiB.
 func (s *server) peak() (float64, error) { return s.memory("VmHWM") }
 
-// resetPeak makes peak begin anew.
+// resetPeak restarts the measurement of peak.
 func (s *server) resetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0)
 }
@@ -89,7 +89,7 @@ func (s *server) memory(figure string) (float64, error) {
 	return 0, fmt.Errorf("no %s of process %d", figure, s.cmd.Process.Pid)
 }
 
-// client is an HTTP client of its own connection, as the admin or, with a token, as its owner.
+// client returns an HTTP client with a connection of its own, for the administrator or, with a token, for its owner.
 func (s *server) client(token string) (*http.Client, string, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(s.dir, "kubeconfig"))
 	if err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 	Window time.Duration
 }
 
-// settle is how long a started server is left alone before its memory is read.
+// settle is how long a started server is left idle before its memory is read.
 const settle = 10 * time.Second
 
 func (o *Options) wants(name string) bool { return o.Rows == nil || o.Rows.MatchString(name) }
@@ -153,7 +153,7 @@ func appends(ctx context.Context, o Options, dir string, r *report.Report) (err 
 	return nil
 }
 
-// appendRow measures the disk before and after the appends, as its speed drifts.
+// appendRow also measures the disk before and after the appends, as its speed drifts.
 func appendRow(ctx context.Context, o Options, s *server, w appendLoad, name string, r *report.Report) error {
 	before, err := fsyncRate(o.Dir, o.Window/2)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// streamTasks is over how many tasks open streams are spread, as the closest peer does.
+	// streamTasks is the number of tasks over which open streams are spread, as in the closest peer's benchmark.
 	streamTasks = 50
 	// streamsPerClient is how many streams share a connection.
 	streamsPerClient = 100
@@ -48,8 +48,8 @@ func delayName(streams int, what string) string {
 	return fmt.Sprintf("append to client, %d streams, %s", streams, what)
 }
 
-// streams measures event streams (SSE): how long a stored history takes, what open streams cost, and how long it is
-// from the append of an event to the frame at a client.
+// streams measures event streams (SSE): the time to read a stored history, the cost of open streams, and the time from
+// the append of an event to its frame at a client.
 func streams(ctx context.Context, o Options, dir string, r *report.Report) (err error) {
 	delays := false
 	for _, n := range openStreams {
@@ -118,7 +118,7 @@ func (b *streamBench) clean(ctx context.Context) (err error) {
 	return err
 }
 
-// open opens the stream of a task behind what is stored.
+// open opens the stream of a task after the last stored event.
 func (b *streamBench) open(ctx context.Context, c *http.Client, task string, after int64) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+base+"tasks/"+task+"/stream?after="+strconv.FormatInt(after, 10), nil)
 	if err != nil {
@@ -221,7 +221,7 @@ func (b *streamBench) openAll(ctx context.Context, n int) (arrivals <-chan arriv
 	return out, cancel, nil
 }
 
-// idle measures what streams cost on which nothing comes.
+// idle measures the cost of streams on which nothing arrives.
 func (b *streamBench) idle(ctx context.Context) error {
 	const n = 1000
 	before, err := b.s.rss()
@@ -233,7 +233,7 @@ func (b *streamBench) idle(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	wait(ctx, 2*time.Second) // what opening them has cost is over
+	wait(ctx, 2*time.Second) // the cost of opening them is over
 	from, cpu := time.Now(), 0.0
 	if cpu, err = b.s.cpu(); err != nil {
 		return err

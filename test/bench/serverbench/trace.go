@@ -29,8 +29,8 @@ var traceRows = []struct {
 	{100_000, 0, "(peer: 413)"},
 }
 
-// traces measures whole traces of growing length, timeline and all, and how much
-// memory the longest took beyond that before it.
+// traces measures whole traces of growing length, including the timeline, and how
+// much more memory the longest took than the one before it.
 func traces(ctx context.Context, o Options, dir string, r *report.Report) (err error) {
 	longest := traceRows[len(traceRows)-1].events
 	memory := fmt.Sprintf("trace of %d events, memory growth", longest)
@@ -114,8 +114,8 @@ func fillTrace(ctx context.Context, c *http.Client, url string, stored *int, n i
 	return nil
 }
 
-// traceRuns is how often a trace is read; the median counts. The first runs meet
-// the store still busy with what was just appended.
+// traceRuns is how often a trace is read; the median counts. During the first runs
+// the store is still busy with what was just appended.
 func traceRuns(events int) int {
 	if events > 10_000 {
 		return 5

@@ -28,11 +28,11 @@ func startEtcd(ctx context.Context, path, dir string) (endpoint string, stop fun
 	}
 	endpoint = "http://" + client
 	cmd := exec.CommandContext(ctx, path,
-		"--data-dir", dir, "--name", "bench", "--log-level", "fatal", // it calls its own shutdown an error
+		"--data-dir", dir, "--name", "bench", "--log-level", "fatal", // it logs its own shutdown as an error
 		"--listen-client-urls", endpoint, "--advertise-client-urls", endpoint,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
 		"--initial-cluster", "bench=http://"+peer,
-		"--quota-backend-bytes", "8589934592", // room for all rows; not a matter of durability
+		"--quota-backend-bytes", "8589934592", // room for all rows; does not affect durability
 	)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -44,7 +44,7 @@ func startEtcd(ctx context.Context, path, dir string) (endpoint string, stop fun
 			return err
 		}
 		var exit *exec.ExitError
-		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) { // it ends by the signal
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) { // the signal ends it
 			return err
 		}
 		return nil

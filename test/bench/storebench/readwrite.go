@@ -23,8 +23,8 @@ const (
 	pageSize = 500
 )
 
-// throughput runs f on n goroutines until the window is over, and returns calls a
-// second. f gets its goroutine and a number that no other call of it gets.
+// throughput runs f on n goroutines until the window is over, and returns calls
+// per second. f gets the number of its goroutine and a number unique to the call.
 func throughput(n int, window time.Duration, f func(worker, call int) error) (float64, error) {
 	var (
 		wg    sync.WaitGroup

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package storebench measures API server storage through storage.Interface: our
-// store, and the stock etcd3 store on a real etcd process of default durability,
-// where it matters also with the API server's watch cache in front. One driver
-// drives all of them with the same objects of 1 KiB, in the same run.
+// store, and the stock etcd3 store on a real etcd process with default durability.
+// Where it matters, the latter is also measured with the API server's watch cache in
+// front. One driver drives all of them with the same objects of 1 KiB, in one run.
 package storebench
 
 import (
@@ -150,7 +150,7 @@ func (m row) once(ctx context.Context, o Options, figures map[string][]float64) 
 	return note(ours, figure, err)
 }
 
-// on loads a store and measures it.
+// on fills a store and measures it.
 func (m row) on(ctx context.Context, s storage.Interface, window time.Duration) (float64, error) {
 	if err := load(ctx, s, m.load); err != nil {
 		return 0, err
@@ -158,7 +158,7 @@ func (m row) on(ctx context.Context, s storage.Interface, window time.Duration) 
 	return m.clean(ctx, s, window)
 }
 
-// clean measures a store without the garbage of the one before.
+// clean measures a store after the garbage of the previous one was collected.
 func (m row) clean(ctx context.Context, s storage.Interface, window time.Duration) (float64, error) {
 	runtime.GC()
 	return m.measure(ctx, s, window)

@@ -64,8 +64,8 @@ func (b *bench) close() error {
 	return errors.Join(b.engine.Close(), b.stop())
 }
 
-// newCodec encodes pods as API server does by default for kinds that know
-// protobuf, or as JSON. Every subject has the same.
+// newCodec encodes pods as the API server does by default for kinds that support
+// protobuf, or as JSON. All subjects use the same codec.
 func newCodec(json bool) (runtime.Codec, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)

@@ -50,8 +50,8 @@ func transcriptRows() []transcriptRow {
 	}
 }
 
-// Transcripts measures what sessions do with their messages, each figure beside
-// the peer's. It needs no etcd.
+// Transcripts measures what sessions do with their messages, each figure compared
+// with the peer's. It needs no etcd.
 func Transcripts(ctx context.Context, o Options, r *report.Report) error {
 	if o.Window == 0 {
 		o.Window = 3 * time.Second
@@ -75,7 +75,7 @@ func Transcripts(ctx context.Context, o Options, r *report.Report) error {
 	return nil
 }
 
-// sessions is how many transcripts of a row's length there are. Appends go round
+// sessions is the number of transcripts of a row's length. Appends take turns among
 // them, so that none becomes much longer.
 const sessions = 10
 
@@ -126,7 +126,7 @@ func each(window time.Duration, f func(call int) error) (float64, error) {
 	return median(took), nil
 }
 
-// appends adds messages whose ids are the caller's, as the controller does.
+// appends adds messages with ids chosen by the caller, as the controller does.
 func appends(ctx context.Context, s *transcript.Store, r transcriptRow, window time.Duration) (float64, error) {
 	return each(window, func(call int) error {
 		of := session(call % sessions)

@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// validity is far above the life of a test cluster.
+// validity far exceeds the life of a test cluster.
 const validity = 30 * 24 * time.Hour
 
 func main() {
@@ -148,7 +148,7 @@ func (a *authority) client(name, user string, groups []string) error {
 	return a.sign(name, t)
 }
 
-// kubeconfig is client, and NAME.kubeconfig which holds both files.
+// kubeconfig does what client does, and writes NAME.kubeconfig with both files in it.
 func (a *authority) kubeconfig(url, name, user string, groups []string) error {
 	if err := a.client(name, user, groups); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (m Message) Text() string {
 	return all.String()
 }
 
-// Turn is the number of the answer that the request asks for, from 1.
+// Turn returns the number of the answer that the request asks for, from 1.
 func (r *Request) Turn() int {
 	n := 1
 	for _, m := range r.Messages {
@@ -178,8 +178,8 @@ func checkTools(tools []Tool) error {
 	return nil
 }
 
-// checkMessages holds a conversation to the vendor's rules: every call is
-// answered, at once, exactly once, and every answer belongs to a call.
+// checkMessages checks a conversation against the vendor's rules: every call is
+// answered immediately and exactly once, and every answer belongs to a call.
 func checkMessages(messages []Message) error {
 	open := map[string]bool{}
 	known := map[string]bool{}

@@ -4,8 +4,8 @@
 // Package script is a scripted stand-in for a model vendor: a real HTTP server
 // that speaks the OpenAI chat completions protocol, answers from a script and
 // misbehaves on demand. It checks every request as strictly as the strictest
-// vendor and refuses, loudly, what a script did not foresee. It is for tests
-// and for the quick start; the product has no part in it.
+// vendor. A request that the script has no answer for is refused and logged. It
+// is for tests and for the quick start; the product does not use it.
 package script
 
 import (
@@ -25,7 +25,7 @@ import (
 // Script is what the model knows. Turns are tried in order; the first one that
 // matches and is not used up answers.
 type Script struct {
-	// APIKey that every request must carry. Empty accepts any key, but not none.
+	// APIKey is the key that every request must carry. Empty accepts any key, but a key is required.
 	APIKey string `json:"apiKey,omitempty"`
 	// Models are the names that are served. Empty accepts any.
 	Models []string `json:"models,omitempty"`
@@ -44,7 +44,7 @@ type Turn struct {
 	Fault *Fault `json:"fault,omitempty"`
 }
 
-// Match says for which requests a turn is meant. All set fields must hold.
+// Match selects the requests that a turn is for. All fields that are set must match.
 type Match struct {
 	// Turn is the number of this answer in the conversation, from 1: one more
 	// than the assistant messages in the request.
@@ -61,13 +61,13 @@ type Match struct {
 	Model string `json:"model,omitempty"`
 	// Offered are tools that the request must offer.
 	Offered []string `json:"offered,omitempty"`
-	// NoTools holds when the request offers no tool at all.
+	// NoTools matches when the request offers no tool at all.
 	NoTools bool `json:"noTools,omitempty"`
 
 	regexp *regexp.Regexp
 }
 
-// Reply is what the model says. Text and string arguments are templates: see Data.
+// Reply is what the model answers. Text and string arguments are templates: see Data.
 type Reply struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
@@ -83,12 +83,12 @@ type Reply struct {
 
 // ToolCall is a call that the model asks for.
 type ToolCall struct {
-	// ID defaults to a name made of the turn's number and the call's place.
+	// ID defaults to a name made of the turn's number and the call's index.
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
 	// Arguments is the argument object.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// RawArguments is sent as it is, to be malformed on purpose. It wins.
+	// RawArguments is sent unchanged, so that it may be malformed on purpose. It takes precedence over Arguments.
 	RawArguments string `json:"rawArguments,omitempty"`
 }
 
@@ -99,7 +99,7 @@ type Usage struct {
 	Cached *int64 `json:"cached,omitempty"`
 }
 
-// Fault is a way to misbehave.
+// Fault describes how a turn misbehaves.
 type Fault struct {
 	// Status answers with an HTTP error and nothing else.
 	Status int `json:"status,omitempty"`

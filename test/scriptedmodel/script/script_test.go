@@ -69,7 +69,7 @@ func newServer(t *testing.T, text string) *Server {
 	return New(s, t.Output())
 }
 
-// TestRefusesWhatVendorsRefuse holds requests to the protocol.
+// TestRefusesWhatVendorsRefuse: requests that break the protocol are refused.
 func TestRefusesWhatVendorsRefuse(t *testing.T) {
 	call := `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	tests := map[string]struct {
@@ -122,7 +122,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestUnforeseen: what the script does not know is refused and logged, never guessed.
+// TestUnforeseen: a request that the script has no answer for is refused and logged; the answer is never guessed.
 func TestUnforeseen(t *testing.T) {
 	var log bytes.Buffer
 	parsed, err := Parse([]byte("turns: [{match: {contains: hello}, times: 1, reply: {text: hi}}]"))

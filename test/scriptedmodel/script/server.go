@@ -30,7 +30,7 @@ type Server struct {
 	requests []Exchange
 }
 
-// Exchange is a request that arrived and what became of it.
+// Exchange is a request that arrived and its outcome.
 type Exchange struct {
 	Request Request
 	// Turn is the name of the turn that answered, empty when refused.
@@ -54,7 +54,7 @@ func New(s *Script, log io.Writer) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Exchanges returns what was asked so far, in order.
+// Exchanges returns the requests so far, in order.
 func (s *Server) Exchanges() []Exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import "encoding/json"
 // object is a JSON object of the vendor's protocol.
 type object = map[string]any
 
-// encode makes JSON of what is made of texts, numbers and objects only.
+// encode returns the JSON of a value that consists only of texts, numbers and objects.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
