@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the lists of dependencies anew")
 
-// TestDependencies: the modules that each program links are a list that changes only on purpose. An import rule of
-// ARCHITECTURE.md looks at one step; this is the sum of all steps.
+// TestDependencies: the list of modules that each program links changes only on purpose. The import rules of
+// ARCHITECTURE.md look at direct imports; this test covers transitive ones.
 func TestDependencies(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(root, "cmd"))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestServersAlone: the library of API servers and the database are in the programs that serve, and in no other.
+// TestServersAlone: only the programs that serve link the library of API servers and the database.
 func TestServersAlone(t *testing.T) {
 	servers := []string{"platform-apiserver", "platform-standalone"}
 	lists, err := filepath.Glob(filepath.Join("testdata", "deps", "*.txt"))

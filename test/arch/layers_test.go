@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arch tests the shape of the code base: who may import whom, as
-// ARCHITECTURE.md says it, and what every package, file and kind must have.
+// Package arch tests the shape of the code base: which packages may import which,
+// as ARCHITECTURE.md defines it, and what every package, file and kind must have.
 package arch
 
 import (
@@ -141,7 +141,7 @@ func fields(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// match tells whether a folder or import path fits a pattern: "a/b" itself,
+// match reports whether a folder or import path matches a pattern: "a/b" itself,
 // "a/*" the children of a, "a/**" a and all below it.
 func match(pattern, path string) bool {
 	if base, ok := strings.CutSuffix(pattern, "/**"); ok {
@@ -158,7 +158,7 @@ func matchAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, path) })
 }
 
-// layerOf is the index of the layer of a package: a literal line wins over a pattern.
+// layerOf returns the index of the layer of a package. A literal line takes precedence over a pattern.
 func (r rules) layerOf(pkg string) int {
 	found := -1
 	for i, patterns := range r.layers {
@@ -203,7 +203,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// sameTree tells whether one "**" pattern of the layer covers both packages:
+// sameTree reports whether one "**" pattern of the layer covers both packages:
 // inside such a tree, which is one unit, imports are free.
 func sameTree(patterns []string, a, b string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -231,7 +231,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// maxLines is the hard cap of a hand-written file; a larger one holds two things.
+// maxLines is the hard limit for a hand-written file; a longer one should be split.
 const maxLines, maxTestLines = 600, 800
 
 func TestFileSizes(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// TestLists: what packages export for a list is in it, and no package is forgotten.
+// TestLists: every entry that packages export for a list is in the list, and no package is forgotten.
 func TestLists(t *testing.T) {
 	for _, tc := range []struct {
 		// what is the type of the list's entries, as other packages write it.
 		what string
-		// packages are the folders whose packages must export one, but for except.
+		// packages are the folders whose packages must each export one; except lists the exceptions.
 		packages string
 		except   []string
 		list     string

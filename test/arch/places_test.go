@@ -20,10 +20,10 @@ const (
 // noTestsYet are resources whose folder has no tests of its own. The list may only shrink.
 var noTestsYet = []string{}
 
-// noExample are kinds that a user does not write: the platform makes them.
+// noExample are kinds that users do not write, because the platform makes them.
 var noExample = []string{"approval"}
 
-// TestKinds: a kind that is served has every place that CONTRIBUTING.md names.
+// TestKinds: every kind that is served is present in all places that CONTRIBUTING.md names.
 func TestKinds(t *testing.T) {
 	register := read(t, apiFolder+"/register.go")
 	all := read(t, registryFolder+"/all.go")

@@ -72,11 +72,12 @@ func reasons(t *testing.T) map[string]string {
 	return values
 }
 
-// TestReasons holds every reason to be a constant of the API: no package has constants of its own, or writes one as text.
+// TestReasons checks that every reason is a constant of the API: no package has constants of its own, or writes one as
+// text.
 func TestReasons(t *testing.T) {
 	known := reasons(t)
 	for _, f := range sources(t, "pkg", "cmd") {
-		// The standalone host answers for core Kubernetes, whose words are not ours.
+		// The standalone host answers for core Kubernetes, which defines these reasons.
 		if f.generated || f.path == reasonsFile || strings.HasPrefix(f.pkg, "pkg/server/host") {
 			continue
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// Secrets that must be found nowhere. They look like nothing that a pattern
-// would recognise, so only keeping them out can hide them.
+// Secrets that must be found nowhere. No redaction pattern recognises them, so
+// the platform must never write them in the first place.
 const (
 	providerKey  = "correct-horse-battery-staple-provider"
 	storedSecret = "correct-horse-battery-staple-secret"
@@ -67,8 +67,8 @@ func getJSON(t *testing.T, s place, what string, into any) {
 	}
 }
 
-// TestAgentTask runs a whole agent task and then looks for its secrets in all
-// that the server keeps, logs and answers.
+// TestAgentTask runs a whole agent task and then looks for its secrets in
+// everything that the server stores, logs and answers.
 func TestAgentTask(t *testing.T) { everywhere(t, agentTask) }
 
 func agentTask(t *testing.T, s place) {
@@ -103,7 +103,7 @@ func agentTask(t *testing.T, s place) {
 	}
 	s.RestartServer(t)
 	for _, secret := range []string{providerKey, storedSecret} {
-		searchFolder(t, s.Data(), secret) // also what was flushed at the end
+		searchFolder(t, s.Data(), secret) // includes what was flushed at the end
 	}
 }
 
@@ -125,7 +125,7 @@ func searchFolder(t *testing.T, dir, secret string) {
 	})
 }
 
-// eachFile reads every file below a folder. Servers may write there meanwhile: what they have removed is not kept.
+// eachFile reads every file below a folder. Servers may write there meanwhile; files that they have removed are skipped.
 func eachFile(t *testing.T, dir string, f func(path string, data []byte)) {
 	t.Helper()
 	files := 0
@@ -147,7 +147,7 @@ func eachFile(t *testing.T, dir string, f func(path string, data []byte)) {
 	}
 }
 
-// TestModelFaults asks for each fault of the model and checks what becomes of the task.
+// TestModelFaults triggers each fault of the model and checks the outcome of the task.
 func TestModelFaults(t *testing.T) { everywhere(t, modelFaults) }
 
 func modelFaults(t *testing.T, s place) {

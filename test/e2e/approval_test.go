@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// applyGated makes an agent that may run programs only when a person agrees in time.
+// applyGated makes an agent that may run programs only if a person approves in time.
 func applyGated(t *testing.T, s place, name, timeout string, more ...string) {
 	t.Helper()
 	tools := `{"name":"code_exec"}`
@@ -63,7 +63,7 @@ func awaitPending(t *testing.T, s place, selector string) string {
 	const kind = "approval.core.platform.ai/"
 	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", selector, "--watch", "--output", "name")
 	line := asked.Await(t, kind)
-	_ = asked.Stop() // by a signal
+	_ = asked.Stop() // a signal ended it
 	return line[strings.Index(line, kind)+len(kind):]
 }
 
@@ -92,7 +92,7 @@ func ended(t *testing.T, s place, name string) (task v1alpha1.Task, result strin
 	return task, result, types
 }
 
-// told are the events of approvals and calls, in order.
+// told returns the events of approvals and calls, in order.
 func told(types []v1alpha1.EventType) string {
 	var out []string
 	for _, e := range types {
@@ -137,7 +137,7 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 		}
 	}
 	killed := 0
-	for _, programs := range []bool{false, true} { // the worker first, or it sees its program end
+	for _, programs := range []bool{false, true} { // the worker first, or it would see its program end
 		for pid, parent := range parents {
 			if _, child := parents[parent]; child == programs && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed++
@@ -149,8 +149,8 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 	}
 }
 
-// TestApprovalsAndCrashes: an approval goes with the worker that asked for it,
-// and an approved call whose worker died is one of which nothing is known.
+// TestApprovalsAndCrashes: an approval ends with the worker that requested it, and
+// the outcome of an approved call whose worker died is unknown.
 func TestApprovalsAndCrashes(t *testing.T) { everywhere(t, approvalsAndCrashes) }
 
 func approvalsAndCrashes(t *testing.T, s place) {
@@ -160,11 +160,11 @@ func approvalsAndCrashes(t *testing.T, s place) {
 	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
 	next := func() v1alpha1.Approval { // of the next attempt
 		t.Helper()
-		// The events of an attempt's end come before the status that tells of it, which may still be that of the last approval.
+		// The events of an attempt's end precede the status that reports it, so the status may still be that of the last approval.
 		name := awaitPending(t, s, "spec.taskName=crashes,status.state=pending")
 		status := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "task", "crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
 		status.Await(t, name)
-		_ = status.Stop() // by a signal
+		_ = status.Stop() // a signal ended it
 		return awaitParked(t, s, "crashes")
 	}
 	first := next()
@@ -199,9 +199,9 @@ func approvals(t *testing.T, s place) {
 	applyGated(t, s, "gated", "1h")
 	applyGated(t, s, "hasty", "25s")
 	applyGated(t, s, "asking", "1h", "request_approval")
-	// It expires after more time than the task may run.
+	// Its expiry is later than the task's timeout.
 	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
-	// The others do not take the machine from it while its time runs.
+	// The other tests must not slow it down while its timeout runs.
 	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/expires")
 	for task, prompt := range map[string]string{"approved": "run-it", "declined": "run-it", "cancelled": "run-it", "deleted": "run-it", "restarted": "run-it", "twice": "run-twice"} {
 		applyGatedTask(t, s, task, "gated", prompt, "5m")
@@ -248,7 +248,7 @@ func approvals(t *testing.T, s place) {
 	t.Run("deleted", func(t *testing.T) {
 		a := awaitParked(t, s, "deleted")
 		s.MustShell(t, "kubectl delete task deleted --timeout=120s")
-		// What a task has left goes after it.
+		// What a task has left is deleted after it.
 		s.MustShell(t, "timeout 120 bash -c 'while kubectl get approval "+a.Name+"; do :; done'")
 		if r := s.Shell(t, "kubectl get approval "+a.Name); r.Code == 0 {
 			t.Errorf("the approval of a deleted task: %s", r.Output)
@@ -311,7 +311,7 @@ func approvals(t *testing.T, s place) {
 	})
 }
 
-// TestApprovalDemo decides about the quick start's task.
+// TestApprovalDemo decides on the approval of the quick start's task.
 func TestApprovalDemo(t *testing.T) { everywhere(t, approvalDemo) }
 
 func approvalDemo(t *testing.T, s place) {

@@ -20,13 +20,13 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// control is no secret. It stands beside the canaries, to show that what is
-// searched is where they went.
+// control is not a secret. It is written beside the canaries, and finding it shows
+// that the search covers the places where they went.
 const control = "a-word-that-stays"
 
 // TestCanaries sends every canary through a run of an agent, through the output
 // of a command and through posted events, and then looks for the bytes of the
-// secrets in all that the server keeps, logs and answers.
+// secrets in everything that the server stores, logs and answers.
 func TestCanaries(t *testing.T) {
 	canaries := corpus.Canaries()
 	groups := grouped(canaries, 12_000)
@@ -57,7 +57,7 @@ func TestCanaries(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	searchCanaries(t, s.DataDir, canaries) // also what was flushed at the end
+	searchCanaries(t, s.DataDir, canaries) // includes what was flushed at the end
 }
 
 // grouped joins the texts of the canaries to texts of some length.
@@ -75,7 +75,7 @@ func grouped(canaries []corpus.Canary, length int) []string {
 }
 
 // canaryScript is a model that writes each group of canaries into a file, reads
-// it, prints it and at last repeats it all in its answer.
+// it, prints it, and finally repeats everything in its answer.
 func canaryScript(t *testing.T, groups []string) *script.Script {
 	t.Helper()
 	sc := &script.Script{Models: []string{"scripted-1"}}
@@ -93,7 +93,7 @@ func canaryScript(t *testing.T, groups []string) *script.Script {
 			Reply: script.Reply{Text: "I found this:\n" + g, ToolCalls: []script.ToolCall{
 				call("file_write", map[string]any{"path": file, "content": g}),
 				call("file_read", map[string]any{"path": file}),
-				// The working folder is the user's own and stays; what is sought must not stand in it.
+				// The working folder is the user's own and is kept, so what is searched for must not be in it.
 				call("code_exec", map[string]any{"language": "bash", "code": "cat " + file + "; rm " + file}),
 			}},
 		})
@@ -196,7 +196,7 @@ func postEvents(t *testing.T, s place, task string, canaries []corpus.Canary) {
 	}
 }
 
-// canaryAnswers asks for everything that tells of the two tasks.
+// canaryAnswers requests everything that the server returns about the two tasks.
 func canaryAnswers(t *testing.T, s local) map[string]string {
 	t.Helper()
 	answers := map[string]string{"log of the server": s.Output()}

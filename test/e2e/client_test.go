@@ -91,7 +91,7 @@ func informers(t *testing.T, p place) {
 }
 
 // TestCommand: the platform's own command does what a person needs, and its
-// exit codes tell the ends of tasks apart.
+// exit codes distinguish how tasks ended.
 func TestCommand(t *testing.T) { everywhere(t, commandLine) }
 
 func commandLine(t *testing.T, p place) {
@@ -114,7 +114,7 @@ func commandLine(t *testing.T, p place) {
 	}
 }
 
-// TestFork: a run goes on from one of its events, by kubectl and by the command.
+// TestFork: a run is continued from one of its events, by kubectl and by the command.
 func TestFork(t *testing.T) { everywhere(t, forks) }
 
 func forks(t *testing.T, p place) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDemo applies the demo's own manifests, and looks at what their tasks made: a program that did not run leaves no
-// output, however the task ended.
+// TestDemo applies the demo's own manifests, and checks the output of their tasks: a program that did not run leaves none,
+// however the task ended.
 func TestDemo(t *testing.T) { everywhere(t, demo) }
 
 func demo(t *testing.T, p place) {
@@ -21,7 +21,7 @@ func demo(t *testing.T, p place) {
 		` -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"ApprovalDecision","spec":{"decision":"approve","reason":"go on"}}'`)
 	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/primes task/rotate")
 	for task, printed := range map[string]string{"primes": `2\n3\n5\n7\n11\n13\n17\n19\n23\n29`, "rotate": `service.log\nservice.log.1`} {
-		// The stand-in for a model knows what was printed from the tool alone.
+		// The stand-in for a model can know what was printed only from the tool.
 		if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+task+"/result")); !strings.Contains(got, printed) {
 			t.Errorf("result of %s: %s", task, got)
 		}

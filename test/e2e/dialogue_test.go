@@ -21,11 +21,11 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the expected output of the dialogues anew")
 
 // TestDialogue types each testdata/*.dialogue into a shell and compares what
-// the real kubectl prints. A line that starts with "$ " is a command, and goes
-// on while it ends in a backslash; what follows up to the next command or
-// blank line before it is the expected output, with what changes from run to
-// run (ages, uids, revisions) in angle brackets. "[exit N]" closes a command
-// that fails.
+// the real kubectl prints. A line that starts with "$ " is a command; it
+// continues on the next line if it ends in a backslash. The lines up to the next
+// command, or to the blank line before that, are the expected output. What changes
+// from run to run (ages, uids, revisions) is in angle brackets. "[exit N]" is the
+// last line of a command that fails.
 func TestDialogue(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.dialogue")
 	if err != nil || len(files) == 0 {

@@ -21,8 +21,8 @@ import (
 )
 
 // place is where a scenario runs: a server of its own on this machine, or a
-// namespace of its own in a cluster that the platform was installed in. Lines
-// of shell have a kubeconfig of the administrator, for the place's namespace.
+// namespace of its own in a cluster where the platform is installed. Lines of
+// shell use the administrator's kubeconfig, with the place's namespace.
 type place interface {
 	Shell(t testing.TB, line string) harness.Result
 	MustShell(t testing.TB, line string) string
@@ -31,25 +31,25 @@ type place interface {
 	Namespace() string
 	// Config is the administrator's client configuration.
 	Config(t testing.TB) *rest.Config
-	// Direct gives the URL of the platform's own server and a client that
-	// trusts it: the way to REST.
+	// Direct returns the URL of the platform's own server and a client that trusts
+	// it. REST requests go there.
 	Direct(t testing.TB) (string, *http.Client)
-	// RestartServer stops the API server, and returns when another one serves.
+	// RestartServer replaces the API server, and returns when the new one serves.
 	RestartServer(t *testing.T)
-	// RestartController has another process control the tasks.
+	// RestartController replaces the process that controls the tasks.
 	RestartController(t *testing.T)
-	// Image is what commands are to run in, empty where they are commands of the host.
+	// Image is the image in which commands run; empty if they are commands of the host.
 	Image() string
-	// Address is this machine's, as workers reach it.
+	// Address is the address under which workers reach this machine.
 	Address() string
-	// Data is the folder of all that the server keeps.
+	// Data is the folder of everything that the server stores.
 	Data() string
-	// Records are what programs logged and what the host's own objects tell of runs.
+	// Records returns what programs logged and what the host's own objects contain about runs.
 	Records(t *testing.T) map[string]string
 }
 
 // everywhere runs a scenario on each kind of host, on both at the same time. In
-// a cluster it runs where one is up; see "make e2e".
+// a cluster it runs only if one is up; see "make e2e".
 func everywhere(t *testing.T, scenario func(*testing.T, place)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {
@@ -86,7 +86,7 @@ func (l local) RestartServer(t *testing.T) {
 	l.Restart(t)
 }
 
-// RestartController restarts the one process that there is.
+// RestartController restarts the only process, which is also the server.
 func (l local) RestartController(t *testing.T) {
 	t.Helper()
 	l.RestartServer(t)
@@ -112,7 +112,7 @@ func configOf(t testing.TB, kubeconfig string) *rest.Config {
 	return c
 }
 
-// trusting is a client that trusts a CA, and reaches name at address where they are given.
+// trusting returns a client that trusts a CA and, if they are given, reaches name at address.
 func trusting(t testing.TB, ca []byte, name, address string) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -129,7 +129,7 @@ func trusting(t testing.TB, ca []byte, name, address string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// native is the path of a resource of the platform in the place's namespace.
+// native returns the path of a resource of the platform in the place's namespace.
 func native(p place, path string) string {
 	return "/apis/core.platform.ai/v1alpha1/namespaces/" + p.Namespace() + "/" + path
 }
@@ -148,7 +148,7 @@ func asAccount(t *testing.T, p place, name, role string) restClient {
 	p.MustShell(t, "kubectl create serviceaccount "+name)
 	if role != "" {
 		p.MustShell(t, fmt.Sprintf("kubectl create rolebinding %s --clusterrole=%s --serviceaccount=%s:%s", name, role, p.Namespace(), name))
-		// the authorizer watches bindings: kubectl asks it until it knows the new one
+		// The authorizer learns of bindings by a watch, so kubectl asks until it knows the new one.
 		p.MustShell(t, fmt.Sprintf("until kubectl auth can-i list tasks --as system:serviceaccount:%s:%s; do :; done", p.Namespace(), name))
 	}
 	base, client := p.Direct(t)
@@ -156,7 +156,7 @@ func asAccount(t *testing.T, p place, name, role string) restClient {
 	return restClient{t: t, base: base, client: client, token: token}
 }
 
-// do sends a request and gives the answer, whatever it is.
+// do sends a request and returns the answer, whatever it is.
 func (c restClient) do(method, path, body string, header ...string) (int, string) {
 	c.t.Helper()
 	resp := c.open(method, path, body, header...)

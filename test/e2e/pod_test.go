@@ -29,7 +29,7 @@ func reasonOf(t *testing.T, p place, task string) string {
 	return content.Reason
 }
 
-// failedBecause holds a task to a failure with a reason, and to telling it the same everywhere.
+// failedBecause checks that a task failed with a reason, and that the reason is the same wherever it is reported.
 func failedBecause(t *testing.T, p place, name, message string, reasons ...string) {
 	t.Helper()
 	task, _, types := ended(t, p, name)
@@ -45,7 +45,7 @@ func failedBecause(t *testing.T, p place, name, message string, reasons ...strin
 	}
 }
 
-// TestPodsFail: what ends a pod in a cluster ends its task, in a true phase and with the reason.
+// TestPodsFail: what ends a pod in a cluster ends its task, with the correct phase and reason.
 func TestPodsFail(t *testing.T) {
 	p := newTeam(t)
 	command(t, p, "hungry", "echo begun; tail /dev/zero", map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": "96Mi"}}})
@@ -60,13 +60,13 @@ func TestPodsFail(t *testing.T) {
 	if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/hungry/log")); !strings.Contains(got, "begun") {
 		t.Errorf("log: %s", got)
 	}
-	// What a task made goes with it: the garbage collector follows owners through the aggregated API.
+	// What a task made is deleted with it: the garbage collector follows owners through the aggregated API.
 	p.MustShell(t, "kubectl delete task hungry --timeout=60s")
 	p.MustShell(t, "kubectl wait --for=delete job --selector platform.ai/task=hungry --timeout=60s")
 }
 
-// TestNodeDies: a node dies with everything on it, and comes back. The task
-// that ran there ends in a true phase, a new one runs, and nothing is lost.
+// TestNodeDies: a node dies with everything on it, and comes back. The task that
+// ran there ends in the correct phase, a new one runs, and nothing is lost.
 func TestNodeDies(t *testing.T) {
 	p := newTeam(t)
 	command(t, p, "before", "echo kept", nil)
@@ -75,7 +75,7 @@ func TestNodeDies(t *testing.T) {
 	awaitEvent(t, p, "hit", v1alpha1.EventWorkerStarted)
 	p.cluster.StopNode(t)
 	p.MustShell(t, "kubectl wait --for=condition=Ready=Unknown --timeout=60s nodes --all")
-	p.MustShell(t, "kubectl get namespaces") // what is not ours goes on
+	p.MustShell(t, "kubectl get namespaces") // the rest of the cluster keeps working
 	p.cluster.StartNode(t)
 	p.awaitServer(t)
 	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s deployment/platform-controller")

@@ -28,15 +28,15 @@ func command(t *testing.T, p place, name, line string, more map[string]any) {
 	apply(t, p, map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name}, "spec": spec})
 }
 
-// awaitEvent returns when a task's stream has an event of the type; it watches from the first one.
+// awaitEvent returns when a task's stream has an event of the type; it watches from the first event.
 func awaitEvent(t *testing.T, p place, task string, typ v1alpha1.EventType) {
 	t.Helper()
 	watch := harness.Start(t, p.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName="+task)
 	watch.Await(t, string(typ))
-	_ = watch.Stop() // by a signal
+	_ = watch.Stop() // a signal ended it
 }
 
-// cancelTask asks for the end of a task.
+// cancelTask cancels a task.
 func cancelTask(t *testing.T, p place, name string) {
 	t.Helper()
 	p.MustShell(t, "kubectl create --raw "+native(p, "tasks/"+name+"/cancel")+` -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskCancellation","reason":"it is late"}'`)
@@ -53,8 +53,8 @@ func terminalEvents(types []v1alpha1.EventType) []v1alpha1.EventType {
 	return out
 }
 
-// TestHowTasksEnd: commands end in each way a command can, and the phase, the
-// condition and the last event agree on it.
+// TestHowTasksEnd: commands end in every possible way, and the phase, the
+// condition and the last event agree about it.
 func TestHowTasksEnd(t *testing.T) { everywhere(t, howTasksEnd) }
 
 func howTasksEnd(t *testing.T, p place) {
@@ -112,8 +112,8 @@ func howTasksEnd(t *testing.T, p place) {
 	}
 }
 
-// TestRunsOutliveServers: while a command runs, the API server and the
-// controller are exchanged. It runs once, to its end, and every event is there once.
+// TestRunsOutliveServers: while a command runs, the API server and the controller
+// are replaced. The command runs once, to its end, and every event is stored once.
 func TestRunsOutliveServers(t *testing.T) { everywhere(t, runsOutliveServers) }
 
 func runsOutliveServers(t *testing.T, p place) {

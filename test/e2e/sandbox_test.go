@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody is a user that has nothing.
+// nobody is a user that owns nothing.
 const nobody = 65534
 
-// asNobody has the harness start the server as another user, and returns the flags for that.
+// asNobody makes the harness start the server as another user, and returns the flags for that.
 func asNobody(t *testing.T) []string {
 	t.Helper()
 	built, bin := filepath.Dir(harness.Bin(t, "platform-standalone")), t.TempDir()
@@ -53,7 +53,8 @@ func asNobody(t *testing.T) []string {
 	return []string{"--worker-binary", filepath.Join(built, "platform-worker")}
 }
 
-// TestSandbox tries all ways out of a run, by a container task and by an agent's program, as root and as another user.
+// TestSandbox tries all known escapes from a run, by a container task and by an agent's program, as root and as another
+// user.
 func TestSandbox(t *testing.T) {
 	if err := sandbox.Probe().Check(); err != nil {
 		t.Skip(err)
@@ -64,7 +65,7 @@ func TestSandbox(t *testing.T) {
 	}
 	for _, uid := range users {
 		t.Run(fmt.Sprintf("uid-%d", uid), func(t *testing.T) { //nolint:paralleltest // the programs differ by environment
-			dir, err := os.MkdirTemp("", "e2e-sandbox") //nolint:usetesting // another user must get there
+			dir, err := os.MkdirTemp("", "e2e-sandbox") //nolint:usetesting // another user must be able to reach it
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +175,7 @@ func awaitFile(t *testing.T, pattern string) string {
 	return ""
 }
 
-// TestSandboxOff: the operator can do without, and everybody is told.
+// TestSandboxOff: the operator can turn the sandbox off, and that is reported.
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()
 	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox=off")}

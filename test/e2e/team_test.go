@@ -22,8 +22,8 @@ import (
 // system is the namespace that the platform is installed in.
 const system = "platform-system"
 
-// installation is the platform in the test cluster, made once and used by all
-// tests, as teams share one.
+// installation is the platform in the test cluster. It is made once and shared by
+// all tests, just as teams share one.
 var installation struct {
 	once sync.Once
 	data string // the API server's volume, as a folder of this machine
@@ -38,7 +38,7 @@ type team struct {
 	home       string
 }
 
-// newTeam makes a namespace, in which the test's objects go when it ends.
+// newTeam makes a namespace for the test's objects, which is deleted when the test ends.
 func newTeam(t *testing.T) team {
 	t.Helper()
 	c := cluster.Node(t)
@@ -67,7 +67,7 @@ func newTeam(t *testing.T) team {
 	return p
 }
 
-// install installs the platform as manifests/README.md says, and waits until it serves.
+// install installs the platform as manifests/README.md describes, and waits until it serves.
 func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	t.Helper()
 	p := team{cluster: c, kubeconfig: c.Kubeconfig, home: t.TempDir()}
@@ -86,7 +86,7 @@ func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	return p.MustShell(t, "kubectl get pv "+volume+" -o jsonpath={.spec.hostPath.path}"), nil
 }
 
-// state tells, after a failure, what the installation did.
+// state logs, after a failure, what the installation did.
 func (p team) state(t *testing.T) string {
 	t.Helper()
 	return p.Shell(t, "for what in all events pvc; do kubectl -n "+system+" get $what -o wide; done;"+

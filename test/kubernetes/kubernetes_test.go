@@ -33,7 +33,7 @@ import (
 
 const (
 	image = "test.example/worker:1"
-	// otherImage has the same program, but is not the worker image: the program is put into it.
+	// otherImage has the same program, but is not the worker image, so an init container puts the program into it.
 	otherImage = "test.example/other:1"
 )
 
@@ -47,11 +47,11 @@ type fixture struct {
 	options   kubernetes.Options
 	runs      *kubernetes.Executor
 	exits     chan executor.Ref
-	// heard has the ends that were told while another was waited for.
+	// heard has the ends that were reported while the test waited for another one.
 	heard map[executor.Ref]bool
 }
 
-// newFixture makes a namespace, and an executor that runs until the test ends.
+// newFixture makes a namespace and an executor, which runs until the test ends.
 func newFixture(t *testing.T, change func(*kubernetes.Options)) *fixture {
 	t.Helper()
 	c := cluster.Node(t)
@@ -62,7 +62,7 @@ func newFixture(t *testing.T, change func(*kubernetes.Options)) *fixture {
 	}
 	f := &fixture{Cluster: c, client: client}
 	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "runs-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, // all that a namespace can ask of pods
+		GenerateName: "runs-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, // the strictest level that a namespace can require
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func newFixture(t *testing.T, change func(*kubernetes.Options)) *fixture {
 	return f
 }
 
-// restart makes a new executor, as a controller does that begins; the one before goes on until the test ends.
+// restart makes a new executor, as a restarted controller does; the previous one keeps running until the test ends.
 func (f *fixture) restart(t *testing.T) (stop func()) {
 	t.Helper()
 	runs, err := kubernetes.New(f.options)
@@ -154,7 +154,7 @@ func (f *fixture) start(t *testing.T, mode string, change ...func(*executor.Run)
 	if state.Phase != executor.Running || state.ID != run.ID || state.UID == "" {
 		t.Fatalf("state of a new run: %+v", state)
 	}
-	// There is no Task: where its kind is served, the garbage collector would remove the Job.
+	// There is no Task, so if its kind were served, the garbage collector would remove the Job.
 	_, err = f.client.BatchV1().Jobs(f.namespace).Patch(t.Context(), run.JobName(), types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func (f *fixture) start(t *testing.T, mode string, change ...func(*executor.Run)
 	return run
 }
 
-// exited waits to be told of the run's end, and returns its state.
+// exited waits until the executor reports the run's end, and returns its state.
 func (f *fixture) exited(t *testing.T, run executor.Run) executor.State {
 	t.Helper()
 	f.told(t, run.Ref)
@@ -214,7 +214,7 @@ func (f *fixture) running(t *testing.T, run executor.Run) *corev1.Pod {
 	}
 }
 
-// describe logs what there is in the namespace.
+// describe logs the objects of the namespace.
 func (f *fixture) describe(t *testing.T) {
 	t.Log(f.Kubectl(t, "-n", f.namespace, "get", "jobs,pods,events", "-o", "wide"))
 }
@@ -266,7 +266,7 @@ func TestEnds(t *testing.T) {
 				f.describe(t)
 				t.Errorf("%+v, %+v", s, s.Termination)
 			}
-			// The same start again is the same run, another is none.
+			// Repeating the same start returns the same run; a different start is refused.
 			if again, err := f.runs.Start(t.Context(), run); err != nil || again.UID != s.UID || again.Phase != s.Phase {
 				t.Errorf("started again: %+v, %v", again, err)
 			}
@@ -313,10 +313,10 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestDoesNotStart: runs that cannot start are ended, and tell why.
+// TestDoesNotStart: runs that cannot start are ended, and report why.
 func TestDoesNotStart(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(o *kubernetes.Options) { o.StartTimeout = 30 * time.Second }) // for the node to say why
+	f := newFixture(t, func(o *kubernetes.Options) { o.StartTimeout = 30 * time.Second }) // so that the node can report why
 	cases := []struct {
 		name, reason, message string
 		change                func(*executor.Run)
@@ -383,7 +383,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// gone waits to be told of the end, after which the Job goes.
+// gone waits until the executor reports the end, after which the Job is removed.
 func (f *fixture) gone(t *testing.T, run executor.Run) {
 	t.Helper()
 	f.told(t, run.Ref)
@@ -406,7 +406,7 @@ func (f *fixture) gone(t *testing.T, run executor.Run) {
 	}
 }
 
-// TestDeletedByOthers: a Job that somebody deletes is told of, and is not found any more.
+// TestDeletedByOthers: the executor reports a Job that somebody else deletes, and no longer finds it.
 func TestDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -434,14 +434,14 @@ func TestEvicted(t *testing.T) {
 	if s.Reason != v1alpha1.ReasonEvicted || s.Succeeded() || !strings.Contains(s.Message, "evict") {
 		t.Errorf("%+v", s)
 	}
-	// One that has not seen the pod knows from the Job.
+	// An executor that has not seen the pod learns it from the Job.
 	f.restart(t)
 	if s := f.exited(t, run); s.Reason != v1alpha1.ReasonEvicted || s.Succeeded() {
 		t.Errorf("after a restart: %+v", s)
 	}
 }
 
-// TestAdopted: an executor that begins knows all runs, and tells of those that ended without it.
+// TestAdopted: a new executor knows all runs, and reports those that ended before it started.
 func TestAdopted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -489,7 +489,7 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestParked: while a run is parked its deadline does not count, also not in an executor that begins then.
+// TestParked: while a run is parked its deadline does not count, not even for an executor that starts meanwhile.
 func TestParked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -515,7 +515,7 @@ func TestParked(t *testing.T) {
 		t.Errorf("parked, with a deadline of %d s", *d)
 	}
 	f.running(t, run)
-	// Nothing can be awaited that does not happen; the deadline would have passed.
+	// That something does not happen cannot be awaited, so the test waits until the deadline would have passed.
 	time.Sleep(12 * time.Second)
 	f.restart(t)
 	if s, err := f.runs.State(t.Context(), run.Ref); err != nil || s.Phase != executor.Running {
@@ -541,7 +541,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestNodeDies has the node for itself: the other tests run side by side, after it.
+// TestNodeDies needs the node for itself. The other tests run in parallel, after it.
 func TestNodeDies(t *testing.T) {
 	f := newFixture(t, func(o *kubernetes.Options) { o.UnreachableTimeout = time.Second })
 	run := f.start(t, "wait")

@@ -22,8 +22,8 @@ import (
 // envMode says what the test binary does as the worker of a run.
 const envMode = "MODE"
 
-// TestMain lets the test binary be the worker in a container of its own: what
-// is tested is the executor, whose contract with a worker is package runspec.
+// TestMain lets the test binary act as the worker in a container of its own. The
+// tests are about the executor, whose contract with a worker is package runspec.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "install":
@@ -50,7 +50,7 @@ func work(mode string) int {
 		fmt.Fprintln(os.Stderr, "the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD and nothing works")
 		return 3
 	case "kill":
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // the first process of a container is spared by the kernel
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // the kernel spares the first process of a container
 		child := exec.Command(os.Args[0])
 		_ = child.Run()
 		return 128 + 9
@@ -88,7 +88,7 @@ func report(reason, message string, code int) int {
 	return code
 }
 
-// look says what a worker finds in its container.
+// look reports what a worker finds in its container.
 func look() string {
 	var found []string
 	add := func(name, value string) { found = append(found, name+"="+value) }

@@ -41,12 +41,12 @@ func ofKind(objects []unstructured.Unstructured, kinds ...string) []unstructured
 	return slices.DeleteFunc(slices.Clone(objects), func(o unstructured.Unstructured) bool { return !slices.Contains(kinds, o.GetKind()) })
 }
 
-// TestAccepted gives everything to the real kube-apiserver: the namespaces first, because a dry run makes none.
+// TestAccepted applies everything to the real kube-apiserver: the namespaces first, because a dry run makes none.
 func TestAccepted(t *testing.T) {
 	c := cluster.Control(t)
 	c.Kubectl(t, "apply", "--server-side", "-f", "testdata/crds.yaml")
 	c.Kubectl(t, "wait", "--for=condition=Established", "-f", "testdata/crds.yaml")
-	// Discovery follows; kubectl asks it anew for kinds that it does not know.
+	// Discovery lags behind; kubectl queries it again for kinds that it does not know.
 	for _, crd := range decode(t, must(os.ReadFile("testdata/crds.yaml"))(t)) {
 		c.MustShell(t, "until kubectl get --all-namespaces "+crd.GetName()+"; do :; done")
 	}
@@ -70,8 +70,8 @@ func TestAccepted(t *testing.T) {
 	})
 }
 
-// TestPods lets the cluster make the Pods in the namespace as it is, where Pod Security restricted is enforced. Without
-// the APIService: a group that nobody serves would disturb other tests of this control plane.
+// TestPods lets the cluster make the Pods in the namespace as installed, where Pod Security restricted is enforced. It
+// leaves out the APIService, because a group that nobody serves would disturb other tests of this control plane.
 func TestPods(t *testing.T) {
 	c := cluster.Control(t)
 	objects := slices.DeleteFunc(render(t, kustomization(t, "multi-namespace", []string{"audit", "ingress", "metrics"}, "")),
@@ -91,8 +91,8 @@ func TestPods(t *testing.T) {
 	c.Kubectl(t, "delete", "-f", file, "--timeout=2m")
 }
 
-// TestOneInstallation applies a second installation, in a namespace of its own: it gets neither the APIService nor the
-// rights of the first one. A server may take its own APIService.
+// TestOneInstallation applies a second installation, in a namespace of its own. It gets neither the APIService nor the
+// rights of the first one. A server may still take over its own APIService.
 func TestOneInstallation(t *testing.T) {
 	c := cluster.Control(t)
 	shared := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"}
@@ -105,7 +105,7 @@ func TestOneInstallation(t *testing.T) {
 	})
 	second := write(t, ofKind(render(t, dir), "ClusterRoleBinding", "APIService"))
 	const refusal = "the platform is installed in namespace platform-system, and a cluster has one installation"
-	c.MustShell(t, "until kubectl apply --dry-run=server -f "+second+" 2>&1 | grep '"+refusal+"'; do :; done") // the policy is in force
+	c.MustShell(t, "until kubectl apply --dry-run=server -f "+second+" 2>&1 | grep '"+refusal+"'; do :; done") // until the policy is in force
 	out := c.Shell(t, "kubectl apply -k "+dir)
 	if out.Code == 0 || strings.Count(out.Output, refusal) != 6 {
 		t.Errorf("of 5 bindings and the APIService:\n%s", out.Output)
@@ -120,7 +120,7 @@ func TestOneInstallation(t *testing.T) {
 		"--as=system:serviceaccount:elsewhere:platform-apiserver", "--as-group=system:masters")
 }
 
-// TestRoles looks every rule up: no wildcards, only resources that are served, only verbs that they have.
+// TestRoles checks every rule: no wildcards, only resources that are served, and only verbs that they support.
 func TestRoles(t *testing.T) {
 	c := cluster.Control(t)
 	known := served(t, must(discovery.NewDiscoveryClientForConfig(c.Config()))(t))
@@ -129,7 +129,7 @@ func TestRoles(t *testing.T) {
 			known[resource] = verbs
 		}
 	}
-	// What is asked of RBAC and is no resource that can be called.
+	// Names that RBAC decides on but that are no resources that can be called.
 	known["core.platform.ai/executionevents/controlled"] = sets.New("create")
 	known["rbac.authorization.k8s.io/clusterroles"].Insert("bind")
 	urls := []string{"/backup", "/metrics"}
@@ -147,7 +147,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// unknown is what a rule names and nothing serves.
+// unknown returns what a rule names but nothing serves.
 func unknown(rule map[string]any, known map[string]sets.Set[string], urls []string) []string {
 	var wrong []string
 	texts := func(field string) []string {
@@ -170,7 +170,7 @@ func unknown(rule map[string]any, known map[string]sets.Set[string], urls []stri
 				continue
 			}
 			for _, verb := range texts("verbs") {
-				// Roles of users have the three reading verbs of subresources in one rule, as Kubernetes' own role view has.
+				// Roles of users have the three reading verbs of subresources in one rule, as Kubernetes' own role view does.
 				reading := strings.Contains(resource, "/") && verbs.Has("get") && (verb == "list" || verb == "watch")
 				if !verbs.Has(verb) && !reading {
 					wrong = append(wrong, "resource "+group+"/"+resource+" has no verb "+verb)

@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// TestFlags asks each program for its flags.
+// TestFlags checks that each program has the flags that the manifests set.
 func TestFlags(t *testing.T) {
 	known := map[string]map[string]bool{}
 	for _, overlay := range overlays() {

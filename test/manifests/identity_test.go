@@ -10,8 +10,8 @@ import (
 	"github.com/platform-ai/platform/test/cluster"
 )
 
-// TestWorkerIdentity: a namespace's editor makes neither tokens of the workers' accounts nor Pods with them; kubelets and
-// the Job controller do.
+// TestWorkerIdentity: a namespace's editor can make neither tokens of the workers' accounts nor Pods with them; kubelets
+// and the Job controller can.
 func TestWorkerIdentity(t *testing.T) {
 	c := cluster.Control(t)
 	c.MustShell(t, `kubectl create namespace identity

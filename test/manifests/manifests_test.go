@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests tests what is in manifests/ with the real kubectl, the real kube-apiserver and the real programs:
-// every overlay with every set of components can be built and is accepted, the Pods meet Pod Security restricted, each
+// Package manifests tests the folder manifests/ with the real kubectl, the real kube-apiserver and the real programs.
+// Every overlay can be built with every set of components and is accepted, the Pods meet Pod Security restricted, each
 // flag exists, and roles name only what exists.
 package manifests
 
@@ -31,12 +31,12 @@ const system = "platform-system"
 
 func overlays() []string { return []string{"multi-namespace", "single-namespace"} }
 
-// components are all of them; servicemonitor has metrics within it, so the two exclude each other.
+// components are all components; servicemonitor includes metrics, so the two exclude each other.
 func components() []string {
 	return []string{"audit", "ingress", "metrics", "servicemonitor", "cert-manager"}
 }
 
-// choices are all sets of components that go together.
+// choices returns all sets of components that can be combined.
 func choices() [][]string {
 	sets := [][]string{nil}
 	for _, c := range components() {
@@ -54,7 +54,7 @@ func everything() []string {
 	return slices.DeleteFunc(components(), func(c string) bool { return c == "metrics" })
 }
 
-// kustomization writes a kustomization of an overlay with components into a copy of the manifests, and gives its folder.
+// kustomization writes a kustomization of an overlay with components into a copy of the manifests, and returns its folder.
 func kustomization(t *testing.T, overlay string, components []string, more string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -148,7 +148,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestImages changes the tag of every image in a copy of an overlay, and looks for those left behind.
+// TestImages changes the tag of every image in a copy of an overlay, and looks for images with the old tag.
 func TestImages(t *testing.T) {
 	for _, overlay := range overlays() {
 		t.Run(overlay, func(t *testing.T) {
@@ -173,9 +173,9 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestNamespace installs into a namespace of another name.
+// TestNamespace renders an installation in a namespace of another name.
 func TestNamespace(t *testing.T) {
-	// cert-manager and servicemonitor have the name within texts.
+	// cert-manager and servicemonitor contain the name inside strings.
 	for _, o := range render(t, kustomization(t, "multi-namespace", []string{"audit", "ingress", "metrics"}, "namespace: elsewhere\n")) {
 		text := string(must(o.MarshalJSON())(t))
 		if o.GetKind() != "ConfigMap" && strings.Contains(text, system) {
@@ -184,7 +184,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestHardened looks at what Pod Security does not ask for.
+// TestHardened checks settings that Pod Security does not require.
 func TestHardened(t *testing.T) {
 	objects := render(t, kustomization(t, "multi-namespace", everything(), ""))
 	found := programs(t, objects)
@@ -210,7 +210,7 @@ func TestHardened(t *testing.T) {
 	}
 }
 
-// must gives a value, or ends the test with its error.
+// must returns a value, or ends the test with its error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

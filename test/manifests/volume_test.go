@@ -14,7 +14,7 @@ import (
 )
 
 // TestUpgradeKeepsTheVolume begins with the StatefulSet of earlier manifests, whose claim came from a template, and
-// upgrades as README.md says: the claim stays, and every replica there is has that one.
+// upgrades as README.md describes. The claim stays, and every replica uses it.
 func TestUpgradeKeepsTheVolume(t *testing.T) {
 	c := cluster.Control(t)
 	const workload = "--namespace=" + system
@@ -55,7 +55,7 @@ func TestUpgradeKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// documented is the command of README.md that has a text.
+// documented returns the command of README.md that contains a text.
 func documented(t *testing.T, text string) string {
 	t.Helper()
 	for line := range strings.Lines(string(must(os.ReadFile(folder + "/README.md"))(t))) {
@@ -67,7 +67,7 @@ func documented(t *testing.T, text string) string {
 	return ""
 }
 
-// withTemplate is the StatefulSet with a claim template in the place of the claim.
+// withTemplate returns the StatefulSet with a claim template in place of the claim.
 func withTemplate(t *testing.T, set, claim unstructured.Unstructured) unstructured.Unstructured {
 	t.Helper()
 	old := *set.DeepCopy()

@@ -20,7 +20,7 @@ import (
 )
 
 // TestWorkerRole binds the role of workers: to the accounts of workers, which both hosts accept, and to everybody else,
-// which both refuse, administrators included.
+// which both refuse, even from administrators.
 func TestWorkerRole(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		c := cluster.Control(t)
@@ -79,7 +79,7 @@ func workerRole(t *testing.T, admin *rest.Config) {
 			t.Errorf("another role for %s: %v", name, err)
 		}
 	}
-	// What was bound rightly does not become something else.
+	// A valid binding cannot be changed into an invalid one.
 	if _, err := bindings.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "later"}, RoleRef: worker, Subjects: workers}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -26,14 +26,14 @@ func defaultRoles() []string {
 	}
 }
 
-// testDefaultRoles asks what the default roles allow of what the standalone host serves.
+// testDefaultRoles asks what the default roles allow on the resources that the standalone host serves.
 func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	ctx := t.Context()
 	w := world{name: "default-roles", namespaces: []string{"default-roles"}}
 	for _, name := range defaultRoles() {
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 		to := func(place string) []rbacv1.Subject {
-			if name == v1alpha1.ClusterRoleWorker { // which may have no other subjects
+			if name == v1alpha1.ClusterRoleWorker { // it may have no other subjects
 				return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: place, Name: v1alpha1.ServiceAccountAIWorker}}
 			}
 			return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: place + ":" + name}}
@@ -46,7 +46,7 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Discovery answers in no certain order; the questions are the same in every run.
+	// Discovery answers in no fixed order, but the questions must be the same in every run.
 	for _, list := range served {
 		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	}
@@ -79,7 +79,7 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 	report(ctx, t, hosts, differences)
 }
 
-// holder is who has the role, everywhere or here.
+// holder is the subject that has the role, everywhere or in this namespace.
 func holder(place, role string) string {
 	if role == v1alpha1.ClusterRoleWorker {
 		return serviceaccount.MakeUsername(place, v1alpha1.ServiceAccountAIWorker)
@@ -105,8 +105,8 @@ func servedAttributes(g *generator, of *metav1.APIResourceList) *authorizationv1
 	return a
 }
 
-// byDesign tells whether the hosts differ on purpose: an administrator of a namespace does not write roles in the
-// standalone host, where that needs the group system:masters.
+// byDesign reports whether the hosts differ on purpose: in the standalone host an administrator of a namespace may not
+// write roles, because that requires the group system:masters.
 func byDesign(q question) bool {
 	a := q.spec.ResourceAttributes
 	return a != nil && strings.HasSuffix(q.spec.User, ":admin") && a.Group == rbacv1.GroupName &&

@@ -21,7 +21,7 @@ type difference struct {
 	answers  [2]answer
 }
 
-// compare asks both hosts all questions of the worlds, and counts the answers of the first.
+// compare asks both hosts all questions of the worlds, and counts the answers of the first host.
 func compare(ctx context.Context, hosts [2]*host, worlds []world) ([]difference, map[answer]int, error) {
 	var asked []difference
 	for i := range worlds {
@@ -44,8 +44,8 @@ func compare(ctx context.Context, hosts [2]*host, worlds []world) ([]difference,
 	return slices.DeleteFunc(asked, func(d difference) bool { return d.answers[0] == d.answers[1] }), count, err
 }
 
-// explain takes away objects, subjects and rules of the world as long as the answers still differ, and tells what is
-// left. It leaves the world like that.
+// explain removes objects, subjects and rules of the world as long as the answers still differ, and describes what is
+// left. The world stays reduced.
 func explain(ctx context.Context, hosts [2]*host, d difference) (string, []object, error) {
 	left := d.world.objects
 	present := left
@@ -86,7 +86,7 @@ func explain(ctx context.Context, hosts [2]*host, d difference) (string, []objec
 	return text, left, err
 }
 
-// reductions are the lists with one object, subject or rule less.
+// reductions returns the lists with one object, subject or rule removed.
 func reductions(objects []object) [][]object {
 	var out [][]object
 	for i := range objects {
@@ -130,7 +130,7 @@ func parts(o object) (*[]rbacv1.PolicyRule, *[]rbacv1.Subject) {
 	return nil, nil
 }
 
-// describe tells of a difference in the words of who reads the failure.
+// describe describes a difference for the reader of the failure.
 func describe(ctx context.Context, hosts [2]*host, d difference, objects []object) (string, error) {
 	var b strings.Builder
 	q, err := yaml.Marshal(d.question.spec)

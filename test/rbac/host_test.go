@@ -29,7 +29,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// writers is how many requests a host gets at a time.
+// writers is the number of concurrent requests to a host.
 const writers = 16
 
 // host is one of the two that are compared.
@@ -63,14 +63,14 @@ func each[T any](ctx context.Context, items []T, f func(context.Context, int, T)
 func (h *host) namespaces(ctx context.Context, names []string) error {
 	return each(ctx, names, func(ctx context.Context, _ int, name string) error {
 		_, err := h.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // of an earlier run
+		if apierrors.IsAlreadyExists(err) { // left by an earlier run
 			return nil
 		}
 		return err
 	})
 }
 
-// create writes the objects and waits until the host judges by them.
+// create writes the objects and waits until they affect the host's answers.
 func (h *host) create(ctx context.Context, objects []object) error {
 	err := each(ctx, objects, func(ctx context.Context, _ int, o object) error {
 		if h.alter != nil {
@@ -125,8 +125,8 @@ func (h *host) remove(ctx context.Context, objects []object) error {
 	})
 }
 
-// settle waits until the host judges by all that was written: first until aggregated roles have their rules, and then
-// until one more object of each kind, which every watch gives after them, has its effect.
+// settle waits until everything that was written affects the host's answers: first until aggregated roles have their
+// rules, and then until one more object of each kind, which every watch delivers after them, has its effect.
 func (h *host) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -142,7 +142,7 @@ func (h *host) settle(ctx context.Context) error {
 	return h.barrier(ctx)
 }
 
-// aggregated tells whether every aggregated ClusterRole has exactly the rules of those that it selects.
+// aggregated reports whether every aggregated ClusterRole has exactly the rules of those that it selects.
 func aggregated(s cache.Store) (bool, error) {
 	for _, obj := range s.List() {
 		r := obj.(*rbacv1.ClusterRole)
@@ -176,7 +176,7 @@ func selected(s cache.Store, r *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error)
 	return rules, nil
 }
 
-// includes tells whether each of the rules want is among have.
+// includes reports whether each of the rules want is among have.
 func includes(have, want []rbacv1.PolicyRule) bool {
 	for _, w := range want {
 		if !slices.ContainsFunc(have, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, w) }) {
@@ -209,7 +209,7 @@ func (h *host) barrier(ctx context.Context) error {
 		q := question{spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: metav1.NamespaceDefault, Verb: "get", Group: "example.com", Resource: "barriers",
 		}}}
-		err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) { // nothing tells of it
+		err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) { // no event reports it
 			a, err := h.ask(ctx, q)
 			return a.Allowed, err
 		})
@@ -220,7 +220,7 @@ func (h *host) barrier(ctx context.Context) error {
 	return h.remove(ctx, objects)
 }
 
-// answer is what a host says to a question.
+// answer is a host's answer to a question.
 type answer struct {
 	Allowed, Denied bool
 	// Refused is the status code where the question itself was refused.
@@ -233,7 +233,7 @@ func (h *host) ask(ctx context.Context, q question) (answer, error) {
 	return a, err
 }
 
-// reasons is ask, with what the host says of its reasons.
+// reasons is like ask, and also returns the reasons that the host gives.
 func (h *host) reasons(ctx context.Context, q question) (answer, string, error) {
 	c := h.client.AuthorizationV1()
 	var status authorizationv1.SubjectAccessReviewStatus
@@ -259,7 +259,7 @@ func (h *host) reasons(ctx context.Context, q question) (answer, string, error) 
 	return answer{Allowed: status.Allowed, Denied: status.Denied}, strings.TrimSpace(status.Reason + " " + status.EvaluationError), nil
 }
 
-// rules are what somebody may do in a namespace, one text a rule, sorted.
+// rules returns what somebody may do in a namespace, one text per rule, sorted.
 func (h *host) rules(ctx context.Context, a asker) ([]string, error) {
 	config := rest.CopyConfig(h.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: a.user, Groups: a.groups}
@@ -278,7 +278,7 @@ func (h *host) rules(ctx context.Context, a asker) ([]string, error) {
 	}
 	for _, rule := range r.Status.NonResourceRules {
 		if slices.Contains(rule.NonResourceURLs, "/openid/v1/jwks") {
-			continue // Kubernetes tells ServiceAccounts of its issuer's keys; the standalone host does not publish them
+			continue // Kubernetes publishes its issuer's keys to ServiceAccounts; the standalone host does not
 		}
 		out = append(out, text(rule.Verbs, rule.NonResourceURLs))
 	}

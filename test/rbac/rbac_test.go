@@ -35,7 +35,7 @@ func TestSameAnswers(t *testing.T) {
 	t.Run("self-check", func(t *testing.T) { testAlteredRole(t, hosts) })
 }
 
-// both are a real control plane, with the platform's roles, and the standalone host.
+// both returns a real control plane, with the platform's roles, and the standalone host.
 func both(t *testing.T) [2]*host {
 	t.Helper()
 	c := cluster.Control(t)
@@ -78,7 +78,7 @@ func testGenerated(t *testing.T, hosts [2]*host) {
 	report(ctx, t, hosts, differences)
 }
 
-// write puts the same into both hosts, until the end of the test.
+// write writes the same objects to both hosts and deletes them at the end of the test.
 func write(ctx context.Context, t *testing.T, hosts [2]*host, namespaces []string, objects []object) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -128,7 +128,7 @@ func report(ctx context.Context, t *testing.T, hosts [2]*host, differences []dif
 	}
 }
 
-// testAlteredRole: a role that is not the same on both hosts is found, and nothing else is blamed.
+// testAlteredRole: a role that differs between the hosts is found, and nothing else is reported.
 func testAlteredRole(t *testing.T, hosts [2]*host) {
 	ctx := t.Context()
 	w := generate(seed, worlds, 0)

@@ -18,8 +18,8 @@ import (
 // object is a Role, ClusterRole, RoleBinding or ClusterRoleBinding.
 type object = metav1.Object
 
-// world is a set of objects and questions about them. The names of a world are its own, but for those that Kubernetes
-// gives a meaning.
+// world is a set of objects and questions about them. The names of a world are unique to it, except for those that have a
+// meaning in Kubernetes.
 type world struct {
 	name       string
 	namespaces []string
@@ -42,7 +42,7 @@ type asker struct {
 	namespace string
 }
 
-// generator makes worlds. All it chooses is chosen by its source.
+// generator makes worlds. Its source makes every choice.
 type generator struct {
 	*rand.Rand
 	w             world
@@ -51,7 +51,7 @@ type generator struct {
 	users, groups []string
 }
 
-// binding is what a binding gives to whom and where.
+// binding returns a binding: a role, its subjects and its namespace.
 type binding struct {
 	namespace string
 	subjects  []rbacv1.Subject
@@ -144,7 +144,7 @@ func paths() []string {
 	}
 }
 
-// rule is a rule that Kubernetes accepts, though it may mean nothing.
+// rule returns a rule that Kubernetes accepts, though it may be meaningless.
 func (g *generator) rule() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: some(g, 3, verbs()), APIGroups: some(g, 2, apiGroups()), Resources: some(g, 3, resources())}
 	if g.often(35) {
@@ -182,7 +182,7 @@ func (g *generator) clusterRole(name string) {
 	g.keep(r, "ClusterRole")
 }
 
-// aggregated is a ClusterRole of the rules of others of its world. It may match its own selector.
+// aggregated returns a ClusterRole with the rules of others of its world. It may match its own selector.
 //
 // Rules that it is written with are replaced, in Kubernetes only if there is something to replace them with; and of two
 // such roles that collect each other each may get what the other was written with, or not. So such rules are written
@@ -260,7 +260,7 @@ func (g *generator) rulesOf(ref rbacv1.RoleRef, namespace string) []rbacv1.Polic
 	return rules
 }
 
-// roleRef is mostly a role of this world; or of a name that no role of the kind has.
+// roleRef returns mostly a role of this world, and sometimes a name that no role of the kind has.
 func (g *generator) roleRef(kinds ...string) rbacv1.RoleRef {
 	for g.often(85) {
 		if ref := pick(g, g.roles); slices.Contains(kinds, ref.Kind) {
@@ -278,13 +278,13 @@ func (g *generator) subject(namespaced bool) rbacv1.Subject {
 	case 1:
 		s = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: pick(g, []string{"builder", "deploy.er"}), Namespace: pick(g, append(g.w.namespaces, "nowhere"))}
 		if namespaced && g.often(25) {
-			s.Namespace = "" // that of the binding
+			s.Namespace = "" // the binding's namespace applies
 		}
 	}
 	return s
 }
 
-// who is somebody, mostly one of the subjects of a binding in that namespace.
+// who returns a user, mostly one of the subjects of a binding in that namespace.
 func (g *generator) who(subjects []rbacv1.Subject, namespace string) (name string, groups []string) {
 	name = pick(g, g.users)
 	if g.often(40) {
@@ -343,7 +343,7 @@ func (g *generator) question() question {
 	return q
 }
 
-// near is mostly one that a rule names, where it is not a star.
+// near returns mostly a value that a rule names, unless that is a star.
 func (g *generator) near(of, all []string) string {
 	if s := pick(g, of); s != "*" && g.often(92) {
 		return s

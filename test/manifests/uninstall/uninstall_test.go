@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall installs the platform on a real node, gives it a second replica, and takes it out again.
+// Package uninstall installs the platform on a real node, gives it a second replica, and uninstalls it.
 package uninstall
 
 import (
@@ -25,8 +25,8 @@ spec:
 
 const system = "platform-system"
 
-// TestUninstall has a task under way when the platform is taken out, and looks for what is left and for namespaces that
-// cannot end: once with everything alive, once with a server that is gone.
+// TestUninstall uninstalls the platform while a task runs, and looks for leftovers and for namespaces that cannot be
+// deleted: once with everything alive, once with a server that is gone.
 func TestUninstall(t *testing.T) {
 	c := cluster.Node(t)
 	t.Run("with-server", func(t *testing.T) {
@@ -37,10 +37,10 @@ func TestUninstall(t *testing.T) {
 	})
 }
 
-// installation is one to take out.
+// installation is an installation to remove.
 type installation struct {
 	overlay, namespace string
-	server             bool // runs when the platform is taken out
+	server             bool // runs when the platform is uninstalled
 }
 
 func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
@@ -52,7 +52,7 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	for _, workload := range []string{"statefulset/platform-apiserver", "deployment/platform-controller", "deployment/platform-router"} {
 		c.Kubectl(t, "--namespace", system, "rollout", "status", "--timeout=3m", workload)
 	}
-	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery follows
+	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery lags behind
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
 	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
 	if i.server {
@@ -76,8 +76,8 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=2m")
 }
 
-// secondReplica scales the API server to two, as an operator might who expects more availability from it. The second Pod
-// has the same store, so it waits without being ready; it takes over when the first Pod is gone, with every object.
+// secondReplica scales the API server to two, as an operator might who expects more availability. The second Pod has the
+// same store, so it waits without being ready. It takes over when the first Pod is gone, with every object.
 func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
 	t.Helper()
 	kubectl := "kubectl --namespace " + system + " "
