@@ -34,7 +34,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/informers/externalversions"
 )
 
-// as is the platform's client of a user, who has the given cluster roles in the namespace default.
+// as returns the platform's client for a user who has the given cluster roles in the namespace default.
 func as(t *testing.T, s *Server, name string, roles ...string) core.CoreV1alpha1Interface {
 	t.Helper()
 	for _, role := range roles {
@@ -85,7 +85,7 @@ func (w waiting) spec(args string) v1alpha1.ApprovalSpec {
 	}
 }
 
-// ask asks for a call with these arguments, as the worker does.
+// ask requests approval of a call with these arguments, as the worker does.
 func (w waiting) ask(args string, change ...func(*v1alpha1.ApprovalSpec)) string {
 	w.t.Helper()
 	spec := w.spec(args)
@@ -117,7 +117,7 @@ func refused(t *testing.T, what string, err error, code int32, text string) {
 	}
 }
 
-// told gives the next event of a watch of approvals in words.
+// told returns the next event of a watch of approvals in words.
 func told(t *testing.T, w watch.Interface) (*v1alpha1.Approval, string) {
 	t.Helper()
 	for {
@@ -140,8 +140,8 @@ func told(t *testing.T, w watch.Interface) (*v1alpha1.Approval, string) {
 	}
 }
 
-// An approval is asked for, seen by a watch that waits for it, decided, carried out and gone with its task; every
-// change is told once, and again to who resumes.
+// An approval is requested, seen by a watch that waits for it, decided, carried out, and deleted with its task. A watch
+// reports every change once, and again to a client that resumes before it.
 func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -216,7 +216,7 @@ func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 	}
 }
 
-// Lists come in pages and by selectors; an informer has what the list has.
+// Lists support pages and selectors; an informer has what the list has.
 func TestApprovalsAreListed(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -288,7 +288,7 @@ func TestDecisionRules(t *testing.T) {
 	admin, bob, viewer := as(t, s, ""), as(t, s, "bob", "platform-approver"), as(t, s, "vera", "platform-viewer")
 	w := newWaiting(t, s, admin, "a", "platform.ai/cleanup")
 	first, second, late := w.ask(`1`), w.ask(`2`), w.ask(`3`, func(s *v1alpha1.ApprovalSpec) {
-		s.ExpiresAt = &metav1.MicroTime{Time: time.Now().Add(-10 * time.Second)} // within what clocks may differ
+		s.ExpiresAt = &metav1.MicroTime{Time: time.Now().Add(-10 * time.Second)} // within the tolerated clock skew
 	})
 	_, err := decide(t, viewer, first, "approve")
 	refused(t, "viewer", err, 403, `cannot create resource "approvals/decision"`)
@@ -349,7 +349,7 @@ func TestDecisionRules(t *testing.T) {
 	refused(t, "ended", err, 409, `task "b" has ended: it is Succeeded`)
 }
 
-// What a worker may say of approvals.
+// What a worker may write about approvals.
 func TestWorkersAskAndDoNotDecide(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -377,15 +377,15 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 	if l := must[*v1alpha1.ApprovalList](t)(admin.Approvals("default").List(t.Context(), metav1.ListOptions{})); len(l.Items) != 1 {
 		t.Errorf("%d approvals", len(l.Items))
 	}
-	// Even where somebody gave the workers' role the permission.
+	// Even if somebody added the permission to the workers' role.
 	c := s.client()
 	c.Impersonate = rest.ImpersonationConfig{UserName: "w", Groups: []string{"system:masters"}, Extra: map[string][]string{v1alpha1.ExtraTaskName: {"a"}}}
 	_, err := decide(t, must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), id, "approve")
 	refused(t, "worker", err, 403, "names no task")
 }
 
-// Of many decisions at the same time one wins, also against expiry by a controller; all answers agree with it, and the
-// stream has one decision.
+// Of many concurrent decisions one wins, even against expiry by a controller. All answers agree with it, and the stream has
+// one decision.
 func TestOneDecisionWins(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -440,7 +440,7 @@ func TestOneDecisionWins(t *testing.T) {
 	}
 }
 
-// A policy compares who asked with who decides, by what the server says and not the client.
+// A policy compares the requester with the decider, both as the server reports them and not as the client does.
 func TestRequesterIsNotApprover(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -474,7 +474,7 @@ func TestRequesterIsNotApprover(t *testing.T) {
 	must[*v1alpha1.Approval](t)(decide(t, alice, declined, "decline"))
 }
 
-// eventually asks until it is so, for changes that the server takes up by and by.
+// eventually repeats a check until it holds, for changes that take effect with a delay.
 func eventually(t *testing.T, so func(context.Context) bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -489,7 +489,7 @@ func eventually(t *testing.T, so func(context.Context) bool) {
 	}
 }
 
-// A task keeps who created it, whatever it says itself.
+// A task records who created it, whatever its creator writes there.
 func TestTaskKeepsItsRequester(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

@@ -64,7 +64,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if diff := cmp.Diff(questions, backedUp(t, found)); diff != "" {
 		t.Errorf("the restored server answers (-before +after): %s", diff)
 	}
-	// What the old server's clients hold is not gone on from.
+	// Clients of the old server cannot resume from what they hold.
 	for _, path := range []string{"tasks", "executionevents"} {
 		err := found.Kubernetes(t).Discovery().RESTClient().Get().AbsPath("/apis/core.platform.ai/v1alpha1", path).
 			Param("resourceVersion", "5").Param("resourceVersionMatch", "Exact").Param("limit", "1").Do(t.Context()).Error()
@@ -74,7 +74,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// restored runs the restore of the program platform, which gives it to the server's program beside it.
+// restored runs platform restore, which runs the server's program beside it.
 func restored(t *testing.T, file, dir string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -88,7 +88,7 @@ func restored(t *testing.T, file, dir string) (out, errs string, code int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// backedUp asks for all that a backup must have.
+// backedUp reads everything that a backup must contain.
 func backedUp(t *testing.T, s *Server) map[string]string {
 	t.Helper()
 	generatedAt := regexp.MustCompile(`"generatedAt":"[^"]*"`) // of a read model
@@ -141,8 +141,8 @@ func TestBackupWithoutKeys(t *testing.T) {
 	must[*corev1.Secret](t)(secrets.Create(t.Context(), secret, metav1.CreateOptions{}))
 }
 
-// TestBackupIsForItsRole: a backup is everything that is stored, so the administrator and platform-backup get it, and
-// nobody else does.
+// TestBackupIsForItsRole: a backup contains everything that is stored, so only the administrator and platform-backup get
+// it.
 func TestBackupIsForItsRole(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

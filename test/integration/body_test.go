@@ -20,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// bodyPaths are paths that read bodies, of REST and natively.
+// bodyPaths are paths that read bodies, REST and native ones.
 func bodyPaths() []string {
 	return []string{
 		"/api/v1/tasks", "/api/v1/tasks/a/fork", "/internal/v1/events/default/task/a", "/internal/v1/results/default/a",
@@ -42,8 +42,8 @@ func dial(t *testing.T, s *Server, base string) net.Conn {
 	return c
 }
 
-// Nobody who is not known gets a byte of a body read: the answer comes while the head alone was sent, on both listeners,
-// whatever the head says of the body.
+// The server reads no byte of an unauthenticated caller's body: the answer comes when only the head was sent, on both
+// listeners, whatever the head says about the body.
 func TestBodiesOfStrangers(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -83,7 +83,8 @@ func TestBodiesOfStrangers(t *testing.T) {
 	}
 }
 
-// All bodies share a budget, of which a caller gets a part: beyond it is told to come again, at once, and others are served.
+// All bodies share a budget, of which a caller gets a part. A request beyond that part is told at once to retry later, and
+// other callers are served.
 func TestBodyBudget(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.BodyBudget.Quantity = resource.MustParse("32Mi") })

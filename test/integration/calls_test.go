@@ -46,7 +46,7 @@ type counted struct {
 // RoundTrip counts and sends a request.
 func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	call := r.Method + " " + apiPrefix.ReplaceAllString(r.URL.Path, "")
-	// The controller of Providers reads the same Secret, at times of its own.
+	// The controller of Providers reads the same Secret at unpredictable times.
 	others := strings.HasPrefix(call, "GET secrets/") || strings.HasPrefix(call, "PATCH providers/")
 	if r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "" && !others {
 		if f := r.URL.Query().Get("fieldSelector"); f != "" {
@@ -91,7 +91,7 @@ func reconciles(t *testing.T) int {
 	return n
 }
 
-// wantStart and wantEnd are the requests of the controllers until a run is recorded as started, and at its end, beside
+// wantStart and wantEnd are the requests of the controllers until a run is recorded as started, and at its end, without
 // reads of Secrets.
 var (
 	wantStart = []string{
@@ -105,7 +105,7 @@ var (
 		"POST tasks/t/events",
 		"PATCH tasks/t/status", // JobCreated
 	}
-	// All that is read is read at once; the event and the status follow in this order.
+	// All reads are concurrent; the event and the status follow in this order.
 	wantEnd = []string{
 		"GET approvals spec.taskName=t",
 		"GET executionevents taskName=t,type=ModelRequestCompleted",
@@ -118,8 +118,8 @@ var (
 	}
 )
 
-// TestCallsOfAPlainTask pins what the controllers ask of the server for a task of type ai without an Agent, and how often
-// they reconcile it. It does not run beside other tests, which share the counter of reconciles.
+// TestCallsOfAPlainTask pins which requests the controllers send for a task of type ai without an Agent, and how often
+// they reconcile it. It does not run in parallel with other tests, because they share the counter of reconciles.
 func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
 	c := &calls{}
 	goOn := filepath.Join(t.TempDir(), "go")
@@ -184,8 +184,8 @@ func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
 	if d := cmp.Diff(wantEnd, end); d != "" {
 		t.Errorf("requests at the end (-want +got):\n%s", d)
 	}
-	// Two reconciles start the run and one ends it. Each patch wakes the task once more, which asks nothing of the server;
-	// those of the task before and of this one's end may or may not be among them.
+	// Two reconciles start the run and one ends it. Each patch causes one more reconcile, which sends no requests. Those of the
+	// previous task and of this one's end may or may not be counted.
 	if n := ended - before; n > 8 {
 		t.Errorf("%d reconciles of the task, want 8 at most", n)
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/platform-ai/platform/pkg/cli"
 )
 
-// TestTokenWinsOverTheKubeconfig: whatever the kubeconfig knows of its user, a token on the command line is who calls.
+// TestTokenWinsOverTheKubeconfig: whatever the kubeconfig says about its user, a token on the command line identifies the
+// caller.
 func TestTokenWinsOverTheKubeconfig(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -65,8 +66,8 @@ func TestTokenWinsOverTheKubeconfig(t *testing.T) {
 	}
 }
 
-// TestWhatIsApprovedIsShown: the table and the command show the arguments before the decision, and nothing in them can
-// hide a part or steer the terminal.
+// TestWhatIsApprovedIsShown: the table and the command show the arguments before the decision, and nothing in the arguments
+// can hide a part of them or control the terminal.
 func TestWhatIsApprovedIsShown(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

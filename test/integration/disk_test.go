@@ -31,9 +31,9 @@ func small(t *testing.T, mib int) string {
 	return dir
 }
 
-// One task fills the disk of the server with its events. What adds to the store is then refused, and says why; everything
-// acknowledged can be read, by the same server and by one that starts on the full disk; deleting the task makes room, and
-// writes are taken again without a restart.
+// One task fills the disk of the server with its events. Requests that add to the store are then refused with the reason.
+// Everything acknowledged can be read, from the same server and from one that starts on the full disk. Deleting the task
+// makes room, and writes are accepted again without a restart.
 func TestFullDisk(t *testing.T) {
 	dir := small(t, 64)
 	s := Start(t, func(o *standalone.Options) {
@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 	path := "/internal/v1/events/default/task/a"
 	stored := 0
 	for ; ; stored++ {
-		text := make([]byte, 0, 100<<10) // that does not compress well
+		text := make([]byte, 0, 100<<10) // hardly compressible
 		for n := uint64(stored)*7919 + 1; len(text) < 60<<10; n = n*6364136223846793005 + 1442695040888963407 {
 			text = fmt.Appendf(text, "%x ", n)
 		}

@@ -54,8 +54,8 @@ func TestRESTListener(t *testing.T) {
 	restOf(t, remote).at(remote.RESTURL).get("/api/v1/tasks").problem(t, http.StatusUnauthorized, "Unauthorized")
 }
 
-// A connection of HTTP/1.1 that carried a stream serves the requests after it as any other: the stream's deadline for
-// writes does not stay.
+// A connection of HTTP/1.1 that carried a stream serves later requests like any other: the stream's deadline for writes
+// does not remain set.
 func TestRESTConnectionsAfterAStream(t *testing.T) {
 	t.Parallel()
 	const patience = 500 * time.Millisecond
@@ -143,5 +143,5 @@ platform_api_requests_total{endpoint="/api/v1/tasks/:id",method="GET",status="40
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "platform_api_requests_total"); err != nil {
 		t.Error(err)
 	}
-	s.Restart(t) // registers the same once more
+	s.Restart(t) // registers the same metrics once more
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
-// restTask makes a task natively and gives a client with the token of its worker.
+// restTask makes a task through the native API and returns a client with the token of its worker.
 func restTask(t *testing.T, s *Server, name string) (*v1alpha1.Task, *restClient) {
 	t.Helper()
 	task, err := clientOf(t, s).Tasks("default").Create(t.Context(), &v1alpha1.Task{
@@ -288,7 +288,7 @@ func TestRESTFork(t *testing.T) {
 	restAs(t, s, "default", "vi", "view").post("/api/v1/tasks/src/fork", "{}").problem(t, 403, "tasks/fork")
 }
 
-// A stream ends with its client: the server would not stop otherwise.
+// A stream ends when its client leaves; otherwise the server would not stop.
 func TestRESTClientGoesAway(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

@@ -39,8 +39,8 @@ type answer struct {
 	body   string
 }
 
-// restAs gives a client with the token of a ServiceAccount that has a ClusterRole in its namespace; both are made
-// where they do not exist. The role "" is none.
+// restAs returns a client with the token of a ServiceAccount that has a ClusterRole in its namespace. Both are made if
+// they do not exist. The role "" means none.
 func restAs(t testing.TB, s *Server, ns, account, role string) *restClient {
 	t.Helper()
 	c := restOf(t, s)
@@ -48,7 +48,7 @@ func restAs(t testing.TB, s *Server, ns, account, role string) *restClient {
 	return c
 }
 
-// restOf gives a client without credentials, of the secure port.
+// restOf returns a client of the secure port without credentials.
 func restOf(t testing.TB, s *Server) *restClient {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -322,7 +322,7 @@ func TestRESTCallers(t *testing.T) {
 	}
 	key.get("/api/v1/auth/validate").want(t, 200, `{"authenticated":true}`)
 
-	// A client certificate, as the administrator's kubeconfig has it, is as good natively as here.
+	// A client certificate, as in the administrator's kubeconfig, is accepted here as it is natively.
 	code, body := get(t, s.Admin, "/api/v1/tasks?namespace=team", "")
 	if code != 200 || !strings.Contains(body, `"mine"`) {
 		t.Errorf("administrator: %d %s", code, body)
@@ -346,12 +346,12 @@ func TestRESTPaths(t *testing.T) {
 	if a.header.Get("Allow") != "GET, POST" {
 		t.Errorf("Allow %q", a.header.Get("Allow"))
 	}
-	// The host's own part of /api/v1 is as it was.
+	// The host's own paths below /api/v1 still work.
 	c.get("/api/v1/namespaces/default/configmaps").want(t, 200, `"kind":"ConfigMapList"`)
 	c.get("/api/v1/secrets").want(t, 403, `"kind":"Status"`)
 	c.get("/api/v1").want(t, 200, `"kind":"APIResourceList"`)
 
-	// The plain listener has REST and nothing else.
+	// The plain listener serves REST and nothing else.
 	plain := c.at(s.RESTURL)
 	plain.get("/api/v1/tasks").want(t, 200, `"items":[]`)
 	plain.with("Authorization", "").get("/api/v1/tasks").problem(t, 401, "Unauthorized")
@@ -404,7 +404,7 @@ func TestRESTPages(t *testing.T) {
 	if a.header.Get("Access-Control-Allow-Origin") != "https://ui.example" || !strings.Contains(fmt.Sprint(a.header["Vary"]), "Origin") {
 		t.Errorf("answer to a page: %v", a.header)
 	}
-	// A page cannot act with its visitor's client certificate.
+	// A web page cannot use its visitor's client certificate.
 	admin := s.client()
 	admin.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {

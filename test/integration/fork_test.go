@@ -80,7 +80,7 @@ func TestFork(t *testing.T) {
 	_, c := forkServer(t)
 	src := source(t, c, "src", 5)
 	tasks := c.Tasks("default")
-	// The source has ended: forks are what ended tasks are for.
+	// The source has ended, as is usual for forks.
 	_, err := tasks.AppendEvent(t.Context(), "src", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +223,8 @@ func TestForkIsIdempotent(t *testing.T) {
 	}
 }
 
-// TestForkNeedsBothPermissions: whoever may fork but not create tasks, may not make one by forking, and whoever may not
-// get the source does not see it in a fork.
+// TestForkNeedsBothPermissions: whoever may fork but not create tasks cannot make one by forking, and whoever may not get
+// the source cannot read it through a fork.
 func TestForkNeedsBothPermissions(t *testing.T) {
 	t.Parallel()
 	s, c := forkServer(t)

@@ -61,8 +61,8 @@ func deleteNamespace(t *testing.T, k kubernetes.Interface, name string) {
 	t.Fatal("the watch ended")
 }
 
-// A deleted namespace takes everything with it, of every resource the server has, events and results included; a new
-// one of the same name knows nothing of them.
+// Deleting a namespace deletes everything in it, of every resource of the server, including events and results. A new
+// namespace of the same name has none of it.
 func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -92,7 +92,7 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	}
 }
 
-// everything is what all listable resources of the server have in a namespace.
+// everything returns the objects of all listable resources of the server in a namespace.
 func everything(t *testing.T, s *Server, ns string) []string {
 	t.Helper()
 	lists := must[[]*metav1.APIResourceList](t)(s.Kubernetes(t).Discovery().ServerPreferredNamespacedResources())
@@ -142,7 +142,7 @@ func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kuber
 	}))
 }
 
-// publishRun gives a task a run, as the controller does before it makes the run's token. A run that it had is over.
+// publishRun gives a task a run, as the controller does before it makes the run's token. Its previous run is over then.
 func publishRun(t *testing.T, s *Server, ns, task string) {
 	t.Helper()
 	api := clientOf(t, s).Tasks(ns)
@@ -151,7 +151,8 @@ func publishRun(t *testing.T, s *Server, ns, task string) {
 	must[*v1alpha1.Task](t)(api.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}))
 }
 
-// A worker's token ends with its run: with the next one, and with the task. A token of the account alone is for nothing.
+// A worker's token ends with its run: when the next run starts, and when the task ends. A token of the account without a
+// task permits nothing.
 func TestWorkerTokenEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -195,7 +196,7 @@ func TestWorkerTokenEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// A worker writes to its own task, to no other, and not past the task's life.
+// A worker writes to its own task, to no other, and not after the task has ended.
 func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -226,7 +227,7 @@ func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
 	}
 }
 
-// What is in a Secret is in no file of the data folder.
+// The value of a Secret is in no file of the data folder.
 func TestSecretsAreEncryptedInTheDataFolder(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

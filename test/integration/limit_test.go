@@ -16,8 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// A task may have so many events, also after a restart. What is refused says which limit it met, the stream says so once,
-// and the task ends as any other.
+// The number of a task's events is limited, also across a restart. A refusal names the limit, the stream records it once,
+// and the task ends like any other.
 func TestEventLimit(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.TaskEvents = 5 })
@@ -43,7 +43,7 @@ func TestEventLimit(t *testing.T) {
 	}
 }
 
-// Bytes a second are limited on top of a burst; who is too fast is told when to come again.
+// Bytes per second are limited, after a burst. A client that is too fast is told when to retry.
 func TestEventRate(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.TaskEventRate.Quantity = resource.MustParse("1Ki") })
@@ -64,7 +64,7 @@ func TestEventRate(t *testing.T) {
 	}
 }
 
-// Artifacts are limited in number and in bytes; replacing one is none more.
+// Artifacts are limited in number and in bytes; replacing one does not count as another.
 func TestArtifactLimits(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) {
@@ -81,8 +81,8 @@ func TestArtifactLimits(t *testing.T) {
 	worker.post(path+"three", "3").problem(t, http.StatusForbidden, "exceeded quota: number of artifacts of the task: requested 1")
 }
 
-// The tasks of a namespace may have so many bytes of events together. Events of controllers are outside, and a deletion
-// makes room, also after a restart.
+// The bytes of events of all tasks of a namespace are limited. Events of controllers are exempt, and a deletion makes room,
+// also across a restart.
 func TestNamespaceEventBytes(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.NamespaceEventBytes.Quantity = resource.MustParse("30Ki") })
@@ -114,8 +114,8 @@ func TestNamespaceEventBytes(t *testing.T) {
 	}
 }
 
-// The tasks of a namespace may have so many bytes of artifacts, results and logs together; the stream of a task that is
-// refused says so once, and a deletion makes room, also after a restart.
+// The bytes of artifacts, results and logs of all tasks of a namespace are limited. The stream of a task records a refusal
+// once, and a deletion makes room, also across a restart.
 func TestNamespaceArtifactBytes(t *testing.T) {
 	t.Parallel()
 	s := Start(t, func(o *standalone.Options) { o.NamespaceArtifactBytes.Quantity = resource.MustParse("3Ki") })

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// servers is how many tests run at a time, each with a server of its own. They wait more than they work, so it is more
-// than there are processors.
+// servers is how many tests run at a time, each with a server of its own. They wait more than they work, so the number
+// exceeds that of the processors.
 const servers = 8
 
-// TestMain sets -parallel where the command line does not.
+// TestMain sets -parallel unless the command line does.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// policyWait bounds the time that a change of policies takes to be in force; the server looks for one every second.
+// policyWait bounds the time until a change of policies is in force; the server checks for changes every second.
 const policyWait = time.Minute
 
 // limit is a policy on tasks.
@@ -60,14 +60,14 @@ func install(t *testing.T, k kubernetes.Interface, p *admissionv1.ValidatingAdmi
 	must[*admissionv1.ValidatingAdmissionPolicyBinding](t)(k.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(t.Context(), b, metav1.CreateOptions{}))
 }
 
-// dryRun is what the server would answer to a new task.
+// dryRun returns what the server would answer to a new task.
 func dryRun(s *Server, t *testing.T, set ...any) error {
 	t.Helper()
 	_, err := in(s, t, tasks).Create(t.Context(), task("probe", set...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-// await asks again until the error is as wanted: none, or one that is Invalid and has the text.
+// await repeats the dry run until the error is as wanted: none, or one that is Invalid and has the text.
 func await(t *testing.T, want string, ask func() error) {
 	t.Helper()
 	var err error
@@ -83,7 +83,7 @@ func await(t *testing.T, want string, ask func() error) {
 }
 
 // Point 13: policies apply to our objects, in this process: to new and to changed ones, from the first request after a
-// restart on, and no longer when their binding is gone.
+// restart on, and until their binding is deleted.
 func TestPoliciesReachOurObjects(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -121,9 +121,9 @@ func TestPoliciesReachOurObjects(t *testing.T) {
 	await(t, "", high)
 }
 
-// A policy's parameters are objects of the server; a change of them changes what is refused, also for a second policy
-// after the first one is gone.
-// Policies on executionevents hold whatever the path of an event: of a list of which one is refused nothing is stored.
+// A policy's parameters are objects of the server. Changing them changes what is refused, also for a second policy after
+// the first one was deleted.
+// Policies on executionevents hold on every path of an event. If one event of a list is refused, none is stored.
 func TestPoliciesReachEvents(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -147,7 +147,7 @@ func TestPoliciesReachEvents(t *testing.T) {
 	await(t, message, func() error { return post("executionevents?dryRun=All", event("bad")) })
 	for resource, body := range map[string]string{
 		"executionevents": event("bad"),
-		"tasks/a/events":  strings.Replace(event("bad"), `"taskName":"a",`, "", 1), // which the path says
+		"tasks/a/events":  strings.Replace(event("bad"), `"taskName":"a",`, "", 1), // the path names it
 	} {
 		if err := post(resource, body); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v", resource, err)

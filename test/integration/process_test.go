@@ -111,7 +111,7 @@ func TestRestartKeepsObjectsKeysAndIdentities(t *testing.T) {
 	}
 }
 
-// Point 12: controllers that fail are started again, and the API answers all the while.
+// Point 12: controllers that fail are started again, and the API keeps answering meanwhile.
 func TestAPIOutlivesControllers(t *testing.T) {
 	t.Parallel()
 	attempts := make(chan *rest.Config)

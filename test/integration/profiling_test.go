@@ -17,7 +17,8 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// TestProfiling: every long-running program serves its profiles where it is told to, nowhere else, and only on loopback.
+// TestProfiling: every long-running program serves its profiles at the address of its flag, nowhere else, and only on
+// loopback.
 func TestProfiling(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	ca := filepath.Join(s.DataDir, "pki", "ca.crt")
@@ -25,7 +26,7 @@ func TestProfiling(t *testing.T) {
 	if err := os.WriteFile(routes, []byte("namespaces: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	worker := []string{ // it waits for a server that is not there
+	worker := []string{ // it waits for a server that does not exist
 		runspec.EnvTaskName + "=t", runspec.EnvTaskNamespace + "=default", runspec.EnvTaskUID + "=u", runspec.EnvAttempt + "=1",
 		runspec.EnvControllerURL + "=https://127.0.0.1:1", runspec.EnvCAFile + "=" + ca, runspec.EnvWorkDir + "=" + t.TempDir(),
 		runspec.EnvTokenPath + "=" + s.Kubeconfig,

@@ -101,7 +101,7 @@ func TestNotFoundIsTypedAndNamesCanBeReused(t *testing.T) {
 	}
 }
 
-// Point 7: only a change of spec is a new generation.
+// Point 7: only a change of spec changes the generation.
 func TestGenerationFollowsSpecOnly(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

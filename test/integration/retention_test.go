@@ -16,8 +16,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// Old events of an ended task leave: a watch sees each of them go, pages and streams
-// tell of the gap, and the end stays. A task that has not ended keeps all.
+// Old events of an ended task are removed: a watch sees each of them deleted, pages
+// and streams report the gap, and the terminal event stays. A task that has not ended
+// keeps all of its events.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	s := &streams{Server: Start(t, func(o *standalone.Options) { o.EventRetention = time.Nanosecond }), t: t}
@@ -36,7 +37,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s.Restart(t) // which looks for old events at once
+	s.Restart(t) // the new server looks for old events at once
 	s.connect(nil)
 	w, err := in(s.Server, t, executionEvents).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err != nil {
@@ -65,7 +66,7 @@ func TestRetention(t *testing.T) {
 	if code, answer := s.do(http.MethodGet, "/apis/core.platform.ai/v1alpha1/namespaces/default/executionevents/a.0000000003", ""); code != http.StatusNotFound {
 		t.Errorf("get of an event that left: %d %s", code, answer)
 	}
-	// What was stored once is not stored again, though it is gone.
+	// An event that was stored once is not stored again, even after it was removed.
 	s.wantCode(http.StatusGone, "a", v1alpha1.EventTaskStarted)
 }
 

@@ -46,8 +46,8 @@ func get(t *testing.T, c *rest.Config, path, accept string) (int, string) {
 
 const tasksPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
 
-// Point 9: only watches, streams and followed logs are without a deadline. Whoever has a deadline may shorten it with
-// the timeout parameter, which is parsed for nobody else: a bad one tells the two apart without waiting.
+// Point 9: only watches, streams and followed logs are without a deadline. Other requests may shorten theirs with the
+// timeout parameter, which is parsed only for them, so an invalid one distinguishes the two without waiting.
 func TestOnlyStreamsAreLongRunning(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -74,7 +74,7 @@ func TestOnlyStreamsAreLongRunning(t *testing.T) {
 	}
 }
 
-// Point 10: nobody gets in without credentials, and nobody does what no rule allows.
+// Point 10: nobody has access without credentials, and nobody can do what no rule allows.
 func TestAuthenticationAndAuthorization(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -101,7 +101,7 @@ func TestAuthenticationAndAuthorization(t *testing.T) {
 	}
 }
 
-// Point 13: admission runs in this process: nothing is created in a namespace that is missing or ends.
+// Point 13: admission runs in this process: nothing is created in a namespace that is missing or being deleted.
 func TestNamespaceAdmission(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -132,8 +132,8 @@ func TestNamespaceAdmission(t *testing.T) {
 	}
 }
 
-// Point 11: names of definitions are such that every client can follow references; every field is described, and no
-// internal version is shown.
+// Point 11: every client can follow references by the names of definitions; every field is described, and no internal
+// version is shown.
 func TestOpenAPIIsComplete(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// rememberScript answers what only the conversation before can tell. A secret
-// is said once, which must not come back.
+// rememberScript gives answers that require the earlier conversation. It says a
+// secret once, which must not come back.
 const rememberScript = `
 models: [scripted-1]
 turns:
@@ -43,7 +43,7 @@ turns:
   reply: {text: I do not know.}
 `
 
-// withModel is a server whose real workers ask a scripted model.
+// withModel returns a server whose real workers use a scripted model.
 func withModel(t *testing.T, text string) (*platform, *script.Server) {
 	t.Helper()
 	parsed, err := script.Parse([]byte(text))
@@ -150,7 +150,7 @@ func TestSessionGoesOn(t *testing.T) {
 		t.Errorf("the model refused %v", r)
 	}
 
-	// A failed task and one that does not want it have added nothing.
+	// A failed task, and one that opted out, have added nothing.
 	var got []string
 	for _, m := range p.transcript("s", 2) {
 		got = append(got, fmt.Sprintf("%d %s %s %s/%s: %s", m.Order, m.ID, m.Role, m.SourceType, m.SourceRef, m.Content))
@@ -195,7 +195,7 @@ func (p *platform) awaitMessage(task, want string) {
 	p.await(task, func(t *v1alpha1.Task) bool { return t.Status.Message == want })
 }
 
-// release lets the run of a task that executes the script endless go on to its end.
+// release lets the run of a task that executes the script endless finish.
 func (p *platform) release(task *v1alpha1.Task) {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.folder(task), "work", "go"), nil, 0o600); err != nil {
@@ -217,7 +217,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	p.shown("s", order[0]+"|"+strings.Join(next, " "))
 	p.awaitMessage(order[4], fmt.Sprintf("waits for session s: task %s holds it, 3 before", order[0]))
 
-	// Busy, it is not deleted, and a crash of the server changes nothing.
+	// A busy session is not deleted, and a crash of the server changes nothing about that.
 	if err := p.sessions().Delete(t.Context(), "s", metav1.DeleteOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "task "+order[0]+" holds it") {
 		t.Errorf("delete: %v", err)
 	}
@@ -227,7 +227,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	p.Restart(t)
 	p.shown("s", order[0]+"|"+strings.Join(next, " "))
 
-	// One that waits is cancelled; the others move up, each when the one before ends.
+	// A waiting task is cancelled; the others move up, each when the one before it ends.
 	if _, err := p.tasks().Cancel(t.Context(), order[2], &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	}
 }
 
-// A namespace goes although a task of it holds a session.
+// A namespace is deleted even though one of its tasks holds a session.
 func TestNamespaceWithABusySessionGoes(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, endless)
@@ -280,7 +280,7 @@ func TestNamespaceWithABusySessionGoes(t *testing.T) {
 	})
 }
 
-// A transcript is appended to, read and refused over HTTP, and goes with its session.
+// A transcript is appended to, read and refused over HTTP, and is deleted with its session.
 func TestTranscriptOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

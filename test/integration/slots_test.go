@@ -20,9 +20,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// diary is a folder in which runs write down in which order they began. A run
-// of the task named by hold does not end before the diary is opened; two runs
-// at once are written down as such.
+// diary is a folder in which runs record the order in which they began. A run
+// of the task named by hold does not end before the diary is opened. Two
+// concurrent runs are recorded as such.
 type diary string
 
 func (d diary) script(hold string) string {
@@ -59,7 +59,7 @@ func waitsFor(reason string) func(*v1alpha1.Task) bool {
 }
 
 // Twelve short tasks share one slot. They take it in the order of their
-// creation, one at a time, also when the server was started anew meanwhile.
+// creation, one at a time, even if the server was restarted meanwhile.
 func TestOneSlot(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*standalone.Options){
@@ -123,7 +123,7 @@ func (p *platform) atWork(name string) {
 	})
 }
 
-// Tasks of a session that are made within one second run in the order in which they were made.
+// Tasks of a session that are created within the same second run in the order of their creation.
 func TestSessionOrderWithinASecond(t *testing.T) {
 	t.Parallel()
 	d := diary(t.TempDir())
@@ -141,7 +141,7 @@ func TestSessionOrderWithinASecond(t *testing.T) {
 	}
 }
 
-// The place of a task among others is the server's to say.
+// Only the server determines the place of a task among others.
 func TestCreationRevision(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, "exit 0")

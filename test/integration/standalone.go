@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package integration tests the API from outside: the whole standalone server in this process, on a real folder and a
-// real port, with real clients. README.md says which test holds which point.
+// real port, with real clients. README.md lists the numbered points that tests refer to.
 package integration
 
 import (
@@ -65,7 +65,7 @@ func (s *Server) start(t testing.TB) {
 	}
 }
 
-// Stop stops the server gracefully and waits for its end; a stopped server stays stopped.
+// Stop stops the server gracefully and waits for its end. Stopping a stopped server does nothing.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if s.done == nil {
@@ -85,7 +85,7 @@ func (s *Server) Restart(t testing.TB) {
 	s.start(t)
 }
 
-// Dynamic gives a client of the administrator for any kind.
+// Dynamic returns a client of the administrator for any kind.
 func (s *Server) Dynamic(t testing.TB) dynamic.Interface {
 	t.Helper()
 	c, err := dynamic.NewForConfig(s.client())
@@ -95,7 +95,7 @@ func (s *Server) Dynamic(t testing.TB) dynamic.Interface {
 	return c
 }
 
-// Kubernetes gives a typed client of the administrator for the host API.
+// Kubernetes returns a typed client of the administrator for the host API.
 func (s *Server) Kubernetes(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(s.client())

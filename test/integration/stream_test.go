@@ -84,7 +84,7 @@ func (s *streams) task(name, session string) *unstructured.Unstructured {
 	return u
 }
 
-// add appends one event a type as one commit.
+// add appends one event per type, as one commit.
 func (s *streams) add(task string, types ...v1alpha1.EventType) {
 	s.t.Helper()
 	list := v1alpha1.ExecutionEventList{}
@@ -156,7 +156,7 @@ func (s *streams) open(path string, header ...string) *stream {
 	return st
 }
 
-// next gives the next frame in words: "3 ModelMessage", "3 stream_complete {…}", "EOF".
+// next returns the next frame in words: "3 ModelMessage", "3 stream_complete {…}", "EOF".
 func (s *stream) next() string {
 	s.t.Helper()
 	f, err := s.frames.Next()
@@ -193,7 +193,7 @@ func (s *stream) want(frames ...string) {
 	}
 }
 
-// A stream sends what is stored, then what comes, and ends once with the task.
+// A stream sends what is stored, then new events, and ends once, with the task.
 func TestTaskStream(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -220,18 +220,18 @@ func TestTaskStream(t *testing.T) {
 		live.want("4 ResultSubmitted", "5 TaskSucceeded", complete, "EOF")
 		middle.want("4 ResultSubmitted", "5 TaskSucceeded", complete, "EOF")
 		filtered.want(complete, "EOF")
-		// Past the end, a reconnect is told so again.
+		// A client that reconnects after the end gets stream_complete again.
 		s.open(tasksPath+"/a/stream?after=5").want(complete, "EOF")
 		s.open(tasksPath+"/a/stream?after=999").want(complete, "EOF")
 		s.open(tasksPath+"/a/stream", sse.LastEventID, "4").want("5 TaskSucceeded", complete, "EOF")
-		// A browser repeats its URL; the header is newer.
+		// A browser reconnects with its original URL, so the header takes precedence.
 		s.open(tasksPath+"/a/stream?after=1", sse.LastEventID, "4").want("5 TaskSucceeded", complete, "EOF")
 		s.open(tasksPath+"/a/stream?after=4", sse.LastEventID, "3").want("4 ResultSubmitted", "5 TaskSucceeded", complete, "EOF")
 		s.open(tasksPath+"/a/stream?type=TaskStarted").want("1 TaskStarted", complete, "EOF")
 	})
 }
 
-// The JSON of an event is the object without what is for the Kubernetes API.
+// The JSON of an event is the object without the parts that are specific to the Kubernetes API.
 func TestRowsOfEvents(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -300,7 +300,7 @@ func TestEventPages(t *testing.T) {
 		if empty.LatestSeq != 0 || empty.NextSeq != 0 || len(empty.Events) != 0 || empty.StreamType != "task" || empty.StreamID != "a" {
 			t.Errorf("page of an empty stream: %+v", empty)
 		}
-		for range 11 { // 1100 messages, each behind one tool call
+		for range 11 { // 1100 messages, each after one tool call
 			var types []v1alpha1.EventType
 			for range 100 {
 				types = append(types, v1alpha1.EventToolCallStarted, v1alpha1.EventModelMessage)
@@ -342,7 +342,7 @@ func TestEventPages(t *testing.T) {
 	})
 }
 
-// addFresh appends without keys, so that nothing is a repetition.
+// addFresh appends without keys, so that nothing counts as a repetition.
 func (s *streams) addFresh(task string, types ...v1alpha1.EventType) {
 	s.t.Helper()
 	var items []string
@@ -355,7 +355,7 @@ func (s *streams) addFresh(task string, types ...v1alpha1.EventType) {
 	}
 }
 
-// What cannot be answered is an error before the first byte, of pages and streams alike.
+// A request that cannot be answered gets an error before the first byte, for pages and streams alike.
 func TestBadRequestsForEvents(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -405,7 +405,7 @@ func TestBadRequestsForEvents(t *testing.T) {
 	})
 }
 
-// A session's stream has the events of all its tasks, outlives them, and ends with the session.
+// A session's stream has the events of all its tasks, outlives these tasks, and ends with the session.
 func TestSessionStream(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -435,7 +435,7 @@ func TestSessionStream(t *testing.T) {
 	})
 }
 
-// A deleted task ends its streams, with events and without, and a new one of the same name begins anew.
+// Deleting a task ends its streams, whether it has events or not. A new task of the same name starts from the beginning.
 func TestStreamOfADeletedTask(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -458,7 +458,7 @@ func TestStreamOfADeletedTask(t *testing.T) {
 	})
 }
 
-// A server that stops ends its streams in good order, without a last frame, and the client goes on where it was.
+// A server that stops ends its streams cleanly, without a last frame, and clients resume where they were.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -475,7 +475,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	})
 }
 
-// A client that reads nothing is cut by the whole server too, also through its handler chain. It is alone, because it
+// The whole server, with its handler chain, also disconnects a client that reads nothing. The test runs alone, because it
 // needs the processors to write more than the buffers hold.
 func TestSlowStreamIsCut(t *testing.T) {
 	overHTTP(t, func(s *streams) {
@@ -514,7 +514,7 @@ func TestSlowStreamIsCut(t *testing.T) {
 	}, func(o *standalone.Options) { o.StreamWriteTimeout = 2 * time.Second })
 }
 
-// Pages count as requests, with what came of them.
+// Pages are counted as requests, with their outcome.
 func TestPagesAreCounted(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -530,7 +530,7 @@ func TestPagesAreCounted(t *testing.T) {
 	})
 }
 
-// metric gives the value of a counter or gauge about events, by the values of its labels in the order of their names.
+// metric returns the value of a counter or gauge about events, by the values of its labels in the order of their names.
 func (s *streams) metric(name string, labels ...string) float64 {
 	s.t.Helper()
 	families, err := s.metrics.Gather()

@@ -32,7 +32,7 @@ func (h *heard) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text
 	h.list = append(h.list, text)
 }
 
-// take gives the warnings since the last call.
+// take returns the warnings since the last call.
 func (h *heard) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +54,7 @@ func warned(t *testing.T, h *heard, want ...string) {
 	}
 }
 
-// listening is the administrator's client, and what it is warned of.
+// listening returns the administrator's client, and the warnings that it gets.
 func listening(t *testing.T, s *Server) (typed.CoreV1alpha1Interface, *heard) {
 	t.Helper()
 	h, c := &heard{}, s.client()
@@ -62,7 +62,7 @@ func listening(t *testing.T, s *Server) (typed.CoreV1alpha1Interface, *heard) {
 	return must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), h
 }
 
-// TestWhatIsNotBuiltIsRefused: nothing that this version lacks is accepted and left out.
+// TestWhatIsNotBuiltIsRefused: nothing that this version lacks is accepted and then ignored.
 func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, `exit 0`)
@@ -103,7 +103,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	}
 	h.take()
 
-	// A task that was there before its agent comes to the same end in the controller.
+	// A task that existed before its agent is refused by the controller in the same way.
 	early := ai("later", func(t *v1alpha1.Task) { t.Name = "early" })
 	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), early, create))
 	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("later", v1alpha1.AgentCoordination{Enabled: true}), create))
@@ -113,7 +113,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		t.Errorf("%+v", ended.Status)
 	}
 
-	// The agent itself stays writable, and says why it cannot be used.
+	// The agent itself stays writable, and reports why it cannot be used.
 	made.Labels = map[string]string{"a": "b"}
 	for {
 		now := must[*v1alpha1.Agent](t)(c.Agents("default").Get(t.Context(), "chief", metav1.GetOptions{}))
@@ -124,7 +124,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	}
 }
 
-// TestPreferencesAreWarnedOf: what only a cluster can honour is warned of when it is written, and in each run.
+// TestPreferencesAreWarnedOf: fields that only a cluster can honour cause a warning when they are written, and in each run.
 func TestPreferencesAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, `exit 0`)

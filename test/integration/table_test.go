@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
-// TestTables holds the columns of every kind, as kubectl get and kubectl get -o wide (marked *) show them.
+// TestTables checks the columns of every kind, as kubectl get and kubectl get -o wide (marked *) show them.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

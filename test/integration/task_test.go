@@ -35,7 +35,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// patience bounds what is awaited: far above what it takes on a busy machine.
+// patience bounds every wait. It is far more than anything takes on a busy machine.
 const patience = 60 * time.Second
 
 // platform is a server with its controllers, whose worker is a shell script.
@@ -44,7 +44,7 @@ type platform struct {
 	t *testing.T
 }
 
-// newPlatform runs script for each attempt. It begins with the credentials read, in the run's working folder.
+// newPlatform runs script for each attempt, in the run's working folder, after the credentials were read.
 func newPlatform(t *testing.T, script string, configure ...func(*standalone.Options)) *platform {
 	t.Helper()
 	worker := filepath.Join(t.TempDir(), "worker")
@@ -89,7 +89,7 @@ func (p *platform) run(name string, change ...func(*v1alpha1.TaskSpec)) *v1alpha
 	return task
 }
 
-// await waits until the task is as wanted, and returns it with all phases seen on the way.
+// await waits until the task is as wanted, and returns it with all phases seen until then.
 func (p *platform) await(name string, wanted func(*v1alpha1.Task) bool) (*v1alpha1.Task, []v1alpha1.TaskPhase) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
@@ -157,7 +157,7 @@ func (p *platform) folder(t *v1alpha1.Task) string {
 	return filepath.Join(p.DataDir, "runs", string(t.UID), strconv.Itoa(int(t.Status.Attempts)))
 }
 
-// poll waits for a fact that nothing tells of, such as a file.
+// poll waits for a fact that no event reports, such as a file.
 func (p *platform) poll(what string, ok func() bool) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -239,7 +239,7 @@ func TestTaskSucceeds(t *testing.T) {
 	if !slices.Contains(task.Finalizers, v1alpha1.FinalizerCleanup) {
 		t.Errorf("finalizers = %v", task.Finalizers)
 	}
-	// A watch may join two changes into one, but not turn them round.
+	// A watch may combine two changes into one, but must not reorder them.
 	order := []v1alpha1.TaskPhase{"", v1alpha1.TaskPending, v1alpha1.TaskRunning, v1alpha1.TaskSucceeded}
 	if !slices.IsSortedFunc(phases, func(a, b v1alpha1.TaskPhase) int { return slices.Index(order, a) - slices.Index(order, b) }) {
 		t.Errorf("phases = %v", phases)
@@ -283,7 +283,7 @@ func TestTaskIsRetried(t *testing.T) {
 	wantConditions(t, task, "Complete=True TaskFailed", "Succeeded=False TaskFailed", "Failed=True WorkerFailed")
 }
 
-// endless writes its pid and works on; a child of it leaves the session.
+// endless writes its pid and keeps running; a child of it leaves the session.
 const endless = `setsid sleep 1000 & echo $$ >pid; while [ ! -e go ]; do sleep 0.01; done; echo '{"reason":"Completed","message":"went","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`
 
 func TestTaskTimesOut(t *testing.T) {
@@ -348,7 +348,7 @@ func TestTaskIsDeleted(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.DataDir, "runs", string(task.UID))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the run's folder: %v", err)
 	}
-	// The name is free, and has no past.
+	// The name is free, and a new task of that name has no history.
 	p.run("gone")
 	p.started("gone")
 	p.wantEvents("gone", started()...)
@@ -435,7 +435,7 @@ func TestContainerTaskNeedsPermission(t *testing.T) {
 	p.wantEvents("forbidden", "TaskCreated", "TaskPhaseChanged", "TaskFailed")
 }
 
-// TestImageIsNotIgnored: a task that names an image does not run as another program, which is all that this host has.
+// TestImageIsNotIgnored: a task that names an image is refused, because this host could only run another program.
 func TestImageIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, `echo ran >"$0.ran"`)

@@ -125,7 +125,7 @@ func known(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// loopEvents are n events as a loop of a model and a tool gives them, with a message of some size after each.
+// loopEvents returns n events as a loop of a model and a tool produces them, with a message of some size after each.
 func loopEvents(n int, text string) []v1alpha1.ExecutionEvent {
 	var events []v1alpha1.ExecutionEvent
 	for i := 0; len(events) < n; i++ {
@@ -179,7 +179,7 @@ func TestTracePages(t *testing.T) {
 	if d := cmp.Diff(without(whole), without(groups)); d != "" || len(groups.Timeline) != 0 {
 		t.Errorf("without a timeline: %d events\n%s", len(groups.Timeline), d)
 	}
-	// What comes while pages are read does not change them.
+	// Events that arrive while pages are read do not change the pages.
 	first := traceAt(t, s.Admin, url.Values{"limit": {"20"}})
 	appendAll(t, c, "a", loopEvents(5, "later"))
 	if d := cmp.Diff(without(whole), without(first)); d != "" || first.RemainingItemCount == nil || *first.RemainingItemCount != 30 {
@@ -217,14 +217,14 @@ func TestTracePages(t *testing.T) {
 	}
 }
 
-// without leaves out what differs between answers about the same.
+// without removes what differs between two answers about the same trace.
 func without(t *v1alpha1.TaskTrace) *v1alpha1.TaskTrace {
 	out := t.DeepCopy()
 	out.GeneratedAt, out.Timeline, out.ListMeta = metav1.MicroTime{}, nil, metav1.ListMeta{}
 	return out
 }
 
-// TestTraceOfALongTask has more rows than are held while the timeline is written.
+// TestTraceOfALongTask reads a trace with more rows than are held in memory while the timeline is written.
 func TestTraceOfALongTask(t *testing.T) {
 	t.Parallel()
 	s, c := forkServer(t)
@@ -255,7 +255,7 @@ func TestTraceOfALongTask(t *testing.T) {
 		t.Errorf("%d requests, groups of %d bytes: too few to mean anything", len(want[trace.ModelRequests]), size)
 	}
 
-	// A trace that cannot be told to its end does not look like a whole one.
+	// A trace that cannot be completed does not look complete.
 	h, err := rest.HTTPClientFor(s.client())
 	if err != nil {
 		t.Fatal(err)

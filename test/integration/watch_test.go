@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// next gives the next event, in words.
+// next returns the next event, in words.
 func next(t *testing.T, w watch.Interface) (watch.Event, string) {
 	t.Helper()
 	select {
@@ -35,7 +35,7 @@ func next(t *testing.T, w watch.Interface) (watch.Event, string) {
 	return watch.Event{}, ""
 }
 
-// Point 2: a watch that goes on from a resourceVersion gets exactly what came after it, also from a restarted server.
+// Point 2: a watch that resumes from a resourceVersion gets exactly what came after it, also from a restarted server.
 func TestWatchResumesExactly(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -78,7 +78,7 @@ func TestWatchResumesExactly(t *testing.T) {
 	}
 }
 
-// Point 4: a watch with initial events gets each object once, then one bookmark that says so, and never again.
+// Point 4: a watch with initial events gets each object once, then one bookmark that marks their end, and no second one.
 func TestInitialEventsEndOnce(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -121,8 +121,8 @@ func TestInitialEventsEndOnce(t *testing.T) {
 	}
 }
 
-// Point 5: DELETED carries the object as it last was, with the revision of the deletion; so it does for a selector
-// that the object no longer matches.
+// Point 5: DELETED carries the last state of the object, with the revision of the deletion, also when the object stops
+// matching the watch's selector.
 func TestDeletedCarriesTheLastObject(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// A stream that a worker opened ends with its run: what comes later is not sent to it. Those of people go on.
+// A stream that a worker opened ends with its run, and sends nothing that comes later. Streams of people continue.
 func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -24,7 +24,7 @@ func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 		must[*unstructured.Unstructured](t)(in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}))
 		own := s.task("own", "s")
 		s.task("next", "s")
-		// More than the role of workers has, so that there is a stream to begin with.
+		// This is more than the role of workers grants, so that the worker can open a stream at all.
 		accountToken(t, s.Server, "default", v1alpha1.ServiceAccountAIWorker, "view")
 		publishRun(t, s.Server, "default", "own")
 		token := must[*authenticationv1.TokenRequest](t)(s.Kubernetes(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), v1alpha1.ServiceAccountAIWorker,
