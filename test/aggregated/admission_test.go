@@ -24,8 +24,8 @@ import (
 
 var quotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 
-// until repeats a creation as a dry run until its outcome is as wanted: changes of policies and webhooks are followed,
-// so they are in force a moment later.
+// until repeats a creation as a dry run until its outcome is as wanted: the server learns of changed policies and webhooks
+// by a watch, so they take effect a moment later.
 func (s *Server) until(namespace string, wanted func(*unstructured.Unstructured, error) bool) (*unstructured.Unstructured, error) {
 	s.t.Helper()
 	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace(namespace)
@@ -39,7 +39,7 @@ func (s *Server) until(namespace string, wanted func(*unstructured.Unstructured,
 
 const rules = `[{apiGroups: [core.platform.ai], apiVersions: [v1alpha1], operations: [CREATE, UPDATE], resources: [tasks]}]`
 
-// A policy in the cluster holds for objects of this server, which the cluster's own admission never sees.
+// A policy of the cluster applies to objects of this server, which the cluster's own admission never sees.
 func TestValidatingPolicy(t *testing.T) {
 	s := Start(t)
 	s.namespace("vap")
@@ -96,7 +96,7 @@ subjects: [{kind: ServiceAccount, name: platform-apiserver, namespace: platform-
 	if _, err := c.Namespace("default").Create(t.Context(), task("elsewhere"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Errorf("a long name elsewhere: %v", err)
 	}
-	// REST and the straight way are no way around.
+	// Neither REST nor a direct connection bypasses it.
 	straight := s.dynamic(s.direct(s.c.Config())).Resource(tasks).Namespace("vap")
 	if _, err := straight.Create(t.Context(), task("toolong"), metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a long name, straight: %v", err)
@@ -138,7 +138,7 @@ spec:
 	if priority, _, _ := unstructured.NestedInt64(u.Object, "spec", "priority"); priority != 7 {
 		t.Errorf("spec.priority is %d", priority)
 	}
-	// From its first answer a server that was started again knows the schemas that the policy needs.
+	// A restarted server knows the schemas that the policy needs from its first answer on.
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ spec:
 	s.AwaitAvailable("True")
 }
 
-// webhook serves admission reviews over TLS on loopback, where the server, but no Service, reaches it.
+// webhook serves admission reviews over TLS on loopback, where the server can reach it but no Service can.
 func (s *Server) webhook(name, kind string, answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
 	s.t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -229,14 +229,14 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// The cluster's quota controller counts tasks, and this server charges them.
+// The cluster's quota controller counts tasks, and this server charges them to the quota.
 func TestQuota(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("quota")
 	const counted = "count/tasks.core.platform.ai"
-	// The controller learns of new kinds every 30 s. A quota that it looked at before it takes up after minutes only, so
-	// the quota is made anew until it is counted.
+	// The controller learns of new kinds every 30 s. It takes minutes to look again at a quota that it saw before that, so
+	// the test makes the quota again until it is counted.
 	for known := false; !known; {
 		s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: tasks, namespace: quota}, spec: {hard: {` + counted + `: "2"}}}`)
 		s.await(quotas, "quota", "tasks", func(u *unstructured.Unstructured) bool {
@@ -255,7 +255,7 @@ func TestQuota(t *testing.T) {
 			return got == n
 		})
 	}
-	// The server, too, follows what the controller writes.
+	// The server, too, learns what the controller writes with a delay.
 	followed := func(not string) {
 		t.Helper()
 		_, err := s.until("quota", func(_ *unstructured.Unstructured, err error) bool {

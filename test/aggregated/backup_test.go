@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A backup is asked of the platform's own Service as the command's help says it, with a token of the cluster and under
-// the cluster's RBAC; a kube-apiserver does not forward the path. What is restored is served to the cluster again.
+// A backup is requested from the platform's own Service, as the command's help says, with a token of the cluster and under
+// the cluster's RBAC; kube-apiserver does not forward the path. What is restored is served to the cluster again.
 func TestBackup(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
@@ -46,7 +46,7 @@ func TestBackup(t *testing.T) {
 	}
 	s.c.Kubectl(t, "create", "clusterrolebinding", "keeper", "--clusterrole=platform-backup", "--serviceaccount=backed:keeper")
 	t.Cleanup(func() { s.c.Kubectl(t, "delete", "clusterrolebinding", "keeper") })
-	for r := s.c.Shell(t, direct); r.Code != 0; r = s.c.Shell(t, direct) { // answers are kept for seconds
+	for r := s.c.Shell(t, direct); r.Code != 0; r = s.c.Shell(t, direct) { // answers are cached for seconds
 		if !strings.Contains(r.Output, "cannot get path") {
 			t.Fatal(r.Output)
 		}

@@ -16,12 +16,12 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 )
 
-// imitate makes a Pod that says of itself all that the Job's own Pod does.
+// imitate makes a Pod with the metadata of the Job's own Pod, and its spec except for what change alters.
 func (w *workload) imitate(t *testing.T, genuine *corev1.Pod, name string, change func(*corev1.PodSpec)) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: *genuine.ObjectMeta.DeepCopy(), Spec: *genuine.Spec.DeepCopy()}
 	p.Name, p.GenerateName, p.UID, p.ResourceVersion = name, "", "", ""
-	// The Job's controller deletes the Pods that are too many; these stay nevertheless.
+	// The Job controller deletes surplus Pods; these stay nevertheless.
 	p.Finalizers, p.Spec.NodeName = []string{"example.test/stays"}, "nowhere"
 	change(&p.Spec)
 	p, err := w.host.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{})
@@ -50,8 +50,8 @@ func (w *workload) begin(t *testing.T, o *v1alpha1.Task) (*kubernetes.Executor, 
 	return runs, run, state
 }
 
-// A Pod with the worker's account and the Job's labels and owner reference is no worker, unless it is the one that the
-// controller accepted; the executor accepts the first that the Job's template makes.
+// A Pod with the worker's account and the Job's labels and owner reference is not a worker unless the controller accepted
+// it. The executor accepts the first Pod that the Job's template makes.
 func TestForgedPods(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "forgery")
@@ -88,7 +88,7 @@ func TestForgedPods(t *testing.T) {
 			}
 		})
 	}
-	// The controller's record is of the Pod as it was: another image makes it another program.
+	// The controller recorded the Pod as it was; with another image the Pod runs another program.
 	patch := []byte(`{"spec": {"containers": [{"name": "worker", "image": "other"}]}}`)
 	if _, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), genuine.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestForgedJob(t *testing.T) {
 	}
 }
 
-// Whoever may change a Job can write annotations to it. None of them says how its run ended.
+// Whoever may change a Job can write annotations to it. None of them decides how its run ended.
 func TestForgedVerdict(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "verdict")

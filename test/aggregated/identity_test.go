@@ -55,7 +55,7 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-// What a ServiceAccount may do the cluster's RBAC says, whichever way it comes.
+// The cluster's RBAC decides what a ServiceAccount may do, whichever path its requests take.
 func TestPermissions(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
@@ -105,7 +105,7 @@ func TestCallersCannotNameThemselves(t *testing.T) {
 			t.Errorf("%s: %d %s", who, code, body)
 		}
 	}
-	// A client certificate of the cluster's users is not the proxy's.
+	// A client certificate of a user of the cluster is not accepted as the proxy's.
 	admin := s.direct(s.c.Config())
 	if code, body := s.get(admin, allTasks, "X-Remote-User", "nobody", "X-Remote-Group", "nothing"); code != http.StatusOK {
 		t.Errorf("the administrator's own certificate: %d %s", code, body)

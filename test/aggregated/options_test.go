@@ -18,7 +18,8 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// The audit log says who did what, whichever way it came, under the id that kube-apiserver's own log has; and no token.
+// The audit log records who did what, whichever path the request took, under the id in kube-apiserver's own log. It
+// contains no token.
 func TestAudit(t *testing.T) {
 	dir := t.TempDir()
 	log, policy := filepath.Join(dir, "audit.log"), filepath.Join(dir, "policy.yaml")
@@ -80,7 +81,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// The REST paths on a port without TLS know the cluster's users, and without priority and fairness no FlowSchema counts.
+// The REST paths on a port without TLS accept the cluster's users. Without priority and fairness no FlowSchema applies.
 func TestOtherListenerOtherLimits(t *testing.T) {
 	address := "127.0.0.1:" + harness.FreePort(t)
 	s := Start(t, "--rest-bind-address", address, "--enable-priority-and-fairness=false")
@@ -92,7 +93,7 @@ func TestOtherListenerOtherLimits(t *testing.T) {
 	// The namespace is the one of the caller's account.
 	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks", "").want(t, http.StatusOK, "items")
 	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks?namespace=default", "").want(t, http.StatusForbidden, `"error"`)
-	// Nobody is anonymous here, though everybody may read health and discovery natively.
+	// There are no anonymous callers here, although everybody may read health and discovery natively.
 	for _, c := range []*rest.Config{plain(&rest.Config{}), s.direct(rest.AnonymousClientConfig(s.c.Config()))} {
 		for _, header := range [][]string{
 			nil,

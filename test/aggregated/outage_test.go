@@ -24,11 +24,11 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// TestRestartIsFoundAvailable is the promise of an outage's end: kube-apiserver, which by then looks only every 30 s
-// or so, finds the server at once. The figure is printed; that it is not found by chance is told by the annotation.
+// TestRestartIsFoundAvailable: after an outage kube-apiserver, which by then looks only about every 30 s, finds the server
+// at once. The time is printed. The annotation shows that the server was not found by chance.
 func TestRestartIsFoundAvailable(t *testing.T) {
 	s := Start(t)
-	s.apply(strings.ReplaceAll(registration, "%s", s.port)) // as an installation applied again
+	s.apply(strings.ReplaceAll(registration, "%s", s.port)) // as if the manifests were applied again
 	for _, end := range []string{"stopped", "killed"} {
 		if end == "stopped" {
 			if err := s.Stop(); err != nil {
@@ -38,7 +38,7 @@ func TestRestartIsFoundAvailable(t *testing.T) {
 			s.Kill()
 		}
 		s.AwaitAvailable("False")
-		// Each look at a server that is down doubles the time until the next, from 5 ms to 30 s: an outage of a minute.
+		// Each probe of a server that is down doubles the time until the next, from 5 ms to 30 s, so the outage lasts a minute.
 		for i := range 14 {
 			s.c.Kubectl(t, "annotate", "--overwrite", "apiservice", apiService, fmt.Sprint("test.platform.ai/probe=", i))
 			s.AwaitAvailable("False")
@@ -55,7 +55,7 @@ func TestRestartIsFoundAvailable(t *testing.T) {
 	}
 }
 
-// An outage takes nothing from the cluster but the group itself.
+// During an outage the cluster loses nothing but the group itself.
 func TestOutage(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
@@ -77,8 +77,8 @@ func TestOutage(t *testing.T) {
 	}
 	s.AwaitDiscovered("Stale")
 
-	// The namespace controller deletes what it can and then says what it could not look at. So the namespace stays,
-	// empty but for what it does not know of, until the server is back.
+	// The namespace controller deletes what it can and then reports what it could not read. So the namespace stays until
+	// the server is back, and contains only what the controller cannot see.
 	s.c.Kubectl(t, "delete", "namespace", "outage-empty", "--wait=false")
 	s.await(namespaces, "", "outage-empty", func(u *unstructured.Unstructured) bool {
 		return condition(u, "NamespaceDeletionDiscoveryFailure") == "True" && condition(u, "NamespaceDeletionContentFailure") == "False"
@@ -92,7 +92,7 @@ func TestOutage(t *testing.T) {
 	s.c.Kubectl(t, "delete", "namespace", "outage-full", "--timeout=2m")
 }
 
-// TestNothingIsLost kills the server while writers write: what was acknowledged is there afterwards.
+// TestNothingIsLost kills the server while writers write. Everything that was acknowledged is there afterwards.
 func TestNothingIsLost(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
@@ -150,7 +150,7 @@ func TestHandOver(t *testing.T) {
 	if _, err := c.Create(ctx, task("handed"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	watching, err := c.Watch(ctx, metav1.ListOptions{}) // an open watch does not hold up the end
+	watching, err := c.Watch(ctx, metav1.ListOptions{}) // an open watch does not delay the shutdown
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestGracefulEnd(t *testing.T) {
 	}
 }
 
-// TestGarbageCollector proves that the cluster's own collector follows references over the aggregated API.
+// TestGarbageCollector: the cluster's own collector follows references across the aggregated API.
 func TestGarbageCollector(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
@@ -232,7 +232,7 @@ func TestGarbageCollector(t *testing.T) {
 	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "background")
 	s.awaitGone(maps, "gc", "of-background")
 
-	// And a Task that is owned: by another Task, as a child is.
+	// And a Task that is owned by another Task, as a child is.
 	parent, err := c.Create(ctx, task("parent"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestGarbageCollector(t *testing.T) {
 	s.awaitGone(tasks, "gc", "child")
 }
 
-// The collectors of the cluster watch nothing but metadata.
+// The cluster's collectors watch only metadata.
 func TestMetadataOfEveryKind(t *testing.T) {
 	s := Start(t)
 	client, err := metadata.NewForConfig(s.c.Config())
@@ -278,8 +278,8 @@ func TestMetadataOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestCertificates changes the files of a certificate of somebody else's: the server reads them again, and neither makes
-// nor publishes any.
+// TestCertificates changes the files of a certificate that the operator provides. The server reads them again, and neither
+// makes nor publishes a certificate.
 func TestCertificates(t *testing.T) {
 	s := Start(t)
 	ca, err := os.ReadFile(s.DataDir + "/pki/ca.crt")
@@ -301,7 +301,7 @@ func TestCertificates(t *testing.T) {
 	cert, key := own.DataDir+"/tls.crt", own.DataDir+"/tls.key"
 	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
 	copyFile(t, s.DataDir+"/pki/serving.key", key)
-	// Its store is not the registered one, so somebody else keeps the APIService, too.
+	// Its store is not the registered one, so it leaves the APIService to another server.
 	own.args = append(own.args, "--tls-cert-file", cert, "--tls-private-key-file", key, "--manage-apiservice=false")
 	own.Run()
 	own.AwaitAvailable("True") // the bundle is still that of s

@@ -41,8 +41,8 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// The host is asked once for a Pod and its Job, however many requests come, and for the Pod again when its being active
-// is too long ago.
+// The server asks the host once for a Pod and its Job, however many requests come. It asks for the Pod again when its
+// knowledge that the Pod is active has become too old.
 func TestWorkersAreRemembered(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "remembered")
@@ -105,5 +105,5 @@ func TestWorkersAreRemembered(t *testing.T) {
 	expect(http.StatusForbidden, 3, 1)
 	w.publish(t, o, v1alpha1.TaskRunning, "a-2", "")
 	clock.SetTime(time.Unix(59, 0))
-	expect(http.StatusForbidden, 3, 1) // the status is never remembered
+	expect(http.StatusForbidden, 3, 1) // the status is never cached
 }

@@ -41,7 +41,7 @@ const (
 	read   = "get list watch"
 )
 
-// platformRoles are the roles by the letters of the table.
+// platformRoles are the roles by their letters in the table.
 func platformRoles() map[rune]string {
 	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'w': "platform-worker"}
 }
@@ -49,7 +49,7 @@ func platformRoles() map[rune]string {
 // permission says which roles may do something.
 type permission struct{ verbs, resources, roles string }
 
-// permissions has every verb on every resource of the group, and what is asked for only inside the server.
+// permissions has every verb on every resource of the group, and permissions that only the server itself checks.
 func permissions() []permission {
 	return []permission{
 		{read, "tasks sessions executionevents approvals", "veaow"},
@@ -78,8 +78,8 @@ type place struct {
 	host      kubernetes.Interface
 }
 
-// TestRoles: the platform's roles allow what they are meant for and nothing else, in a cluster and in the standalone
-// host; as kubectl auth can-i says, and as requests show.
+// TestRoles: the platform's roles allow what they are meant for and nothing else, in a cluster and in the standalone host,
+// according to kubectl auth can-i and to real requests.
 func TestRoles(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		s := Start(t)
@@ -115,8 +115,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// account is the configuration of a ServiceAccount that has the role in the namespace. Only accounts of workers may have
-// that of workers.
+// account returns the configuration of a ServiceAccount that has the role in the namespace. Only accounts of workers may
+// have the role of workers.
 func (p *place) account(role string) *rest.Config {
 	p.t.Helper()
 	ctx, accounts := p.t.Context(), p.host.CoreV1().ServiceAccounts(p.namespace)
@@ -141,7 +141,7 @@ func (p *place) account(role string) *rest.Config {
 	return c
 }
 
-// may asks for a permission as its holder.
+// may reports whether the holder of a configuration has a permission.
 func (p *place) may(c *rest.Config, verb, resource string) bool {
 	p.t.Helper()
 	a := &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: verb, Group: v1alpha1.GroupName}
@@ -170,7 +170,7 @@ func (p *place) test() {
 	})
 }
 
-// complete checks that the table has all that the server offers.
+// complete checks that the table covers everything that the server offers.
 func (p *place) complete() {
 	p.t.Helper()
 	known := map[string]bool{}
@@ -204,10 +204,10 @@ func (p *place) permissions(c *rest.Config, letter rune) {
 					if p.may(c, verb, resource) != allowed {
 						p.t.Errorf("%s %s: a SelfSubjectAccessReview says %t", verb, resource, !allowed)
 					}
-					if i == 0 { // a program for each would take minutes
+					if i == 0 { // running a program for each would take minutes
 						p.canI(kubectl, verb, resource, allowed)
 					}
-					if resource != "executionevents/controlled" { // which has no path
+					if resource != "executionevents/controlled" { // it has no path
 						p.try(c, verb, resource, letter, allowed)
 					}
 					return nil
@@ -244,8 +244,8 @@ func (p *place) canI(kubectl, verb, resource string, allowed bool) {
 	}
 }
 
-// try makes the request, of something that does not exist, so that an allowed one changes nothing: it is refused for
-// that, or shows an empty list. The account of workers is refused whatever its role allows, because it has no task.
+// try makes the request for something that does not exist, so that an allowed one changes nothing: it fails for that
+// reason, or returns an empty list. The account of workers is refused whatever its role allows, because it has no task.
 func (p *place) try(c *rest.Config, verb, resource string, letter rune, allowed bool) {
 	resource, sub, _ := strings.Cut(resource, "/")
 	path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + p.namespace + "/" + resource
@@ -288,7 +288,7 @@ func (p *place) try(c *rest.Config, verb, resource string, letter rune, allowed 
 	}
 }
 
-// work does the real things with each role: who may do them does them, who may not is refused.
+// work makes real changes with each role: they succeed if the role permits them, and are refused otherwise.
 func (p *place) work(accounts map[string]*rest.Config) {
 	ctx, t := p.t.Context(), p.t
 	as := map[string]core.CoreV1alpha1Interface{}

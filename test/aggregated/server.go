@@ -47,7 +47,7 @@ var (
 	tasks       = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "tasks"}
 )
 
-// registration is how a control plane without nodes reaches a process on loopback.
+// registration lets a control plane without nodes reach a process on loopback.
 const registration = `
 apiVersion: v1
 kind: Service
@@ -69,7 +69,7 @@ spec:
   service: {namespace: platform-system, name: platform-apiserver, port: %s}
 `
 
-// Server is a platform-apiserver on a folder and a port of its own, known to the cluster as the one of its group.
+// Server is a platform-apiserver on a folder and a port of its own, registered with the cluster for its group.
 type Server struct {
 	*harness.Process
 	t       testing.TB
@@ -94,22 +94,22 @@ var shared struct {
 	port string
 }
 
-// port is that of the servers of this test binary.
+// port is the port of the servers of this test binary.
 func port(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(func() { shared.port = harness.FreePort(t) })
 	return shared.port
 }
 
-// New registers a server and does not start it. All of one test binary have one folder and one port, one after the
-// other: the cluster's controllers, which watch, see one server that is sometimes away.
+// New registers a server and does not start it. The servers of a test binary run one after the other and share one folder
+// and one port, so the cluster's controllers, which watch, see one server that is sometimes away.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	c := cluster.Control(t)
 	return newServer(t, c, filepath.Join(c.Dir, "aggregated"), port(t), args...)
 }
 
-// newServer is New with a folder and a port of its own.
+// newServer is like New, with a folder and a port of its own.
 func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, c: c, DataDir: dir, port: port}
@@ -132,7 +132,7 @@ func (s *Server) Run() {
 	s.Await(s.t, "is ready after")
 }
 
-// AwaitAvailable waits until the cluster says so of the server, True or False, and acts on it.
+// AwaitAvailable waits until the cluster reports the server's availability as given, True or False, and acts on it.
 func (s *Server) AwaitAvailable(status string) {
 	s.t.Helper()
 	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return condition(u, "Available") == status })
@@ -144,7 +144,7 @@ func (s *Server) AwaitAvailable(status string) {
 	}
 }
 
-// AwaitDiscovered waits until discovery tells the group's resources as Current or Stale.
+// AwaitDiscovered waits until discovery reports the group's resources as Current or Stale.
 func (s *Server) AwaitDiscovered(freshness string) {
 	s.t.Helper()
 	for {
@@ -161,7 +161,7 @@ func (s *Server) AwaitDiscovered(freshness string) {
 	}
 }
 
-// await waits until an object that exists, or will, is as wanted.
+// await waits until an object exists and is as wanted.
 func (s *Server) await(gvr schema.GroupVersionResource, namespace, name string, wanted func(*unstructured.Unstructured) bool) {
 	s.t.Helper()
 	c := s.dynamic(s.c.Config()).Resource(gvr).Namespace(namespace)
@@ -184,14 +184,14 @@ func (s *Server) await(gvr schema.GroupVersionResource, namespace, name string, 
 	}
 }
 
-// awaitGone waits until an object is not there.
+// awaitGone waits until an object no longer exists.
 func (s *Server) awaitGone(gvr schema.GroupVersionResource, namespace, name string) {
 	s.t.Helper()
 	args := []string{"wait", "--for=delete", "--timeout=3m", gvr.GroupResource().String(), name}
 	s.c.Kubectl(s.t, append(args, "--namespace="+namespace)...)
 }
 
-// servedSerial is the serial number of the certificate that the server answers with.
+// servedSerial returns the serial number of the certificate that the server presents.
 func (s *Server) servedSerial() string {
 	s.t.Helper()
 	c, err := tls.Dial("tcp", "127.0.0.1:"+s.port, &tls.Config{InsecureSkipVerify: true})
@@ -213,7 +213,7 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// condition is the status of one of an object's conditions.
+// condition returns the status of one of an object's conditions.
 func condition(u *unstructured.Unstructured, name string) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -234,7 +234,7 @@ func (s *Server) apply(objects string) {
 	s.c.Kubectl(s.t, "apply", "-f", file)
 }
 
-// account is the client configuration of a ServiceAccount, which is made if there is none.
+// account returns the client configuration of a ServiceAccount, which is made if it does not exist.
 func (s *Server) account(namespace, name string) *rest.Config {
 	s.t.Helper()
 	s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", name, namespace))
@@ -244,8 +244,8 @@ func (s *Server) account(namespace, name string) *rest.Config {
 	return c
 }
 
-// member is an account with a role in its namespace, which it has when member returns: the authorizer watches bindings,
-// and the server keeps a refusal for seconds. verb is one that the role lets it do with tasks.
+// member returns an account with a role in its namespace. It waits until the role is in effect, since the authorizer learns
+// of bindings by a watch and the server caches a refusal for seconds. verb is one that the role allows on tasks.
 func (s *Server) member(namespace, name, role, verb string) *rest.Config {
 	s.t.Helper()
 	c := s.account(namespace, name)
@@ -269,7 +269,7 @@ func (s *Server) kubeconfig(c *rest.Config) string {
 	return file
 }
 
-// direct is a configuration with the same identity that goes straight to the server, past kube-apiserver.
+// direct returns a configuration with the same identity that connects straight to the server, bypassing kube-apiserver.
 func (s *Server) direct(c *rest.Config) *rest.Config {
 	s.t.Helper()
 	c = rest.CopyConfig(c)
@@ -296,7 +296,7 @@ func (s *Server) host() kubernetes.Interface {
 	return client
 }
 
-// get asks for a path; header has pairs of names and values.
+// get requests a path; header has pairs of names and values.
 func (s *Server) get(c *rest.Config, path string, header ...string) (code int, body string) {
 	s.t.Helper()
 	resp := s.do(c, path, header...)
@@ -308,7 +308,7 @@ func (s *Server) get(c *rest.Config, path string, header ...string) (code int, b
 	return resp.StatusCode, b.String()
 }
 
-// header is the head of the answer to a path.
+// header returns the headers of the answer to a path.
 func (s *Server) header(c *rest.Config, path string) http.Header {
 	s.t.Helper()
 	resp := s.do(c, path)
@@ -343,7 +343,7 @@ func (s *Server) namespace(name string) {
 	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", "namespace", name, "--wait=false", "--ignore-not-found") })
 }
 
-// task is a container task that nobody runs.
+// task returns a container task that nobody runs.
 func task(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name},

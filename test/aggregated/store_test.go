@@ -25,7 +25,7 @@ const storeID, storeService = "platform.ai/store-id", "platform.ai/store-service
 
 var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// beside is a server with a folder and a port of its own that nothing was registered for.
+// beside returns a server with a folder and a port of its own that is not registered.
 func (s *Server) beside(dir string, args ...string) *Server {
 	s.t.Helper()
 	b := &Server{t: s.t, c: s.c, DataDir: dir, port: harness.FreePort(s.t)}
@@ -36,7 +36,7 @@ func (s *Server) beside(dir string, args ...string) *Server {
 	return b
 }
 
-// refused starts a server that does not become ready, and gives what it says of that.
+// refused starts a server that does not become ready, and returns the reason that it gives.
 func (s *Server) refused(more ...string) string {
 	s.t.Helper()
 	s.Process = harness.Start(s.t, nil, harness.Bin(s.t, "platform-apiserver"), append(s.args, more...)...)
@@ -44,7 +44,7 @@ func (s *Server) refused(more ...string) string {
 	return s.unready()
 }
 
-// unready is what /readyz/registration says of a server that is not ready.
+// unready returns what /readyz/registration reports for a server that is not ready.
 func (s *Server) unready() string {
 	s.t.Helper()
 	anyCA := s.direct(s.c.Config())
@@ -59,7 +59,7 @@ func (s *Server) unready() string {
 	return body
 }
 
-// registered is the APIService as it is.
+// registered returns the current APIService.
 func (s *Server) registered() *unstructured.Unstructured {
 	s.t.Helper()
 	u, err := s.dynamic(s.c.Config()).Resource(apiServices).Get(s.t.Context(), apiService, metav1.GetOptions{})
@@ -74,7 +74,7 @@ func nested(u *unstructured.Unstructured, fields ...string) string {
 	return text
 }
 
-// awaitRepaired waits until the APIService leads to s again.
+// awaitRepaired waits until the APIService points to s again.
 func (s *Server) awaitRepaired(store string) {
 	s.t.Helper()
 	ca, err := os.ReadFile(s.DataDir + "/pki/ca.crt")
@@ -88,8 +88,8 @@ func (s *Server) awaitRepaired(store string) {
 	})
 }
 
-// A second server with a store of its own, as a second replica with a volume of its own has one, does not become ready,
-// says why and writes nothing, whether or not the first one is alive; until an operator says that the first store is gone.
+// A second server with a store of its own, such as a second replica with its own volume, does not become ready, reports
+// why, and writes nothing, whether or not the first one is alive, until an operator declares the first store gone.
 func TestOtherStoreIsNotServed(t *testing.T) {
 	s := Start(t)
 	before := s.registered()
@@ -163,7 +163,7 @@ func TestSecondInstallationIsNotServed(t *testing.T) {
 	s.awaitRepaired(id)
 	_ = second.Stop()
 
-	// The same store at two places, as when a backup is restored beside the original.
+	// The same store in two places, as when a backup is restored beside the original.
 	_ = s.Stop()
 	copied := t.TempDir()
 	if err := os.CopyFS(copied, os.DirFS(s.DataDir)); err != nil {
@@ -176,7 +176,7 @@ func TestSecondInstallationIsNotServed(t *testing.T) {
 	}
 }
 
-// What leads to the server is put back while it runs, with the rights that the manifests give.
+// The server restores the objects that lead clients to it while it runs, with the rights that the manifests grant.
 func TestRegistrationIsRepaired(t *testing.T) {
 	s := Start(t)
 	id := s.registered().GetAnnotations()[storeID]
@@ -209,7 +209,7 @@ func TestRegistrationIsRepaired(t *testing.T) {
 	}
 }
 
-// A server that waits for the store of another one is alive and not ready, and serves when the other one has left.
+// A server that waits for another server's store is alive but not ready, and serves when the other one has stopped.
 func TestStandby(t *testing.T) {
 	s := Start(t)
 	second := s.beside(s.DataDir, "--lock-timeout=1h")
@@ -229,8 +229,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// A controller cleans up Jobs of the store that is served, and leaves alone those of another store and those that do not
-// say whose they are.
+// A controller cleans up Jobs of the store that is served. It does not touch Jobs of another store or Jobs that name no
+// store.
 func TestOrphansOfOtherStoresStay(t *testing.T) {
 	s := Start(t)
 	s.namespace("orphans")
@@ -247,7 +247,7 @@ func TestOrphansOfOtherStoresStay(t *testing.T) {
 	}
 	controller := harness.Start(t, nil, harness.Bin(t, "platform-controller"), "--kubeconfig", s.c.Kubeconfig, "--leader-elect=false",
 		"--health-probe-bind-address=", "--worker-image=test.example/worker:1", "--watch-namespace=orphans")
-	// The Jobs are looked at in the order of their names.
+	// The controller checks the Jobs in the order of their names.
 	s.awaitGone(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "orphans", "c-own-1")
 	for _, name := range []string{"a-unmarked-1", "b-of-another-1"} {
 		if job, err := jobs.Get(ctx, name, metav1.GetOptions{}); err != nil || job.DeletionTimestamp != nil {
@@ -270,7 +270,7 @@ func TestOrphansOfOtherStoresStay(t *testing.T) {
 	}
 }
 
-// orphan is a Job as an executor makes it, of a task that no store has.
+// orphan returns a Job as an executor makes it, of a task that no store has.
 func orphan(name string) *batchv1.Job {
 	labels := map[string]string{"platform.ai/task-uid": "11111111-1111-4111-8111-" + fmt.Sprintf("%012x", name[0]), "platform.ai/task": name}
 	return &batchv1.Job{

@@ -13,9 +13,9 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// A run whose Pod has no room in the quota, or on a node, says so, and neither
-// its timeout nor its patience pass before it is placed; where it never begins
-// its end says that. The controller has the rights of the manifests.
+// A run whose Pod has no room in the quota, or on a node, reports that, and neither
+// its timeout nor its start timeout runs before the Pod is placed. If it never
+// begins, the reason of its end says so. The controller has the rights of the manifests.
 func TestWaitingIsNotRunning(t *testing.T) {
 	s := Start(t)
 	s.namespace("waiting")

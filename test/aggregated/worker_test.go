@@ -40,8 +40,8 @@ type workload struct {
 	host      kubernetes.Interface
 }
 
-// newWorkload makes two namespaces. The workers of the first may do in both what RBAC lets workers do, so that what is
-// refused is refused because of whose worker it is.
+// newWorkload makes two namespaces. RBAC grants the workers of the first their usual rights in both, so that whatever is
+// refused is refused because of the worker's identity.
 func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 	t.Helper()
 	w := &workload{Server: s, namespace: namespace, host: s.host()}
@@ -69,7 +69,7 @@ func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 	return w
 }
 
-// task makes a task, of a session where there is one.
+// task makes a task, in a session if one is given.
 func (w *workload) task(t *testing.T, name, session string) *v1alpha1.Task {
 	t.Helper()
 	o := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
@@ -138,7 +138,7 @@ func (w *workload) pod(t *testing.T, job string) *corev1.Pod {
 	return e.Object.(*corev1.Pod)
 }
 
-// end makes a Pod one that failed, as kubelet tells of it.
+// end marks a Pod as failed, as the kubelet does.
 func (w *workload) end(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	_, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), p.Name, types.MergePatchType, []byte(`{"status": {"phase": "Failed"}}`), metav1.PatchOptions{}, "status")
@@ -147,7 +147,7 @@ func (w *workload) end(t *testing.T, p *corev1.Pod) {
 	}
 }
 
-// run makes a task with a published Job, and gives its worker's configuration.
+// run makes a task with a published Job, and returns its worker's configuration.
 func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *rest.Config) {
 	t.Helper()
 	o := w.task(t, name, session)
@@ -156,7 +156,7 @@ func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *res
 	return o, w.worker(t, p)
 }
 
-// worker is the configuration of what runs in a Pod; without a Pod the token is the ServiceAccount's alone.
+// worker returns the configuration of a worker in a Pod; without a Pod the token is bound only to the ServiceAccount.
 func (w *workload) worker(t *testing.T, p *corev1.Pod) *rest.Config {
 	t.Helper()
 	r, account := &authenticationv1.TokenRequest{}, v1alpha1.ServiceAccountAIWorker
@@ -224,7 +224,7 @@ func (s *Server) send(t *testing.T, c *rest.Config, method, path, body string, h
 	return reply{resp.StatusCode, b.String(), resp.Header}
 }
 
-// ways are the two ways to the server.
+// ways returns the two paths to the server: through kube-apiserver and directly.
 func (s *Server) ways() map[string]func(*rest.Config) *rest.Config {
 	return map[string]func(*rest.Config) *rest.Config{
 		"kube-apiserver": func(c *rest.Config) *rest.Config { return c },
@@ -232,11 +232,11 @@ func (s *Server) ways() map[string]func(*rest.Config) *rest.Config {
 	}
 }
 
-// A worker acts on the task that its Pod is of, and on no other, whichever way it comes.
+// A worker can act on the task of its Pod and on no other, whichever path its requests take.
 func TestWorkers(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "work")
-	// More than the role of workers has, so that this way to the events is tried, too.
+	// This is more than the role of workers grants, so that this path to the events is tested too.
 	s.c.Kubectl(t, "create", "clusterrole", "appender", "--verb=create", "--resource=executionevents.core.platform.ai")
 	t.Cleanup(func() { s.c.Kubectl(t, "delete", "clusterrole", "appender") })
 	s.c.Kubectl(t, "-n", "work", "create", "rolebinding", "appender", "--clusterrole=appender", "--serviceaccount=work:platform-ai-worker")
@@ -282,7 +282,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A worker may be faster than the controller; then it is told to try again. Afterwards it is of the attempt that the
+// A worker may be faster than the controller; then it is told to retry. Afterwards it is the worker of the attempt that the
 // task's status names, until the task has ended.
 func TestAttempts(t *testing.T) {
 	s := Start(t)
@@ -347,7 +347,7 @@ func TestBrokenChains(t *testing.T) {
 	}
 	w.end(t, ended)
 	lost := map[string]*rest.Config{}
-	for way := range s.ways() { // tokens that no server has seen, and remembers
+	for way := range s.ways() { // tokens that no server has seen and cached
 		lost[way] = w.worker(t, gone)
 	}
 	s.c.Kubectl(t, "-n", w.namespace, "delete", "pod", gone.Name, "--grace-period=0", "--force", "--wait")
@@ -367,7 +367,7 @@ func TestBrokenChains(t *testing.T) {
 				s.send(t, via(c), "POST", w.events("a"), message).want(t, 403, want)
 				s.send(t, via(c), "GET", w.path("tasks"), "").want(t, 403, want)
 			}
-			// kube-apiserver, which is asked in both ways, sees the deletion through a watch.
+			// kube-apiserver, which is asked on both paths, learns of the deletion by a watch.
 			for {
 				if r := s.send(t, via(lost[way]), "GET", w.path("tasks"), ""); r.code == 401 {
 					break
@@ -380,7 +380,7 @@ func TestBrokenChains(t *testing.T) {
 	}
 }
 
-// Nobody brings along the extras that say whose worker one is.
+// No client can supply the extras that identify a worker's task.
 func TestForgedExtras(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "forged")
@@ -398,18 +398,19 @@ func TestForgedExtras(t *testing.T) {
 	}
 	const worker = "system:serviceaccount:forged:platform-ai-worker"
 
-	// Headers of a client that is not the proxy mean nothing: the worker stays who it is, and nobody stays nobody.
+	// Headers of a client that is not the proxy are ignored: the worker keeps its identity, and an anonymous caller stays
+	// anonymous.
 	s.send(t, s.direct(mine), "POST", w.events("other"), message, headers(worker, claim(other)...)...).want(t, 403, "for another task")
 	s.send(t, s.direct(w.worker(t, nil)), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
 	s.send(t, s.direct(rest.AnonymousClientConfig(s.c.Config())), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "system:anonymous")
 
-	// The proxy's certificate proves who the caller is, and still not whose worker.
+	// The proxy's certificate proves who the caller is, but not which task it works on.
 	proxy := s.direct(s.c.Config())
 	proxy.TLSClientConfig = rest.TLSClientConfig{
 		CAFile: proxy.TLSClientConfig.CAFile, CertFile: s.c.Dir + "/pki/front-proxy-client.crt", KeyFile: s.c.Dir + "/pki/front-proxy-client.key",
 	}
 	s.send(t, proxy, "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
-	// Such extras hold back, or help, nobody else: this is an administrator, who has no task.
+	// Such extras neither restrict nor help anybody else: this is an administrator, who has no task.
 	s.send(t, proxy, "POST", w.events("mine"), message, headers("somebody", claim(other)...)...).want(t, 201, "")
 
 	// Impersonation through kube-apiserver is the same.

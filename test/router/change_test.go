@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { cluster.Main(m) }
 
-// The same tokens are told apart by the real kube-apiserver, and its ServiceAccounts end there.
+// The same tests with tokens of the real kube-apiserver, whose ServiceAccounts are deleted during the test.
 func TestRealCluster(t *testing.T) {
 	c := cluster.Control(t)
 	h := newHost(t, c.Config())
@@ -28,7 +28,7 @@ func TestRealCluster(t *testing.T) {
 	testDeletedAccount(t, h)
 }
 
-// A token is asked about once in 60 seconds; what happens to its account meanwhile shows after that.
+// The router has a token reviewed once in 60 seconds; changes of its account take effect after that.
 func TestAuthenticationCache(t *testing.T) { testDeletedAccount(t, standalone(t)) }
 
 func testDeletedAccount(t *testing.T, h *host) {
@@ -36,7 +36,7 @@ func testDeletedAccount(t *testing.T, h *host) {
 	in := newInstallation(t, "installation-a")
 	now := clocktesting.NewFakeClock(time.Now())
 	s := start(t, h, map[string]string{"team-a": in.URL}, func(o *router.Options) {
-		o.Clock, o.WriteTimeout = now, 24*time.Hour // real deadlines, counted from a clock that stands still
+		o.Clock, o.WriteTimeout = now, 24*time.Hour // deadlines are real, but are counted from a clock that stands still
 	})
 	token := h.token(t, "team-a", "leaver")
 	ask := func(want int) {
@@ -61,7 +61,7 @@ func testDeletedAccount(t *testing.T, h *host) {
 	ask(200)
 	reviews("accepted", 1)
 	now.Step(2 * time.Second)
-	if h.cached { // the API server itself remembers good tokens for some seconds
+	if h.cached { // the API server itself caches valid tokens for some seconds
 		await(t, "the end of the token", func(t *testing.T) bool {
 			now.Step(61 * time.Second)
 			return s.call(t, "GET", "/openai/v1/models", "", "Authorization", "Bearer "+token).code == 401
@@ -76,8 +76,8 @@ func testDeletedAccount(t *testing.T, h *host) {
 	reviews("refused", 2)
 }
 
-// Routes are read at start only, unless the operator asks for more; then a change holds for later requests, and a wrong
-// file changes nothing.
+// Routes are read only at start unless the operator enables reloading. Then a change applies to later requests, and an
+// invalid file changes nothing.
 func TestRoutesFileChanges(t *testing.T) {
 	h := standalone(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")

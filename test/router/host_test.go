@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package router tests the shared router from outside: over real HTTP, with tokens that a real API server gave out and
-// reviews, and the vendors' own clients. Only the installations behind it are stand-ins, servers that speak the two APIs.
+// Package router tests the shared router from outside: over real HTTP, with tokens that a real API server issued and
+// reviews, and with the vendors' own clients. Only the installations behind it are stand-ins: servers that speak both APIs.
 package router
 
 import (
@@ -28,11 +28,11 @@ import (
 	"github.com/platform-ai/platform/test/integration"
 )
 
-// host is an API server that gives out and reviews tokens.
+// host is an API server that issues and reviews tokens.
 type host struct {
 	admin  *rest.Config
 	client kubernetes.Interface
-	cached bool // it remembers good tokens itself, for some seconds
+	cached bool // it caches valid tokens itself, for some seconds
 }
 
 func newHost(t *testing.T, admin *rest.Config) *host {
@@ -46,13 +46,13 @@ func newHost(t *testing.T, admin *rest.Config) *host {
 	return &host{admin: admin, client: client}
 }
 
-// standalone is a host of our own.
+// standalone returns our own standalone host.
 func standalone(t *testing.T) *host {
 	t.Helper()
 	return newHost(t, integration.Start(t).Admin)
 }
 
-// account makes a ServiceAccount and gives its name back.
+// account makes a ServiceAccount and returns its name.
 func (h *host) account(t *testing.T, namespace, name string) string {
 	t.Helper()
 	_, err := h.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
@@ -79,7 +79,7 @@ func (h *host) token(t *testing.T, namespace, name string, audiences ...string) 
 	return out.Status.Token
 }
 
-// kubeconfig is that of the router: a ServiceAccount whose only permission is the one that the router needs.
+// kubeconfig returns the router's kubeconfig, of a ServiceAccount whose only permission is the one that the router needs.
 func (h *host) kubeconfig(t *testing.T) string {
 	t.Helper()
 	const namespace, name = "platform-system", "platform-router"
@@ -125,7 +125,7 @@ func (h *host) kubeconfigOf(t *testing.T, token string) string {
 	return path
 }
 
-// awaitReviews waits until the host lets the router review tokens: authorizers learn of a new binding by watching.
+// awaitReviews waits until the host lets the router review tokens: authorizers learn of a new binding by a watch.
 func (h *host) awaitReviews(t *testing.T, kubeconfig string) {
 	t.Helper()
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -144,7 +144,7 @@ func (h *host) awaitReviews(t *testing.T, kubeconfig string) {
 	})
 }
 
-// await waits for what a condition says, which is a state of another process or goroutine that tells nobody.
+// await polls until a condition holds, for a state of another process or goroutine that cannot be watched.
 func await(t *testing.T, what string, ok func(t *testing.T) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -158,7 +158,7 @@ func await(t *testing.T, what string, ok func(t *testing.T) bool) {
 	}
 }
 
-// forgedToken has the form of a token and no signature of anybody.
+// forgedToken has the form of a token but no valid signature.
 func forgedToken(namespace, name string) string {
 	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	return part(`{"alg":"RS256","kid":"forged"}`) + "." +

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// installation stands for the API of one installation: it speaks the two APIs on the wire and remembers what it was
-// asked. What it says names the installation.
+// installation is a stand-in for the API of one installation: it speaks the two APIs on the wire and records its requests.
+// Its answers name the installation.
 type installation struct {
 	*httptest.Server
 	name string

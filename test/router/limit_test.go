@@ -23,7 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/router"
 )
 
-// certificate is that of a listener, in two files.
+// certificate is a listener's certificate, in two files.
 type certificate struct {
 	certFile, keyFile string
 	pool              *x509.CertPool
@@ -97,7 +97,7 @@ func TestRenewedCertificate(t *testing.T) {
 	}
 }
 
-// Installations with a certificate of their own authority are trusted where the operator says so, also with HTTP/2.
+// Installations with a certificate of their own authority are trusted if the operator configures that, also with HTTP/2.
 func TestInstallationWithItsOwnAuthority(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -116,8 +116,7 @@ func TestInstallationWithItsOwnAuthority(t *testing.T) {
 	}
 }
 
-// An installation takes requests of 15 MiB, and so does the router, no larger ones, whether their size is announced or
-// not.
+// An installation accepts requests of up to 15 MiB, and so does the router, whether or not their size is announced.
 func TestRequestSize(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -177,12 +176,12 @@ func TestRequestSize(t *testing.T) {
 	}
 }
 
-// A request that does not arrive in time is refused. The bound ends with the upload: an answer may take longer.
+// A request that does not arrive in time is refused. The limit covers only the upload: an answer may take longer.
 func TestUploadTime(t *testing.T) {
 	h := standalone(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second } // the others arrive in it
+	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second } // the other requests arrive within it
 	t.Run("HTTP/1.1", func(t *testing.T) { testUploadTime(t, h, token, http.DefaultTransport, quick) })
 	t.Run("HTTP/2", func(t *testing.T) { testUploadTime(t, h, token, c.client(), quick, c.serve) })
 }

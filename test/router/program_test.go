@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/test/harness"
 )
 
-// The program stops with its requests, and takes no proxy from its environment.
+// The program stops when its requests have ended, and uses no proxy from its environment.
 func TestProgram(t *testing.T) {
 	bin := harness.Bin(t, "platform-router")
 	h := standalone(t)
@@ -79,7 +79,7 @@ func TestProgramSecondSignal(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }()
 	await(t, "the end of the program", func(*testing.T) bool {
-		_ = syscall.Kill(p.Pid(), syscall.SIGTERM) // again: one that comes with the first is one with it
+		_ = syscall.Kill(p.Pid(), syscall.SIGTERM) // sent again, because a signal that arrives together with the first is merged with it
 		select {
 		case err := <-ended:
 			if err == nil {
@@ -92,7 +92,8 @@ func TestProgramSecondSignal(t *testing.T) {
 	})
 }
 
-// A program that cannot work says why, by the flag and the path of what is wrong, and never quotes what may be secret.
+// A program that cannot start reports why, with the flag and the path of what is wrong, and never quotes what may be
+// secret.
 func TestProgramRefusesToStart(t *testing.T) {
 	bin := harness.Bin(t, "platform-router")
 	dir := t.TempDir()

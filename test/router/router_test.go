@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/router"
 )
 
-// operations are all that the router forwards, with both names of the vendors.
+// operations are all operations that the router forwards, with the names of both vendors.
 func operations() [][2]string {
 	return [][2]string{
 		{"POST", "/openai/v1/chat/completions"},
@@ -78,7 +78,7 @@ func must[In, Out any](t *testing.T, f func(In) (Out, error)) func(In) Out {
 	}
 }
 
-// The statuses that concern credentials and namespaces, in both envelopes; nothing of these reaches an
+// The statuses that concern credentials and namespaces, in both envelopes. None of these requests reaches an
 // installation.
 func TestRefusals(t *testing.T) { testRefusals(t, standalone(t)) }
 
@@ -145,7 +145,7 @@ func testRefusals(t *testing.T, h *host) {
 	}
 }
 
-// What an installation refuses, and what it says then, is its own.
+// The router passes on what an installation refuses, with the installation's own message.
 func TestInstallationErrorsPassUnchanged(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -166,7 +166,8 @@ func TestInstallationErrorsPassUnchanged(t *testing.T) {
 	}
 }
 
-// An installation that redirects, is not there or cannot be trusted is a 503, and no other is asked.
+// If an installation redirects, is not reachable or cannot be trusted, the answer is 503, and no other installation is
+// asked.
 func TestUnusableInstallations(t *testing.T) {
 	h := standalone(t)
 	other := newInstallation(t, "other")
@@ -196,8 +197,8 @@ func TestUnusableInstallations(t *testing.T) {
 	}
 }
 
-// The router asks the API server with no more than one permission; without it, nobody's token can be checked, which is
-// no fault of the token.
+// The router needs exactly one permission on the API server. Without it no token can be checked, and the answer does not
+// blame the token.
 func TestTokensCannotBeChecked(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -215,7 +216,7 @@ func TestTokensCannotBeChecked(t *testing.T) {
 	}
 }
 
-// Of all headers only those that belong to the protocol reach the installation, with one credential.
+// Only headers that belong to the protocol reach the installation, with one credential.
 func TestHeadersToTheInstallation(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -252,7 +253,7 @@ func TestHeadersToTheInstallation(t *testing.T) {
 	}
 }
 
-// What an installation says about cookies, caches, CORS or the hostname stays behind the router.
+// The router removes what an installation answers about cookies, caches, CORS or the hostname.
 func TestHeadersFromTheInstallation(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -280,7 +281,7 @@ func TestHeadersFromTheInstallation(t *testing.T) {
 	}
 }
 
-// The router answers a browser's question itself: without a credential, and without allowing cookies.
+// The router answers a browser's preflight request itself: without a credential, and without allowing cookies.
 func TestPreflight(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -316,7 +317,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// Probes tell of the listener, whatever the installations do.
+// Probes report the state of the listener, whatever the installations do.
 func TestProbes(t *testing.T) {
 	h := standalone(t)
 	s := start(t, h, map[string]string{"team-a": "http://127.0.0.1:1"})

@@ -29,7 +29,7 @@ type shared struct {
 	stop            context.CancelFunc
 	done            chan error
 	logs            func() string
-	secrets         []string // what no log may hold
+	secrets         []string // values that no log may contain
 }
 
 // start starts a router on free ports in this process. It is stopped at the end of the test, and its log is searched for
@@ -158,7 +158,7 @@ func (s *shared) metrics(t *testing.T) string {
 	return string(data)
 }
 
-// errorOf reads an error in the exact envelope of an API and gives its type and message.
+// errorOf reads an error in the exact envelope of an API and returns its type and message.
 func errorOf(t *testing.T, path string, r reply) (kind, message string) {
 	t.Helper()
 	if got := r.header.Get("Content-Type"); got != "application/json" {

@@ -26,7 +26,7 @@ type stream struct {
 	body   io.ReadCloser
 }
 
-// open begins a request and gives its answer as soon as that begins.
+// open begins a request and returns its answer as soon as that begins.
 func (s *shared) open(t *testing.T, client http.RoundTripper, path, body string, headers ...string) stream {
 	t.Helper()
 	res, err := client.RoundTrip(s.request(t, "POST", path, strings.NewReader(body), headers...))
@@ -78,7 +78,7 @@ func nextData(t *testing.T, lines *bufio.Reader) string {
 	}
 }
 
-// A stream whose installation breaks off breaks off for its client, too, who does not take it for whole.
+// If an installation breaks off a stream, the router breaks it off for the client too, which does not take it for complete.
 func TestBrokenStream(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -116,7 +116,7 @@ func TestClientLeaves(t *testing.T) {
 	in := newInstallation(t, "installation-a")
 	gone := make(chan struct{}, 2)
 	in.serve = func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/openai/v1/chat/completions" { // the stream; the other never answers
+		if r.URL.Path == "/openai/v1/chat/completions" { // the stream; the other operation never answers
 			w.Header().Set("Content-Type", "text/event-stream")
 			_ = http.NewResponseController(w).Flush()
 		}
@@ -144,13 +144,13 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
-// A client that does not read is cut, and its installation released. One whose stream is only silent for longer than
-// that is not.
+// A client that does not read is disconnected, and its installation released. A client whose stream is merely silent for
+// longer than that is not.
 func TestClientThatDoesNotRead(t *testing.T) {
 	h := standalone(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second } // the silent one's parts are sent in it
+	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second } // the parts of the silent stream are sent within it
 	t.Run("HTTP/1.1", func(t *testing.T) {
 		testClientThatDoesNotRead(t, h, token, func() http.RoundTripper { return &http.Transport{} }, quick)
 	})
@@ -240,7 +240,7 @@ func (s *shared) plainRequest(t *testing.T, path, body, token string) *http.Requ
 	return r
 }
 
-// A router that is told to stop takes no more requests, and lets those under way end.
+// A router that is told to stop accepts no more requests, and lets open ones finish.
 func TestShutdown(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
@@ -267,7 +267,7 @@ func TestShutdown(t *testing.T) {
 	s.done <- nil
 }
 
-// What has not ended in time is broken off, and the program says so.
+// Requests that have not ended in time are cut off, and the program reports it.
 func TestShutdownTimeout(t *testing.T) {
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
