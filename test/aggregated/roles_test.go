@@ -46,7 +46,7 @@ func platformRoles() map[rune]string {
 	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'w': "platform-worker"}
 }
 
-// permission says which roles may do something.
+// permission says which roles may use which verbs on which resources.
 type permission struct{ verbs, resources, roles string }
 
 // permissions has every verb on every resource of the group, and permissions that only the server itself checks.

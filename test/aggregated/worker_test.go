@@ -101,7 +101,7 @@ func (w *workload) publish(t *testing.T, o *v1alpha1.Task, phase v1alpha1.TaskPh
 	}
 }
 
-// job makes a Job of a task, or of nobody, and waits for its Pod.
+// job makes a Job of a task, or one without an owner, and waits for its Pod.
 func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (*batchv1.Job, *corev1.Pod) {
 	t.Helper()
 	j := &batchv1.Job{

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// A ServiceAccount may do what RBAC says, and nothing else.
+// A ServiceAccount may do what RBAC allows, and nothing else.
 func TestRBAC(t *testing.T) {
 	c := Control(t)
 	ctx, ns := t.Context(), c.Namespace(t)

@@ -139,7 +139,7 @@ const (
 	b64      = alnum + "+/"
 )
 
-// source is the deterministic randomness behind the corpus.
+// source is the deterministic random source of the corpus.
 type source struct{ *rand.Rand }
 
 func newSource(seed uint64) source { return source{rand.New(rand.NewPCG(seed, 21))} }

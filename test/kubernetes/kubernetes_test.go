@@ -130,7 +130,7 @@ func loadImages(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// start starts a container task whose worker does what the mode says.
+// start starts a container task whose worker acts according to the mode.
 func (f *fixture) start(t *testing.T, mode string, change ...func(*executor.Run)) executor.Run {
 	t.Helper()
 	uid := uuid.NewUUID()

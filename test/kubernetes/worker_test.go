@@ -19,7 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker"
 )
 
-// envMode says what the test binary does as the worker of a run.
+// envMode is the environment variable that selects what the test binary does as the worker of a run.
 const envMode = "MODE"
 
 // TestMain lets the test binary act as the worker in a container of its own. The

@@ -156,7 +156,7 @@ func stream(task int, session string) eventlog.Stream {
 	return eventlog.Stream{Namespace: "default", Task: name, UID: types.UID("uid-" + name), Session: session}
 }
 
-// fill appends n events that event gives, in batches.
+// fill appends n events made by event, in batches.
 func (b *bench) fill(ctx context.Context, s eventlog.Stream, n int, event func(i int) *v1alpha1.ExecutionEvent) error {
 	const batch = 500
 	for from := 0; from < n; from += batch {
