@@ -1,18 +1,22 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard holds workers to what their run needs. RBAC cannot: all workers of a namespace have one role, which speaks
-// of all its objects, so each resource of the group has a guard of this package in its Definition.
+// Package guard limits each worker to what its run needs. RBAC cannot express this limit: all workers of a namespace
+// share one role, which covers all objects of the namespace. Therefore each resource of the group has a guard from
+// this package in its Definition.
 //
-// A worker is a caller whose credential names a task (the user's extras, which a token of the standalone host carries and
-// auth/worker proves in a cluster), or an account of workers, which without such a credential may do nothing at all.
+// A worker is a caller whose credential names a task, or a service account of workers. The task is named in the
+// user's extras: the standalone host puts them into its tokens, and auth/worker establishes them in a cluster. A
+// worker's service account without such a credential may do nothing at all.
 //
-// A worker reads its own task, the tasks that its task controls, its session, and the agent, providers, tools and skills
-// that task and agent name. That is derived from what is stored, for each request anew, so that a worker cannot widen it.
-// It appends events, result, log and artifacts to its own task. Everything else is refused, also what is added later. Lists
-// and watches have to be narrowed by a selector to what may be seen, so that they cost no more than that.
+// A worker may read its own task, the tasks that its task controls, its session, and the agent, providers, tools and
+// skills that its task and agent name. These are derived anew from the stored objects for each request, so a worker
+// cannot widen its own access. It may append events, result, log and artifacts to its own task. Everything else is
+// refused, including resources and verbs that are added later. Lists and watches must be narrowed by a selector to
+// what the worker may see, so that they cost no more than that.
 //
-// All of it ends with the run: when the task has ended, or the credential is for an attempt that is over.
+// All of these permissions end with the run: when the task ends, or when the attempt that the credential is for is
+// over.
 package guard
 
 import (
@@ -33,18 +37,19 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// Workers makes the guards. The funcs read from the store, in the context's namespace; their errors are API errors.
+// Workers makes the guards. The funcs read from the store, in the namespace of the context. Their errors are API
+// errors.
 type Workers struct {
 	Task  func(ctx context.Context, name string) (*v1alpha1.Task, error)
 	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 }
 
-// run is what a worker's credential is for.
+// run identifies the run that a worker's credential is for.
 type run struct {
 	namespace, name string
 	uid             types.UID
-	// id is status.jobUID of the task, as it was when the credential was made; nil for one that was made before credentials
-	// named their run. Such a one is good for whichever attempt runs.
+	// id is status.jobUID of the task at the time the credential was made. It is nil for a credential from before
+	// credentials named their run; such a credential is valid for whichever attempt is running.
 	id *string
 }
 
@@ -74,7 +79,8 @@ func isAccount(name string) bool {
 	return false
 }
 
-// runOf is what the user's credential is for. What is not said exactly once is said of no task.
+// runOf returns the run that the user's credential is for. An extra that does not have exactly one value counts as
+// absent.
 func runOf(u user.Info) run {
 	one := func(key string) string {
 		if v := u.GetExtra()[key]; len(v) == 1 {
@@ -89,7 +95,8 @@ func runOf(u user.Info) run {
 	return r
 }
 
-// over says why nothing may be done with the credential any more, by what the task is now; empty where it is good.
+// over returns why the credential is no longer valid, given the current state of the task; empty if it is still
+// valid.
 func (r run) over(t *v1alpha1.Task) string {
 	s := &t.Status
 	switch {
@@ -105,7 +112,7 @@ func (r run) over(t *v1alpha1.Task) string {
 	return ""
 }
 
-// scope is what a worker may touch: what its own task leads to.
+// scope is what a worker may access: everything is derived from its own task.
 type scope struct {
 	w    *Workers
 	run  run
@@ -114,7 +121,8 @@ type scope struct {
 
 var errNoTask = errors.New("the caller is a worker whose credential names no task")
 
-// scope is that of the caller. own, where it is the caller's task, saves reading it. A refusal is not an API error yet.
+// scope returns the caller's scope. own may be the caller's task, which saves reading it. A refusal is not yet an API
+// error.
 func (w *Workers) scope(ctx context.Context, own *v1alpha1.Task) (*scope, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
@@ -145,17 +153,18 @@ func (s *scope) reaches(t *v1alpha1.Task) bool {
 	return s.owns(t) || t.Namespace == s.run.namespace && metav1.IsControlledBy(t, s.task)
 }
 
-// rule is a guard's decisions about one resource, for a worker with a scope. A nil error is a yes.
+// rule decides about one resource for a worker with a scope. A nil error means allowed.
 type rule[T resource.Object] struct {
 	w        *Workers
 	resource schema.GroupResource
-	// task is the task that an object is, for guards of tasks.
+	// task returns the object as a task; only the guard of tasks sets it.
 	task func(T) *v1alpha1.Task
 	// object decides on one object.
 	object func(ctx context.Context, s *scope, a resource.Access, obj T) error
-	// narrow says what is seen of a list or watch, and why it is refused.
+	// narrow returns which objects of a list or watch are seen, or an error that says why the request is refused.
 	narrow func(ctx context.Context, s *scope, a resource.Access, o *metainternalversion.ListOptions) (func(T) bool, error)
-	// late reports that the event log decides on a request of an ended task, as it does for everybody.
+	// late reports whether a request about an ended task is left to the event log to decide, as it is for all other
+	// callers.
 	late func(s *scope, a resource.Access, obj T) bool
 }
 
@@ -165,7 +174,7 @@ func (r *rule[T]) Held(ctx context.Context) bool {
 	return ok && IsWorker(u)
 }
 
-// Object decides on one object.
+// Object decides on a request about one object.
 func (r *rule[T]) Object(ctx context.Context, a resource.Access, obj T) error {
 	var own *v1alpha1.Task
 	if r.task != nil {
@@ -185,7 +194,7 @@ func (r *rule[T]) Object(ctx context.Context, a resource.Access, obj T) error {
 	return r.refuse(obj.GetName(), errors.New(why))
 }
 
-// Collection decides on a list or a watch. What a watch sees ends with the run.
+// Collection decides on a list or a watch. A watch shows nothing more once the run is over.
 func (r *rule[T]) Collection(ctx context.Context, a resource.Access, o *metainternalversion.ListOptions) (func(T) bool, error) {
 	s, err := r.w.scope(ctx, nil)
 	if err != nil {
@@ -213,7 +222,7 @@ func (r *rule[T]) Collection(ctx context.Context, a resource.Access, o *metainte
 	}, nil
 }
 
-// refuse makes an API error of a reason; it leaves API errors as they are.
+// refuse turns a reason into a Forbidden error. It returns API errors unchanged.
 func (r *rule[T]) refuse(name string, why error) error {
 	if status := apierrors.APIStatus(nil); errors.As(why, &status) {
 		return why
@@ -221,10 +230,10 @@ func (r *rule[T]) refuse(name string, why error) error {
 	return apierrors.NewForbidden(r.resource, name, why)
 }
 
-// errNotAWorkers refuses what no worker does.
+// errNotAWorkers refuses what no worker may do.
 var errNotAWorkers = errors.New("a worker may not do this")
 
-// oneOf is a selector's only value of a field; empty where it has none.
+// oneOf returns the only value that the field selector allows for a field; empty if there is no such value.
 func oneOf(o *metainternalversion.ListOptions, field string) string {
 	if o.FieldSelector == nil {
 		return ""
@@ -233,7 +242,7 @@ func oneOf(o *metainternalversion.ListOptions, field string) string {
 	return v
 }
 
-// unnarrowed refuses a list or watch of everything.
+// unnarrowed refuses a list or watch without one of the given selectors.
 func unnarrowed(selectors ...string) error {
 	return errors.New("a worker lists and watches what its run uses: narrow the request by " + strings.Join(selectors, " or "))
 }

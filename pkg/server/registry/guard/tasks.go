@@ -37,7 +37,7 @@ func (w *Workers) Tasks() resource.Guard[*v1alpha1.Task] {
 	}
 }
 
-// taskAccess is what a worker may do with a task.
+// taskAccess decides what a worker may do with a task.
 func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task) error {
 	own, reaches := s.owns(t), s.reaches(t)
 	switch a.Subresource {
@@ -81,7 +81,8 @@ func mine(ok bool) error {
 	return nil
 }
 
-// selectsChildren reports whether a selector is for what a task of the name made.
+// selectsChildren reports whether a selector requires the label of tasks that were created by the
+// named task.
 func selectsChildren(s labels.Selector, name string) bool {
 	if s == nil {
 		return false
@@ -137,7 +138,7 @@ func narrowEvents(ctx context.Context, s *scope, _ resource.Access, o *metainter
 	return nil, unnarrowed("the field taskName", "the field sessionName")
 }
 
-// streamOf is the UID of the task that an event is of.
+// streamOf returns the UID of the task that an event belongs to.
 func streamOf(e *v1alpha1.ExecutionEvent) (uid string) {
 	if len(e.OwnerReferences) == 0 {
 		return ""
@@ -145,7 +146,7 @@ func streamOf(e *v1alpha1.ExecutionEvent) (uid string) {
 	return string(e.OwnerReferences[0].UID)
 }
 
-// taskUID is the UID of a task in the request's namespace that the worker reads.
+// taskUID returns the UID of a task in the request's namespace, if the worker may read it.
 func (s *scope) taskUID(ctx context.Context, name string) (string, error) {
 	if request.NamespaceValue(ctx) != s.run.namespace {
 		return "", errAnother
@@ -155,12 +156,13 @@ func (s *scope) taskUID(ctx context.Context, name string) (string, error) {
 	}
 	t, err := s.w.Task(ctx, name)
 	if err != nil {
-		return "", errAnother // also one that is gone: its name is nobody's to know
+		return "", errAnother // also if the task is gone: the worker must not learn which names exist
 	}
 	return string(t.UID), mine(s.reaches(t))
 }
 
-// Approvals is the guard of approvals. A worker acts for the agent that asks, so it decides nothing.
+// Approvals is the guard of approvals. A worker acts for the agent that requests the approval, so
+// it may not decide.
 func (w *Workers) Approvals() resource.Guard[*v1alpha1.Approval] {
 	sees := func(s *scope) func(*v1alpha1.Approval) bool {
 		return func(a *v1alpha1.Approval) bool { return a.Spec.TaskUID == s.run.uid }

@@ -24,7 +24,7 @@ var (
 	errUnused  = errors.New("the task of the caller's credential does not use it")
 )
 
-// converses reports whether the worker's task is of the session.
+// converses reports whether the worker's task belongs to the session.
 func (s *scope) converses(session string) bool {
 	ref := s.task.Spec.SessionRef
 	return ref != nil && ref.Name == session
@@ -56,7 +56,7 @@ func (w *Workers) Sessions() resource.Guard[*v1alpha1.Session] {
 	}
 }
 
-// readable refuses all but a get of the object or of one of the subresources.
+// readable refuses everything except a get of the object or of one of the subresources.
 func readable(a resource.Access, subresources ...string) error {
 	if a.Verb != "get" || a.Subresource != "" && !slices.Contains(subresources, a.Subresource) {
 		return errNotAWorkers
@@ -64,14 +64,14 @@ func readable(a resource.Access, subresources ...string) error {
 	return nil
 }
 
-// used is what a run reads of other kinds.
+// used lists the objects of other kinds that a run reads.
 type used struct {
 	agent, providers, tools, skills map[types.NamespacedName]bool
-	// kinds are types of provider by the namespace where the only one of the type is meant.
+	// kinds holds, by namespace, the provider type for a run that uses the only provider of that type.
 	kinds map[string]v1alpha1.ProviderType
 }
 
-// used derives it from the stored task and agent, as the plan of the run does.
+// used derives the list from the stored task and agent, with the same rules as the plan of the run.
 func (s *scope) used(ctx context.Context) (*used, error) {
 	u := &used{
 		agent: map[types.NamespacedName]bool{}, providers: map[types.NamespacedName]bool{}, tools: map[types.NamespacedName]bool{},
@@ -112,7 +112,7 @@ func (s *scope) used(ctx context.Context) (*used, error) {
 	return u, nil
 }
 
-// provider reports whether the run uses a provider, by its name or as one of its type.
+// provider reports whether the run uses a provider, by name or by type.
 func (u *used) provider(p *v1alpha1.Provider) bool {
 	kind, ok := u.kinds[p.Namespace]
 	return u.providers[nameOf(p)] || ok && p.Spec.Type == kind
@@ -122,7 +122,7 @@ func nameOf(o resource.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// reference is what a reference means to an object of the namespace.
+// reference resolves a reference in an object of the given namespace.
 func reference(namespace string, ref *v1alpha1.NamespacedReference) types.NamespacedName {
 	if ref.Namespace != "" {
 		namespace = ref.Namespace
@@ -130,7 +130,7 @@ func reference(namespace string, ref *v1alpha1.NamespacedReference) types.Namesp
 	return types.NamespacedName{Namespace: namespace, Name: ref.Name}
 }
 
-// uses is the guard of a kind that runs read because they use it. all lets lists be of more than one name.
+// uses is the guard of a kind that runs only read. all also allows lists that do not select a single name.
 func uses[T resource.Object](w *Workers, r schema.GroupResource, all bool, subresources []string, is func(*used, T) bool) resource.Guard[T] {
 	return &rule[T]{
 		w: w, resource: r,
@@ -159,7 +159,8 @@ func (w *Workers) Agents() resource.Guard[*v1alpha1.Agent] {
 	return uses(w, v1alpha1.Resource("agents"), false, []string{"status"}, func(u *used, a *v1alpha1.Agent) bool { return u.agent[nameOf(a)] })
 }
 
-// Providers is the guard of providers. Workers list them to find the only one of a type, and see those of that type.
+// Providers is the guard of providers. Workers list providers to find the only one of a type, so they see those of
+// that type.
 func (w *Workers) Providers() resource.Guard[*v1alpha1.Provider] {
 	return uses(w, v1alpha1.Resource("providers"), true, []string{"status"}, (*used).provider)
 }

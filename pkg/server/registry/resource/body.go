@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 )
 
-// ReadBody reads the body of a connected request, at most limit bytes of it. It is called before anything is written
-// to w. Errors are API errors.
+// ReadBody reads the body of a connected request, at most limit bytes. Call it before anything is written to w.
+// Errors are API errors.
 func ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
 	if _, refused := errors.AsType[*apierrors.StatusError](err); refused {
@@ -34,8 +34,9 @@ func ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, er
 	return data, nil
 }
 
-// DecodeBody decodes the body of a connected request, JSON or YAML as its media type says, and strictly where the
-// request asks for that as for any other write. A body without a kind is of the given one. Errors are API errors.
+// DecodeBody decodes the body of a connected request as JSON or YAML, depending on its media type. Decoding is strict
+// if the request sets fieldValidation=Strict, as for any other write. A body without a kind is decoded as the given
+// one. Errors are API errors.
 func DecodeBody(scheme *runtime.Scheme, req *http.Request, data []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
 	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	if err != nil {

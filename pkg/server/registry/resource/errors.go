@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// StatusError turns an error of the layers below into the API error a client sees. It leaves API errors as they are.
+// StatusError turns an error of a lower layer into the API error that a client sees. It returns API errors unchanged.
 func StatusError(r schema.GroupResource, name string, err error) error {
 	var status apierrors.APIStatus
 	if err == nil || errors.As(err, &status) {
@@ -41,14 +41,14 @@ func StatusError(r schema.GroupResource, name string, err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// mapping is one row of the table: what a sentinel of a lower layer is called in the API.
+// mapping is one row of the table: the API error for a sentinel error of a lower layer.
 type mapping struct {
 	err    error
 	code   int32
 	reason metav1.StatusReason
 }
 
-// mapped is the table of all sentinels; the first match counts.
+// mapped returns the table of all sentinel errors; the first match counts.
 func mapped() []mapping {
 	return []mapping{
 		{event.ErrInvalid, http.StatusBadRequest, metav1.StatusReasonBadRequest},

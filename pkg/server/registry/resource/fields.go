@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Field is a field clients can select by.
+// Field is a field that clients can select by.
 type Field[T Object] struct {
-	// Path is the selector's left side, for example "spec.type".
+	// Path is the left side of the selector, for example "spec.type".
 	Path string
-	// Value is the object's value of it, in the text form selectors use.
+	// Value returns the object's value of the field, in the text form that selectors use.
 	Value func(T) string
 }
 
-// Register makes the Definition's fields known to the scheme; selectors on any other field are refused with 400.
+// Register makes the Definition's fields known to the scheme. Selectors on any other field are refused with 400.
 func (d *Definition[T]) Register(scheme *runtime.Scheme) error {
 	known := []string{"metadata.name"}
 	if !d.ClusterScoped {
@@ -43,7 +43,7 @@ func (d *Definition[T]) Register(scheme *runtime.Scheme) error {
 		})
 }
 
-// attrs gives the labels and selectable fields of a stored object.
+// attrs returns the labels and selectable fields of a stored object.
 func (k *kind[T]) attrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	o, ok := obj.(T)
 	if !ok {

@@ -3,38 +3,39 @@
 
 package resource
 
-// Role is a role that the platform makes by itself, for each namespace where somebody is bound to it.
+// Role is a role that the platform creates by itself, in each namespace where somebody is bound to
+// it.
 type Role string
 
-// The roles, by what they are for.
+// The roles that the platform creates.
 const (
-	// Viewer sees everything and changes nothing.
+	// Viewer may read everything and change nothing.
 	Viewer Role = "platform-viewer"
-	// Editor runs tasks and keeps what they need.
+	// Editor may run tasks and manage the objects that tasks need.
 	Editor Role = "platform-editor"
-	// Approver decides on what agents ask for.
+	// Approver may decide on the approvals that agents request.
 	Approver Role = "platform-approver"
 	// Operator is an editor that may also correct what controllers wrote.
 	Operator Role = "platform-operator"
-	// Worker is the process that runs a task.
+	// Worker is the role of the process that runs a task.
 	Worker Role = "platform-worker"
 )
 
-// Users are the roles of people who see everything, and more roles.
+// Users returns the roles of people who may read everything, followed by more.
 func Users(more ...Role) []Role { return append([]Role{Viewer, Editor, Operator}, more...) }
 
-// Writers are the roles of people who run tasks.
+// Writers returns the roles of people who run tasks.
 func Writers() []Role { return []Role{Editor, Operator} }
 
-// Grant says which roles may use a subresource by default.
+// Grant lists the roles that may use a subresource by default.
 type Grant struct {
 	// Resource is the path, such as "tasks/log".
 	Resource string
-	// Readers may get it and Creators may create it.
+	// Readers may get the subresource and Creators may create it.
 	Readers, Creators []Role
 }
 
-// Grants are those of the subresources, in their order.
+// Grants returns the grants of the subresources, in the order of Definition.Subresources.
 func (d *Definition[T]) Grants() []Grant {
 	var out []Grant
 	for _, s := range d.Subresources {

@@ -18,19 +18,22 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Guard holds callers to less than their roles allow: a role speaks of all objects of a namespace, a credential may be
-// for a few. The kit asks it for every verb and subresource, after authorization and before anything is read or done.
+// Guard restricts some callers to less than their roles allow. A role covers all objects of a namespace, whereas a
+// credential may be for only a few of them. This package asks the guard for every verb and subresource, after
+// authorization and before anything is read or done.
 type Guard[T Object] interface {
-	// Held reports whether the caller of the request is held. For all others the guard is asked nothing more.
+	// Held reports whether the guard restricts the caller of the request. For all other callers no other method is
+	// called.
 	Held(ctx context.Context) bool
-	// Object decides on a request about one object, as it is stored or, for a create, as it is to be. Errors are API errors.
+	// Object decides on a request about one object: the stored one or, for a create, the new one. Errors are API
+	// errors.
 	Object(ctx context.Context, a Access, obj T) error
-	// Collection decides on list, watch and deletecollection. What it gives says which of the objects the caller sees; a
-	// watch asks it for each event. Errors are API errors.
+	// Collection decides on list, watch and deletecollection. The func it returns reports whether the caller may see
+	// an object; a watch calls it for each event. Errors are API errors.
 	Collection(ctx context.Context, a Access, opts *metainternalversion.ListOptions) (sees func(T) bool, err error)
 }
 
-// Access is what a request wants.
+// Access is what a request wants to do.
 type Access struct {
 	// Verb is get, list, watch, create, update (also for a patch), delete or deletecollection.
 	Verb string
@@ -38,7 +41,7 @@ type Access struct {
 	Subresource string
 }
 
-// held reports whether the definition's guard has to be asked.
+// held reports whether the definition has a guard that restricts the caller.
 func (d *Definition[T]) held(ctx context.Context) bool { return d.Guard != nil && d.Guard.Held(ctx) }
 
 // allowed asks the guard about an object.
@@ -53,7 +56,7 @@ func (d *Definition[T]) allowed(ctx context.Context, verb, subresource string, o
 	return d.Guard.Object(ctx, Access{verb, subresource}, o)
 }
 
-// allowedStored asks the guard about the object that is stored under a name, before anything is done with it.
+// allowedStored asks the guard about the object that is stored under a name, before the request is carried out.
 func (d *Definition[T]) allowedStored(ctx context.Context, verb, subresource, name string, stored rest.Getter) error {
 	if !d.held(ctx) {
 		return nil
@@ -65,7 +68,7 @@ func (d *Definition[T]) allowedStored(ctx context.Context, verb, subresource, na
 	return d.allowed(ctx, verb, subresource, obj)
 }
 
-// sees asks the guard about a collection; the func is nil where the caller sees all.
+// sees asks the guard about a collection. The func is nil if the caller sees every object.
 func (d *Definition[T]) sees(ctx context.Context, verb string, opts *metainternalversion.ListOptions) (func(runtime.Object) bool, error) {
 	if !d.held(ctx) {
 		return nil, nil
@@ -78,7 +81,7 @@ func (d *Definition[T]) sees(ctx context.Context, verb string, opts *metainterna
 		return nil, err
 	}
 	return func(obj runtime.Object) bool {
-		if shared, is := obj.(runtime.CacheableObject); is { // of a watch
+		if shared, is := obj.(runtime.CacheableObject); is { // a watch may wrap its objects to share their encoding
 			obj = shared.GetObject()
 		}
 		o, ok := obj.(T)
@@ -86,8 +89,8 @@ func (d *Definition[T]) sees(ctx context.Context, verb string, opts *metainterna
 	}, nil
 }
 
-// list gives of what do lists what the caller sees. The rest of the list is as ever: what is left out is left out as by a
-// selector, only how many objects remain is nobody's to know.
+// list calls do and keeps only the objects that the caller may see. The result looks like that of a selector, except
+// that the number of remaining items is removed: it would also count objects that the caller may not see.
 func (d *Definition[T]) list(ctx context.Context, opts *metainternalversion.ListOptions, do func(context.Context, *metainternalversion.ListOptions) (runtime.Object, error)) (runtime.Object, error) {
 	sees, err := d.sees(ctx, "list", opts)
 	if err != nil {
@@ -116,7 +119,7 @@ func (d *Definition[T]) list(ctx context.Context, opts *metainternalversion.List
 	return list, nil
 }
 
-// watch gives of what do watches what the caller sees.
+// watch calls do and keeps only the events of objects that the caller may see.
 func (d *Definition[T]) watch(ctx context.Context, opts *metainternalversion.ListOptions, do func(context.Context, *metainternalversion.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
 	sees, err := d.sees(ctx, "watch", opts)
 	if err != nil {
@@ -131,7 +134,7 @@ func (d *Definition[T]) watch(ctx context.Context, opts *metainternalversion.Lis
 	}), nil
 }
 
-// onlySeen refuses to delete what the caller does not see.
+// onlySeen refuses to delete objects that the caller may not see.
 func (d *Definition[T]) onlySeen(ctx context.Context, opts *metainternalversion.ListOptions, admit rest.ValidateObjectFunc) (rest.ValidateObjectFunc, error) {
 	sees, err := d.sees(ctx, "deletecollection", opts)
 	if sees == nil || err != nil {
@@ -148,7 +151,7 @@ func (d *Definition[T]) onlySeen(ctx context.Context, opts *metainternalversion.
 	}, nil
 }
 
-// connectVerb is what a connected request was authorized as.
+// connectVerb returns the verb that a connected request was authorized as.
 func connectVerb(ctx context.Context) string {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok {

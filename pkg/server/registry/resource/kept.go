@@ -20,44 +20,47 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 )
 
-// Kept is the shape of an object that is stored and served with every verb. Hooks must not keep the objects they get.
+// Kept is the shape of an object that is stored and served with every verb. Hooks must not retain the objects passed
+// to them.
 type Kept[T Object] struct {
-	// Default fills in unset fields, on create and on update, before anything else looks at the object.
+	// Default fills in unset fields on create and on update, before anything else reads the object.
 	Default func(obj T)
-	// PrepareForCreate changes the object before validation; its status is already cleared.
+	// PrepareForCreate changes the object before validation. Its status has already been cleared.
 	PrepareForCreate func(ctx context.Context, obj T)
-	// PrepareForUpdate changes the new object before validation; its status is already the old one's.
+	// PrepareForUpdate changes the new object before validation. Its status has already been set to that of the old
+	// object.
 	PrepareForUpdate func(ctx context.Context, obj, old T)
-	// Validate reports cross-field errors. On an update that leaves Spec as it is, it is not called, so an object
-	// stored under older rules can still be labelled and finalized.
+	// Validate reports errors that involve several fields. It is not called for an update that does not change Spec,
+	// so that an object stored under older rules can still be labelled and finalized.
 	Validate func(ctx context.Context, obj T) field.ErrorList
-	// ValidateUpdate reports what may not change, beside Frozen.
+	// ValidateUpdate reports changes that are not allowed, in addition to those of Frozen fields.
 	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
 	// PrepareForStatus changes the new object of a write to the status subresource before validation.
 	PrepareForStatus func(ctx context.Context, obj, old T)
 	// ValidateStatus checks a write to the status subresource.
 	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
-	// Frozen fields cannot change after create.
+	// Frozen lists the fields that cannot change after create.
 	Frozen []Frozen[T]
 	// Warnings are shown to the writer of an accepted object. old is nil on create.
 	Warnings func(ctx context.Context, obj, old T) []string
 	// ValidateName checks metadata.name; the default is a DNS subdomain.
 	ValidateName func(name string, prefix bool) []string
-	// NoStatus serves a type that has a Status without a status subresource; Status is then ordinary content.
+	// NoStatus serves a type that has a Status field without a status subresource; Status is then an ordinary field.
 	NoStatus bool
 	// UnconditionalUpdate accepts a PUT without resourceVersion, as the older kinds of core Kubernetes do.
 	UnconditionalUpdate bool
-	// TTL, in whole seconds, is how long after its last write an object is removed; zero keeps it.
+	// TTL is how long after its last write an object is removed, in whole seconds; zero keeps it forever.
 	TTL time.Duration
-	// Deleting changes an object whose deletion begins but waits for finalizers (for example its phase).
+	// Deleting changes an object that is being deleted but waits for finalizers. For example, it sets the phase.
 	Deleting func(obj T)
-	// ValidateDelete refuses a deletion by an API error. It is asked for every object that is to go, also one of a
-	// collection or of a namespace that is emptied, which then try again.
+	// ValidateDelete refuses a deletion by returning an API error. It is called for every object to be deleted,
+	// including those of a collection and of a namespace that is being emptied. The namespace controller then tries
+	// again.
 	ValidateDelete func(ctx context.Context, obj T) error
-	// AfterCreate runs after the object was stored. It is not part of the write: it may be lost in a crash.
+	// AfterCreate runs after the object was stored. It is not part of the write, so a crash may prevent it.
 	AfterCreate func(obj T)
-	// AfterDelete runs after the object left the store, once, also when its last finalizer was removed. It is not
-	// part of the write: it may be lost in a crash, so it must be something that can also be done later.
+	// AfterDelete runs once, after the object has left the store, also when the removal of its last finalizer caused
+	// that. It is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
 }
 
@@ -65,11 +68,11 @@ type Kept[T Object] struct {
 type Frozen[T Object] struct {
 	// Path is the field's path, for example field.NewPath("spec", "type").
 	Path *field.Path
-	// Value is the field's value; values are compared deeply.
+	// Value returns the field's value; values are compared deeply.
 	Value func(T) any
 }
 
-// keptREST adds the discovery facts to the generic store.
+// keptREST adds what discovery needs, and the guard, to the generic store.
 type keptREST[T Object] struct {
 	*registry.Store
 	naming         naming[T]
@@ -82,18 +85,18 @@ var (
 	_ rest.CategoriesProvider = &keptREST[Object]{}
 )
 
-// ShortNames is for discovery.
+// ShortNames returns the short names for discovery.
 func (r *keptREST[T]) ShortNames() []string { return r.naming.ShortNames() }
 
-// Categories is for discovery.
+// Categories returns the categories for discovery.
 func (r *keptREST[T]) Categories() []string { return r.naming.Categories() }
 
-// Revision is the revision of the whole store: that of a write that was acknowledged is not above it.
+// Revision returns the current revision of the whole store, which is at least that of every acknowledged write.
 func (r *keptREST[T]) Revision(ctx context.Context) (uint64, error) {
 	return r.Storage.Storage.GetCurrentResourceVersion(ctx)
 }
 
-// Get is the store's, for whom the guard lets.
+// Get reads from the store, if the guard allows it.
 func (r *keptREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	obj, err := r.Store.Get(ctx, name, opts)
 	if err == nil {
@@ -105,17 +108,17 @@ func (r *keptREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOpti
 	return obj, nil
 }
 
-// List is the store's, of what the guard lets be seen.
+// List lists the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) List(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error) {
 	return r.naming.k.list(ctx, opts, r.Store.List)
 }
 
-// Watch is the store's, of what the guard lets be seen.
+// Watch watches the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) Watch(ctx context.Context, opts *internalversion.ListOptions) (watch.Interface, error) {
 	return r.naming.k.watch(ctx, opts, r.Store.Watch)
 }
 
-// Create is the store's, for whom the guard lets.
+// Create creates the object in the store, if the guard allows it.
 func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := r.naming.k.allowed(ctx, "create", "", obj); err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	return r.Store.Create(ctx, obj, admit, opts)
 }
 
-// Update is the store's, for whom the guard lets.
+// Update updates the object in the store, if the guard allows it.
 func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
 		return nil, false, err
@@ -131,7 +134,7 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 	return r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
 }
 
-// Delete is the store's, with the Definition's own validation after admission.
+// Delete deletes from the store. The Definition's ValidateDelete runs after admission.
 func (r *keptREST[T]) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	if err := r.naming.k.allowedStored(ctx, "delete", "", name, r.Store); err != nil {
 		return nil, false, err
@@ -139,7 +142,7 @@ func (r *keptREST[T]) Delete(ctx context.Context, name string, admit rest.Valida
 	return r.Store.Delete(ctx, name, r.deletable(admit), opts)
 }
 
-// DeleteCollection is the store's, with the Definition's own validation after admission.
+// DeleteCollection deletes from the store. The Definition's ValidateDelete runs for each object, after admission.
 func (r *keptREST[T]) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *internalversion.ListOptions) (runtime.Object, error) {
 	admit, err := r.naming.k.onlySeen(ctx, list, admit)
 	if err != nil {
@@ -225,7 +228,8 @@ func getter[T Object](g rest.Getter) func(context.Context, string) (T, error) {
 	}
 }
 
-// updater gives a read-modify-write that is retried by the store until it meets no other writer.
+// updater returns a func that reads, modifies and writes an object. The store retries it if another writer
+// interferes.
 func updater[T Object](s *registry.Store) func(context.Context, string, func(T) error) (T, error) {
 	return func(ctx context.Context, name string, mutate func(T) error) (T, error) {
 		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 )
 
-// Ledger is the shape of entries that are appended and then only read. All four funcs are needed.
+// Ledger is the shape of entries that are appended and afterwards only read. All four funcs are required.
 type Ledger[T Object] struct {
-	// Create stores the entry and gives it back as stored; it assigns the name and validates.
+	// Create validates the entry, assigns its name, stores it and returns it as stored.
 	Create func(ctx context.Context, obj T) (T, error)
-	// Get gives one entry.
+	// Get returns one entry.
 	Get func(ctx context.Context, name string) (T, error)
-	// List gives a page as the kind's list type. Selectors in opts have been checked against Definition.Fields.
+	// List returns a page as the kind's list type. Selectors in opts have been checked against Definition.Fields.
 	List func(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error)
 	// Watch follows appends; its events carry the kind's objects.
 	Watch func(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error)
@@ -42,13 +42,13 @@ func (s Ledger[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.
 	return parent[T]{get: s.Get}, nil
 }
 
-// View is the shape of objects that are computed when they are asked for.
+// View is the shape of objects that are computed on request.
 type View[T Object] struct {
 	// Get computes one object.
 	Get func(ctx context.Context, name string) (T, error)
 	// List computes a page as the kind's list type. Selectors in opts have been checked against Definition.Fields.
 	List func(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error)
-	// Watch follows changes; nil serves no watch.
+	// Watch follows changes. If it is nil, watch is not served.
 	Watch func(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error)
 }
 
@@ -73,7 +73,7 @@ func (s View[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.St
 
 // Action is the shape of a request that is answered and not stored.
 type Action[T Object] struct {
-	// Create answers obj, usually by filling in its status.
+	// Create answers the request with obj, usually by filling in its status.
 	Create func(ctx context.Context, obj T) (T, error)
 }
 
@@ -148,7 +148,7 @@ func (r watchREST[T]) Watch(ctx context.Context, opts *metainternalversion.ListO
 	return w, nil
 }
 
-// createREST serves create. A dry run of a stored entry ends before create is called.
+// createREST serves create. A dry run of an entry that would be stored ends before create is called.
 type createREST[T Object] struct {
 	ck     *kind[T]
 	create func(ctx context.Context, obj T) (T, error)

@@ -16,7 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Revision reads a resourceVersion. An empty one is 0. The error is a bad request.
+// Revision parses a resourceVersion; an empty one is 0. The error is a
+// BadRequest.
 func Revision(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil
@@ -28,8 +29,9 @@ func Revision(s string) (uint64, error) {
 	return rev, nil
 }
 
-// At puts the state that a list asks for into q: a lower bound or, for a page,
-// that very revision, as in every list of Kubernetes.
+// At sets in q the state that a list asks for: at least the given
+// resourceVersion or, for a page after the first, exactly that one, as in every
+// Kubernetes list.
 func At(q *eventlog.Query, o *metainternalversion.ListOptions) error {
 	rev, err := Revision(o.ResourceVersion)
 	if err != nil {
@@ -46,8 +48,8 @@ func At(q *eventlog.Query, o *metainternalversion.ListOptions) error {
 	return nil
 }
 
-// PositionError gives the errors of a place in the event log the form after
-// which clients know how to go on. It leaves other errors as they are.
+// PositionError turns errors about a position in the event log into API errors
+// from which clients know how to continue. It returns other errors unchanged.
 func PositionError(err error) error {
 	var expired *eventlog.ExpiredError
 	var future *eventlog.FutureError

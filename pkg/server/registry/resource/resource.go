@@ -14,26 +14,27 @@
 //		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 //	}
 //
-// Shape is one of five; each serves only its verbs, so discovery is honest:
+// Shape is one of the first four below. Each serves only its own verbs, so that discovery lists what really works:
 //
 //   - Kept: every verb over the object store, with a status subresource where the type has a Status field.
 //     metadata.generation grows only when Spec changes.
-//   - Ledger: create, get, list and watch by funcs; an entry is never updated or deleted through the API.
+//   - Ledger: create, get, list and watch by funcs. An entry is never updated or deleted through the API.
 //   - View: get, list and (with a Watch func) watch, computed by funcs.
-//   - Action: create only; the answer is the same object, filled in. Nothing is stored.
+//   - Action: create only. The answer is the same object, filled in; nothing is stored.
 //   - Subresource: get, create or connect below a Kept, View or Ledger object, listed in Definition.Subresources.
 //
-// Funcs of a namespaced resource find the namespace with request.NamespaceValue(ctx) and the caller with
-// request.UserFrom(ctx), both of k8s.io/apiserver/pkg/endpoints/request. They return plain errors of the storage
-// layers or apierrors; the kit maps the former by the table in errors.go.
+// Funcs of a namespaced resource get the namespace from request.NamespaceValue(ctx) and the caller from
+// request.UserFrom(ctx), both in k8s.io/apiserver/pkg/endpoints/request. They return either apierrors or plain errors
+// of the storage layers, which this package maps by the table in errors.go.
 //
-// What a role allows on all objects of a namespace, a Guard may narrow to some for callers whose credential is for less. It
-// is part of the Definition, and the kit asks it for every verb and subresource, so none can forget it.
+// A role covers all objects of a namespace. A Guard restricts callers whose credential is for only some of them. It
+// is part of the Definition, and this package asks it for every verb and subresource, so no subresource can forget
+// to.
 //
-// Types of other groups (core/v1, rbac/v1, coordination/v1) are served by the same kit. Every type must be in the
-// scheme twice, as its version and as runtime.APIVersionInternal, together with its list type (Kind + "List").
-// Single-field rules are declarative validation tags; a type with a status subresource that has generated
-// validation needs +k8s:supportsSubresource="/status" on it.
+// Types of other groups (core/v1, rbac/v1, coordination/v1) are served in the same way. Every type must be in the
+// scheme twice, as its version and as runtime.APIVersionInternal, together with its list type (Kind + "List"). Rules
+// about a single field are declarative validation tags. A type that has both a status subresource and generated
+// validation needs the tag +k8s:supportsSubresource="/status".
 package resource
 
 import (
@@ -51,36 +52,39 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Object is an API object with metadata: the pointer type of every kind.
+// Object is an API object with metadata. Every kind's pointer type implements it.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Config is what a Definition needs from the server to become storage.
+// Config is what a Definition needs from the server to build its storage.
 type Config struct {
-	// Scheme knows every served type as its version and as internal.
+	// Scheme contains every served type, as its version and as internal.
 	Scheme *runtime.Scheme
-	// RESTOptions gives the object store; only Kept uses it.
+	// RESTOptions provides the object store; only Kept uses it.
 	RESTOptions generic.RESTOptionsGetter
-	// Clock tells ages in tables.
+	// Clock is used to compute ages in tables.
 	Clock clock.PassiveClock
-	// GarbageCollector tells that a collector follows owner references, as in a cluster. Without one, a deletion that
-	// asks to wait for it (foreground, orphan) would wait forever, so it is then an ordinary deletion.
+	// GarbageCollector is set if a garbage collector follows owner references, as in a cluster. Without one, a
+	// deletion that waits for it (foreground, orphan) would wait forever, so such a deletion is then treated as an
+	// ordinary one.
 	GarbageCollector bool
-	// Admission are the policies, webhooks and quotas of the server, for what a resource stores of another one. Nil for none.
+	// Admission holds the policies, webhooks and quotas of the server. A resource uses it for what it stores of
+	// another one. May be nil.
 	Admission admission.Interface
 }
 
-// Resource is any Definition, whatever its type.
+// Resource is a Definition of any type.
 type Resource interface {
 	// GroupVersionResource names the resource as served.
 	GroupVersionResource() schema.GroupVersionResource
-	// Register adds to the scheme what decoding requests needs: the selectable fields. Call before serving.
+	// Register adds the selectable fields to the scheme, which decoding requests needs. Call it before serving.
 	Register(scheme *runtime.Scheme) error
-	// BodyLimits are the paths ("tasks/events") whose request bodies may have another length than an object, in bytes.
+	// BodyLimits returns, by path ("tasks/events"), the maximum length of request bodies in bytes, where it differs
+	// from that of an object.
 	BodyLimits() map[string]int64
-	// Grants are those of the subresources, in their order.
+	// Grants returns the grants of the subresources, in the order in which they are defined.
 	Grants() []Grant
 	// Storage builds the storage by path ("tasks", "tasks/status"). Hooks that outlive a request run under ctx,
 	// which should end when the server does.
@@ -91,29 +95,31 @@ type Resource interface {
 type Definition[T Object] struct {
 	// Resource is the group, version and plural as served.
 	Resource schema.GroupVersionResource
-	// Kind is the kind in the scheme; its list is Kind + "List" (not needed for an Action).
+	// Kind is the kind in the scheme. Its list is Kind + "List", which an Action does not need.
 	Kind string
 	// Singular is the lower-case singular name.
 	Singular string
-	// ShortNames and Categories are for kubectl; both may be empty.
+	// ShortNames and Categories are used by kubectl; both may be empty.
 	ShortNames, Categories []string
 	// ClusterScoped is set for resources outside namespaces.
 	ClusterScoped bool
-	// Fields can be used in field selectors beside metadata.name and metadata.namespace; any other is refused with 400.
+	// Fields can be used in field selectors, besides metadata.name and metadata.namespace. Any other field is refused
+	// with 400.
 	Fields []Field[T]
-	// Columns are the table columns between Name and Age, which the kit adds.
+	// Columns are the table columns between Name and Age, which this package adds.
 	Columns []Column[T]
-	// WholeTable makes Columns the whole table, for objects whose name tells nothing.
+	// WholeTable makes Columns the whole table, for objects whose name carries no information.
 	WholeTable bool
-	// Shape says which verbs exist and what they do.
+	// Shape determines which verbs exist and what they do.
 	Shape Shape[T]
-	// Subresources are served below the object; not below an Action.
+	// Subresources are served below the object. An Action cannot have any.
 	Subresources []Subresource[T]
-	// Guard is asked for every verb and subresource. A resource that is for all whom their roles allow says Unguarded.
+	// Guard is asked for every verb and subresource. A resource that needs no restriction beyond roles sets
+	// Unguarded.
 	Guard     Guard[T]
 	Unguarded bool
 
-	get atomic.Pointer[func(context.Context, string) (T, error)] // nil until Storage was called
+	get atomic.Pointer[func(context.Context, string) (T, error)] // nil until Storage has been called
 }
 
 // Shape is Kept, Ledger, View or Action.
@@ -121,23 +127,23 @@ type Shape[T Object] interface {
 	storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error)
 }
 
-// kind is a Definition bound to a Config: what all shapes share.
+// kind is a Definition bound to a Config. All shapes share it.
 type kind[T Object] struct {
 	*Definition[T]
 	Config
 	table tableConvertor[T]
 }
 
-// parent loads and changes the object a subresource hangs on. update is nil where the shape cannot be updated.
+// parent loads and changes the object that a subresource belongs to. update is nil where the shape cannot be updated.
 type parent[T Object] struct {
 	get    func(ctx context.Context, name string) (T, error)
 	update func(ctx context.Context, name string, mutate func(T) error) (T, error)
 }
 
-// GroupVersionResource names the resource as served.
+// GroupVersionResource returns the name of the resource as served.
 func (d *Definition[T]) GroupVersionResource() schema.GroupVersionResource { return d.Resource }
 
-// BodyLimits are those of the subresources that have one.
+// BodyLimits returns the limits of the subresources that have one, by path.
 func (d *Definition[T]) BodyLimits() map[string]int64 {
 	limits := map[string]int64{}
 	for _, s := range d.Subresources {
@@ -148,8 +154,8 @@ func (d *Definition[T]) BodyLimits() map[string]int64 {
 	return limits
 }
 
-// Get reads an object of the context's namespace from the store, for the server itself: no guard is asked. Errors are API
-// errors.
+// Get reads an object of the context's namespace from the store on behalf of the server itself, without asking the
+// guard. Errors are API errors.
 func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
 	get := d.get.Load()
 	if get == nil || *get == nil {
@@ -159,7 +165,7 @@ func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
 	return (*get)(ctx, name)
 }
 
-// Storage builds the resource's storage by path. It fails on a Definition that does not match its type or scheme.
+// Storage builds the resource's storage by path. It fails if the Definition does not match its type or scheme.
 func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.Storage, error) {
 	k := &kind[T]{Definition: d, Config: c}
 	if err := k.check(); err != nil {
@@ -203,7 +209,7 @@ func (k *kind[T]) check() error {
 	return nil
 }
 
-// newObject makes an empty object; check has proved that it can.
+// newObject makes an empty object. It cannot fail, because check has made one before.
 func (k *kind[T]) newObject() runtime.Object { return k.create(k.Kind) }
 
 func (k *kind[T]) newList() runtime.Object { return k.create(k.Kind + "List") }
@@ -216,23 +222,23 @@ func (k *kind[T]) create(name string) runtime.Object {
 	return obj
 }
 
-// names carries the discovery facts every shape's storage shares.
+// naming carries what all shapes report to discovery.
 type naming[T Object] struct{ k *kind[T] }
 
 // New makes an empty object of the kind.
 func (n naming[T]) New() runtime.Object { return n.k.newObject() }
 
-// Destroy has nothing to release: the object store is closed by its owner.
+// Destroy does nothing: the owner of the object store closes it.
 func (naming[T]) Destroy() {}
 
-// NamespaceScoped says whether the resource lives in namespaces.
+// NamespaceScoped reports whether the resource is namespaced.
 func (n naming[T]) NamespaceScoped() bool { return !n.k.ClusterScoped }
 
-// GetSingularName is the singular for discovery.
+// GetSingularName returns the singular name for discovery.
 func (n naming[T]) GetSingularName() string { return n.k.Singular }
 
-// ShortNames is for discovery.
+// ShortNames returns the short names for discovery.
 func (n naming[T]) ShortNames() []string { return n.k.Definition.ShortNames }
 
-// Categories is for discovery.
+// Categories returns the categories for discovery.
 func (n naming[T]) Categories() []string { return n.k.Definition.Categories }

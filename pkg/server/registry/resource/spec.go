@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// parts finds Spec and Status by name, once per Definition, so that the kit needs no type parameter for them.
+// parts locates the fields Spec and Status by name, once per Definition, so that no type parameters are needed for
+// them.
 type parts struct{ spec, status []int }
 
 func partsOf[T Object]() parts {
@@ -28,19 +29,19 @@ func partOf(obj any, index []int) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByIndex(index)
 }
 
-// specChanged tells whether the two differ in Spec; without a Spec there is nothing to differ in.
+// specChanged reports whether Spec differs between the two objects; false for a type without Spec.
 func (p parts) specChanged(a, b any) bool {
 	return p.spec != nil && !equality.Semantic.DeepEqual(partOf(a, p.spec).Interface(), partOf(b, p.spec).Interface())
 }
 
-// copyStatus gives to the Status of from.
+// copyStatus copies the Status of from to to.
 func (p parts) copyStatus(from, to any) {
 	if p.status != nil {
 		partOf(to, p.status).Set(partOf(from, p.status))
 	}
 }
 
-// keepStatusOnly makes all of obj but its Status that of old.
+// keepStatusOnly replaces everything in obj except its Status by the content of old.
 func (p parts) keepStatusOnly(old, obj any) {
 	p.copyStatus(obj, old)
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(old).Elem())

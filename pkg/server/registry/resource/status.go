@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// statusStrategy lets a write change nothing but Status, as for custom resources.
+// statusStrategy allows a write to change only Status, as for custom resources.
 type statusStrategy[T Object] struct{ *strategy[T] }
 
 func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Object) {
@@ -73,7 +73,8 @@ func (r *statusREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOp
 	return obj, nil
 }
 
-// Update never creates, whatever forceAllowCreate says: a status without an object has no meaning.
+// Update never creates an object, whatever forceAllowCreate is: a status without an object has no
+// meaning.
 func (r *statusREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if err := r.k.allowedStored(ctx, "update", statusPath, name, r.store); err != nil {
 		return nil, false, err
@@ -81,7 +82,7 @@ func (r *statusREST[T]) Update(ctx context.Context, name string, info rest.Updat
 	return r.store.Update(ctx, name, info, onCreate, onUpdate, false, opts)
 }
 
-// GetResetFieldsFilter keeps server-side apply of a status from owning anything else.
+// GetResetFieldsFilter prevents a server-side apply of the status from owning any other field.
 func (r *statusREST[T]) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
 	s := r.store.UpdateStrategy.(statusStrategy[T])
 	gv := fieldpath.APIVersion(s.k.Resource.GroupVersion().String())

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// strategy is the one create, update and delete strategy of all Kept resources.
+// strategy is the create, update and delete strategy of all Kept resources.
 type strategy[T Object] struct {
 	rest.DeclarativeValidation
 	names.NameGenerator
@@ -52,7 +52,7 @@ func (s *strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return s.
 
 func (*strategy[T]) Canonicalize(runtime.Object) {}
 
-// GetResetFields keeps server-side apply from giving users ownership of what the server discards.
+// GetResetFields prevents server-side apply from giving users ownership of fields that the server discards.
 func (s *strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	if !s.hasStatus() {
 		return nil
@@ -88,7 +88,7 @@ func (s *strategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Obje
 	if s.s.PrepareForUpdate != nil {
 		s.s.PrepareForUpdate(ctx, obj, old)
 	}
-	// The caller of this method has reset generation to the old one's.
+	// The caller has already reset generation to that of the old object.
 	if s.p.specChanged(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
@@ -124,8 +124,9 @@ func (s *strategy[T]) ValidateUpdate(ctx context.Context, o, oldO runtime.Object
 	return errs
 }
 
-// ValidateDeclaratively runs the generated validation of the type. It says itself which version and subresource is
-// meant, because writes also come from other subresources and from inside the server.
+// ValidateDeclaratively runs the generated validation of the type. It chooses the version and subresource itself
+// instead of taking them from the request, because writes also come from other subresources and from inside the
+// server.
 func (s *strategy[T]) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, c rest.DeclarativeValidationConfig) field.ErrorList {
 	return s.validateAs(ctx, "", obj, old, errs, op, c)
 }
@@ -142,7 +143,7 @@ func (s *strategy[T]) validateAs(ctx context.Context, subresource string, obj, o
 	errs = s.DeclarativeValidation.ValidateDeclaratively(ctx, obj, old, errs, op, c)
 	for _, e := range errs {
 		if e.Type == field.ErrorTypeInvalid && e.BadValue == nil && e.Origin == "immutable" {
-			e.Type = field.ErrorTypeForbidden // or it would read `Invalid value: null`
+			e.Type = field.ErrorTypeForbidden // otherwise it would read `Invalid value: null`
 		}
 	}
 	return errs
@@ -163,7 +164,8 @@ func (s *strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obj
 	return s.s.Warnings(ctx, obj.(T), old.(T))
 }
 
-// CheckGracefulDelete never asks for a grace period; it is where an object learns that its deletion begins.
+// CheckGracefulDelete never asks for a grace period. It calls Deleting, because the store calls it when a deletion
+// begins.
 func (s *strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	if s.s.Deleting != nil {
 		s.s.Deleting(obj.(T))
@@ -171,7 +173,7 @@ func (s *strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object,
 	return false
 }
 
-// DefaultGarbageCollectionPolicy deletes dependents in the background where there is a collector to do it.
+// DefaultGarbageCollectionPolicy deletes dependents in the background if there is a garbage collector to do it.
 func (s *strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
 	if s.k.GarbageCollector {
 		return rest.DeleteDependents

@@ -19,52 +19,55 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 )
 
-// Subresource is served below one object: at .../tasks/NAME/SUB. Exactly one of the combinations Get, Create,
-// Get and Create, or Connect is set. The object is loaded first, so an unknown one is a 404 before any func runs.
+// Subresource is served below one object, at .../tasks/NAME/SUB. Set Get, Create, both of these, or Connect; no other
+// combination is valid. The object is loaded first, so that an unknown one is a 404 before any func runs.
 type Subresource[T Object] struct {
 	// Name is the path segment.
 	Name string
-	// New makes an empty object of the kind that is read and written. For Connect it may be nil: the parent's kind.
+	// New makes an empty object of the kind that is read and written. With Connect it may be nil, which means the
+	// parent's kind.
 	New func() runtime.Object
-	// Kind is set where New's kind is of another group version than the resource (for example a TokenRequest).
+	// Kind is set if New's kind belongs to another group version than the resource (for example a TokenRequest).
 	Kind schema.GroupVersionKind
 	// Get answers GET.
 	Get func(ctx context.Context, p Parent[T]) (runtime.Object, error)
-	// Create answers POST. obj is decoded into New's kind.
+	// Create answers POST. obj has been decoded into New's kind.
 	Create func(ctx context.Context, p Parent[T], obj runtime.Object) (runtime.Object, error)
-	// Prepare changes what was posted before admission policies look at it, so that they can rely on what it sets.
+	// Prepare changes the posted object before admission policies see it, so that they can rely on what it sets.
 	Prepare func(ctx context.Context, p Parent[T], obj runtime.Object) error
-	// Connect gives the raw handler of a request, to read and write bytes as it likes. An error becomes a Status;
-	// respond writes one for an error met later, before anything was written.
+	// Connect returns the raw handler of a request, which reads and writes bytes freely. A returned error becomes a
+	// Status. respond writes a Status for an error that occurs later, but before anything was written.
 	Connect func(ctx context.Context, p Parent[T], respond rest.Responder) (http.Handler, error)
 	// Methods are the HTTP methods of Connect; each is authorized as its usual verb (POST is create).
 	Methods []string
-	// Subpath lets Connect also serve what is below: Parent.Path.
+	// Subpath makes Connect also serve the paths below the subresource; see Parent.Path.
 	Subpath bool
-	// MaxBody is how long a request's body may be, in bytes, where that is not what an object may be.
+	// MaxBody is the maximum length of a request's body in bytes, if it differs from that of an object.
 	MaxBody int64
-	// Readers and Creators are the default roles that may get it and create it. Other roles are users' own to make.
+	// Readers and Creators are the default roles that may get the subresource and create it. Users may define other
+	// roles themselves.
 	Readers, Creators []Role
 }
 
 // Parent is the object that a subresource request is about.
 type Parent[T Object] struct {
-	// Object is the object as stored when the request arrived. It must not be changed.
+	// Object is the object as stored when the request arrived. It must not be modified.
 	Object T
 	// Path is the rest of the URL path below the subresource, without a leading slash.
 	Path string
-	// DryRun is set for a create that must not have effects.
+	// DryRun is set for a create that must not have side effects.
 	DryRun bool
 
 	resource schema.GroupResource
 	get      func(ctx context.Context, name string) (T, error)
 	update   func(ctx context.Context, name string, mutate func(T) error) (T, error)
-	// allowed asks the definition's guard about the request again; nil where nobody is held.
+	// allowed asks the definition's guard about the request again; nil if the guard does not restrict the caller.
 	allowed func(ctx context.Context) error
 }
 
-// Allowed asks again whether the caller may make the request, for answers that go on for long: what a credential is good
-// for may end meanwhile. The error is an API error. Asking costs nothing for a caller whom no guard holds.
+// Allowed checks again whether the caller may make the request. Long-running answers call it, because the permissions
+// of a credential may end meanwhile. The error is an API error. The check is free for a caller whom no guard
+// restricts.
 func (p Parent[T]) Allowed(ctx context.Context) error {
 	if p.allowed == nil {
 		return nil
@@ -72,9 +75,9 @@ func (p Parent[T]) Allowed(ctx context.Context) error {
 	return p.allowed(request.WithNamespace(ctx, p.Object.GetNamespace()))
 }
 
-// Reload reads the parent again. An object that is gone, or was deleted and created again, is a 404.
+// Reload reads the parent again. If the object is gone, or was deleted and created again, the error is a 404.
 func (p Parent[T]) Reload(ctx context.Context) (T, error) {
-	// The context of a connected request knows no namespace.
+	// The context of a connected request lacks the namespace.
 	obj, err := p.get(request.WithNamespace(ctx, p.Object.GetNamespace()), p.Object.GetName())
 	if err == nil && obj.GetUID() != p.Object.GetUID() {
 		return obj, apierrors.NewNotFound(p.resource, obj.GetName())
@@ -82,9 +85,9 @@ func (p Parent[T]) Reload(ctx context.Context) (T, error) {
 	return obj, err
 }
 
-// Update changes the stored parent: its Status if the resource has a status subresource, else the whole object.
-// mutate may run several times, each time on a fresh copy, until no other writer interferes; its error ends the
-// update. An object that was deleted and created again meanwhile is a conflict.
+// Update changes the stored parent: its Status if the resource has a status subresource, otherwise the whole object.
+// mutate may run several times, each time on a fresh copy, until no other writer interferes; an error from it ends
+// the update. If the object was deleted and created again meanwhile, the error is a conflict.
 func (p Parent[T]) Update(ctx context.Context, mutate func(T) error) (T, error) {
 	uid := p.Object.GetUID()
 	return p.update(ctx, p.Object.GetName(), func(obj T) error {
@@ -143,7 +146,7 @@ func (b subBase[T]) New() runtime.Object {
 
 func (subBase[T]) Destroy() {}
 
-// GroupVersionKind names the kind for discovery and decoding.
+// GroupVersionKind returns the kind for discovery and decoding.
 func (b subBase[T]) GroupVersionKind(gv schema.GroupVersion) schema.GroupVersionKind {
 	if !b.s.Kind.Empty() {
 		return b.s.Kind
@@ -168,7 +171,7 @@ func (b subBase[T]) load(ctx context.Context, verb, name string) (Parent[T], err
 	if b.k.held(ctx) {
 		p.allowed = func(ctx context.Context) error {
 			now, err := p.Reload(ctx)
-			if apierrors.IsNotFound(err) { // which is another end, and not the guard's to tell
+			if apierrors.IsNotFound(err) { // a deleted object ends the answer in another way; the guard does not decide on it
 				return nil
 			}
 			if err != nil {
@@ -180,7 +183,7 @@ func (b subBase[T]) load(ctx context.Context, verb, name string) (Parent[T], err
 	return p, nil
 }
 
-// subpath is what follows resource, name and subresource in the request's path.
+// subpath returns the part of the request's path after resource, name and subresource.
 func subpath(ctx context.Context) string {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || len(info.Parts) < 4 {
@@ -248,7 +251,7 @@ func (c *subConnect[T]) Connect(ctx context.Context, name string, _ runtime.Obje
 	return h, nil
 }
 
-// responder maps the errors a handler meets like those of every other verb.
+// responder maps the errors of a handler in the same way as those of every other verb.
 type responder[T Object] struct {
 	rest.Responder
 	k    *kind[T]

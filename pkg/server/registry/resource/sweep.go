@@ -15,19 +15,19 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Content is what objects have in a store of its own, by their UID.
+// Content is a separate store of objects' content, keyed by their UID.
 type Content interface {
 	Owners(ctx context.Context, f func(types.UID) error) error
 	Delete(ctx context.Context, uid types.UID) error
 }
 
-// listPage is how many objects are read at a time.
+// listPage is the number of objects read at a time.
 const listPage = 500
 
-// Sweep removes the content of objects that no longer exist, because a crash came between their removal and that of their
-// content, and returns of how many. It first takes down who has content and then lists the objects: content is only ever
-// written for an object that exists, and a UID never comes back, so what has no object then is an orphan. Of UIDs that are
-// known to exist it does not ask.
+// Sweep removes the content of objects that no longer exist and returns for how many objects it did so. Such content
+// remains if a crash occurs after an object is removed and before its content is. Sweep first collects the owners of
+// content and then lists the objects. Content is only ever written for an object that exists, and a UID is never used
+// again, so an owner that is not in the list is an orphan. The UIDs in known are taken to exist.
 func Sweep(ctx context.Context, c Content, known map[types.UID]bool, objects rest.Lister) (removed int, err error) {
 	orphans := map[types.UID]bool{}
 	err = c.Owners(ctx, func(uid types.UID) error {
@@ -52,7 +52,7 @@ func Sweep(ctx context.Context, c Content, known map[types.UID]bool, objects res
 	return removed, nil
 }
 
-// EachObject calls f with the objects of a list, which is read in pages.
+// EachObject calls f with each object of a list, which is read in pages.
 func EachObject(ctx context.Context, objects rest.Lister, opts *internalversion.ListOptions, f func(metav1.Object)) error {
 	for opts.Limit = listPage; ; {
 		list, err := objects.List(ctx, opts)

@@ -22,15 +22,16 @@ type Column[T Object] struct {
 	Type string
 	// Description explains the column; clients show it in machine-readable tables.
 	Description string
-	// Wide shows the column only with -o wide.
+	// Wide shows the column only with kubectl's -o wide.
 	Wide bool
-	// Value is the cell. A *metav1.Time or metav1.Time is shown as the time since then.
+	// Value returns the cell. A metav1.Time or *metav1.Time is shown as the time elapsed since
+	// then.
 	Value func(T) any
 }
 
 type tableConvertor[T Object] struct {
 	columns []Column[T]
-	whole   bool // columns are all there are
+	whole   bool // columns are the whole table
 	clock   clock.PassiveClock
 }
 

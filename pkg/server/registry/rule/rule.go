@@ -1,10 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rule holds what several resources decide alike: the field rules that
-// declarative validation tags cannot say.
-// Every error names the path and the rule; none repeats a value that could be a
-// secret.
+// Package rule holds field rules that several resources share and that
+// declarative validation tags cannot express. Every error names the path and
+// the rule; none repeats a value that could be a secret.
 package rule
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Positive requires a duration to be greater than zero, where it is set.
+// Positive requires a duration, if set, to be greater than zero.
 func Positive(d *metav1.Duration, p *field.Path) field.ErrorList {
 	if d == nil || d.Duration > 0 {
 		return nil
@@ -29,7 +28,7 @@ func Positive(d *metav1.Duration, p *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(p, d.Duration.String(), "must be greater than zero")}
 }
 
-// Between requires a number to be from low to high, where it is set.
+// Between requires a number, if set, to be from low to high, both included.
 func Between(v *float64, low, high float64, p *field.Path) field.ErrorList {
 	if v == nil || *v >= low && *v <= high {
 		return nil
@@ -40,19 +39,19 @@ func Between(v *float64, low, high float64, p *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(p, *v, fmt.Sprintf("must be between %g and %g", low, high))}
 }
 
-// URL is what an address may be.
+// URL describes which addresses are allowed.
 type URL struct {
 	// Schemes are the allowed schemes.
 	Schemes []string
-	// Query allows a query.
+	// Query allows a query string.
 	Query bool
 }
 
-// HTTP allows http and https.
+// HTTP allows http and https URLs without a query string.
 func HTTP() URL { return URL{Schemes: []string{"http", "https"}} }
 
-// Check requires s to be an absolute URL of the kind, without credentials and
-// fragment. An empty s is accepted. Errors do not repeat s, which may hold a
+// Check requires s to be an absolute URL of this form, without credentials and
+// fragment. An empty s is accepted. Errors do not repeat s, which may contain a
 // credential.
 func (u URL) Check(s string, p *field.Path) field.ErrorList {
 	if s == "" {
@@ -77,8 +76,8 @@ func (u URL) Check(s string, p *field.Path) field.ErrorList {
 
 func hasPassword(u *url.URL) bool { _, ok := u.User.Password(); return ok }
 
-// RelativePath requires a slash-separated path below its root, in its shortest
-// form.
+// RelativePath requires a slash-separated relative path that stays below its
+// root, in its shortest form.
 func RelativePath(s string, p *field.Path) field.ErrorList {
 	if s == "" || path.IsAbs(s) || strings.Contains(s, `\`) || strings.ContainsRune(s, 0) || path.Clean(s) != strings.TrimSuffix(s, "/") ||
 		slices.Contains(strings.Split(s, "/"), "..") {

@@ -12,14 +12,15 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// Reasons of a stream error: reading the log, writing to the client.
+// Reasons of a stream error: reading the log failed, or writing to the client
+// did.
 const (
 	reasonList  = "list"
 	reasonWrite = "write"
 )
 
-// metrics are those of event streams that reading changes. Lists have the scopes
-// task_api and session_api, streams task and session.
+// metrics are the metrics of event pages and streams. Pages have the scopes
+// task_api and session_api, streams the scopes task and session.
 type metrics struct {
 	metric.Group
 	lists        *prometheus.CounterVec
@@ -52,7 +53,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// register gives the metrics of the process: those that an earlier server has
+// register returns the metrics of the process: those that an earlier server has
 // registered, or new ones.
 func register(r prometheus.Registerer) (*metrics, error) {
 	m := newMetrics()
@@ -71,7 +72,7 @@ func register(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// listed notes a page.
+// listed records a page.
 func (m *metrics) listed(t *Timeline, err error, seconds float64) {
 	scope, result := string(t.Type)+"_api", "success"
 	if err != nil {
@@ -81,7 +82,7 @@ func (m *metrics) listed(t *Timeline, err error, seconds float64) {
 	m.listDuration.WithLabelValues(scope, result).Observe(seconds)
 }
 
-// opened notes a stream, and its end when closed is called.
+// opened records the start of a stream; calling closed records its end.
 func (m *metrics) opened(t *Timeline, after int64) (closed func()) {
 	scope := string(t.Type)
 	if after > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Page answers a get: the events behind after, at most limit, of the types asked
-// for. Errors of the request are API errors.
+// Page answers a get with the events after a position, at most limit of them,
+// of the requested types. Errors in the request are API errors.
 func (s *Server) Page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventPage, error) {
 	began := s.opts.Clock.Now()
 	p, err := s.page(req, t)
@@ -57,8 +57,8 @@ func (s *Server) page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventP
 	return p, nil
 }
 
-// gap is a gap as clients see it. Events leave one by one only by retention; those
-// of a deleted task leave gaps in its session's timeline.
+// gap returns a gap as clients see it. Only retention removes single events; a
+// deleted task leaves gaps in the timeline of its session.
 func gap(g eventlog.Gap) v1alpha1.EventGap {
 	return v1alpha1.EventGap{FromSeq: g.From, ToSeq: g.To, Reason: v1alpha1.GapRetention}
 }

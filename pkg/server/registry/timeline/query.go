@@ -22,7 +22,7 @@ const (
 	maxLimit     = 1000
 )
 
-// query is what a request asks for.
+// query holds the parameters of a request.
 type query struct {
 	after int64
 	limit int
@@ -42,7 +42,7 @@ func parse(req *http.Request) (*query, error) {
 	if v.Has("limit") {
 		n, err := strconv.ParseInt(v.Get("limit"), 10, 64)
 		if number(v.Get("limit")) && err != nil {
-			n = maxLimit // more digits than an integer has
+			n = maxLimit // more digits than fit into an integer
 		}
 		if !number(v.Get("limit")) || n <= 0 {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("limit: %q: must be a number from 1; more than %d is lowered", clip(v.Get("limit")), maxLimit))
@@ -58,7 +58,8 @@ func parse(req *http.Request) (*query, error) {
 	return q, nil
 }
 
-// parseStream is parse for a stream, where the position may be in the header.
+// parseStream parses the query of a stream, whose position may also be in the
+// header Last-Event-ID.
 func parseStream(req *http.Request) (*query, error) {
 	q, err := parse(req)
 	if err != nil {
@@ -78,12 +79,12 @@ func position(name, value string) (int64, error) {
 	return n, nil
 }
 
-// number reports whether s is digits only.
+// number reports whether s consists of digits only.
 func number(s string) bool {
 	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// clip keeps a message short.
+// clip shortens a value that is quoted in an error message.
 func clip(s string) string {
 	const most = 64
 	if len(s) > most {

@@ -19,12 +19,14 @@ type writeError struct{ err error }
 func (e *writeError) Error() string { return "timeline: write: " + e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
-// sender writes to a client that may be slow or gone. Each write has a deadline.
+// sender writes to a client that may be slow or gone. Each write has a
+// deadline.
 //
-// Setting one costs a message to the connection's loop on HTTP/2, and a deadline
-// that passes while nothing is written resets the stream there. So it is moved
-// only when less than a half of it is left, and heartbeats, which come three
-// times in it, move it in time when nothing else is sent.
+// On HTTP/2, setting a deadline costs a message to the connection's loop, and a
+// deadline that passes while nothing is written resets the stream. So the
+// deadline is moved only when less than half of it is left. There are at least
+// three heartbeats in one deadline, so they move it in time when nothing else
+// is sent.
 type sender struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -34,7 +36,7 @@ type sender struct {
 	deadline   time.Time
 }
 
-// newSender fails if the connection cannot have deadlines.
+// newSender fails if the connection does not support deadlines.
 func newSender(w http.ResponseWriter, o *Options) (*sender, error) {
 	s := &sender{w: w, controller: http.NewResponseController(w), clock: o.Clock, timeout: o.WriteTimeout}
 	s.flush = flusher(w, s.controller)
@@ -44,8 +46,9 @@ func newSender(w http.ResponseWriter, o *Options) (*sender, error) {
 	return s, nil
 }
 
-// flusher finds what reports the failure of a flush. The wrappers of the handler
-// chain flush without an error.
+// flusher returns a func that flushes and reports a failure. The writers that
+// the handler chain wraps around w flush without returning an error, so it
+// looks beneath them.
 func flusher(w http.ResponseWriter, c *http.ResponseController) func() error {
 	for {
 		if f, ok := w.(interface{ FlushError() error }); ok {
@@ -68,12 +71,12 @@ func (s *sender) extend() error {
 	return s.controller.SetWriteDeadline(s.deadline)
 }
 
-// begin sends the header, so that the client knows it is connected.
+// begin sends the header, so that the client knows that it is connected.
 func (s *sender) begin() error {
 	h := s.w.Header()
 	h.Set("Content-Type", sse.ContentType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not wait for more
+	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering
 	h.Set("X-Content-Type-Options", "nosniff")
 	s.w.WriteHeader(http.StatusOK)
 	return s.send(nil)

@@ -28,8 +28,9 @@ var (
 	errComplete  = errors.New("timeline: stream is complete")
 )
 
-// Stream answers a request with a stream, until the timeline ends or the request
-// does. respond tells of what goes wrong before the first byte.
+// Stream returns a handler that answers a request with a stream, until the
+// timeline or the request ends. respond writes errors that occur before the
+// first byte.
 func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q, err := parseStream(req)
@@ -39,7 +40,7 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 		}
 		ctx, end := context.WithCancelCause(req.Context())
 		defer end(nil)
-		defer s.enter(t.UID, end)() // from here on a deletion is noticed
+		defer s.enter(t.UID, end)() // from here on a deletion ends the stream
 		if err := t.Reload(ctx); err != nil {
 			respond.Error(err)
 			return
@@ -75,11 +76,11 @@ type run struct {
 	query    *query
 	tail     *eventlog.Tail
 	out      *sender
-	last     int64 // how far the client has come
-	caughtUp bool  // it once had everything
+	last     int64 // the last seq or cursor that was sent
+	caughtUp bool  // the client has once had everything that was stored
 }
 
-// serve sends until something ends the stream, and returns what.
+// serve sends until something ends the stream, and returns the cause.
 func (r *run) serve(ctx context.Context) error {
 	if err := r.out.begin(); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (r *run) serve(ctx context.Context) error {
 		case !errors.Is(err, context.Canceled):
 			return err
 		case errors.Is(cause, errGone):
-			if err := r.follow(ctx); !errors.Is(err, context.Canceled) { // what was stored before
+			if err := r.follow(ctx); !errors.Is(err, context.Canceled) { // events that were stored before the end are still sent
 				return err
 			}
 			return errGone
@@ -111,14 +112,14 @@ func (r *run) serve(ctx context.Context) error {
 	}
 }
 
-// follow sends what there is and what comes, until it fails or ctx ends.
+// follow sends the stored events and then new ones, until it fails or ctx ends.
 func (r *run) follow(ctx context.Context) error {
 	for {
 		p, err := r.tail.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if err := r.timeline.allowed(context.WithoutCancel(ctx)); err != nil { // a heartbeat that is due must not lose the page
+		if err := r.timeline.allowed(context.WithoutCancel(ctx)); err != nil { // a heartbeat that is due must not discard the page
 			return err
 		}
 		if err := r.deliver(p); err != nil {
@@ -127,10 +128,11 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// sendAt is the size of frames that are sent before more are made.
+// sendAt is the number of bytes of frames after which they are sent before more
+// are encoded.
 const sendAt = 64 << 10
 
-// deliver sends a page, as one write unless it is large.
+// deliver sends a page, in one write unless it is large.
 func (r *run) deliver(p *eventlog.StreamPage) error {
 	buffer := r.server.buffers.Get().(*[]byte)
 	b := (*buffer)[:0]
@@ -172,7 +174,7 @@ func (r *run) deliver(p *eventlog.StreamPage) error {
 	return r.delivered(p)
 }
 
-// delivered decides whether the stream goes on behind a page.
+// delivered decides after a page whether the stream goes on.
 func (r *run) delivered(p *eventlog.StreamPage) error {
 	behind := p.Latest - p.Next
 	switch {
@@ -206,7 +208,7 @@ func (r *run) send(name string, seq int64, data any) error {
 	return r.out.send(b)
 }
 
-// appendFrame appends a frame; seq 0 is no id.
+// appendFrame appends a frame; a seq of 0 means no id.
 func appendFrame(b []byte, name string, seq int64, data any) ([]byte, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -219,8 +221,8 @@ func appendFrame(b []byte, name string, seq int64, data any) ([]byte, error) {
 	return sse.Append(b, id, name, text), nil
 }
 
-// finish tells the client why its stream ends, where that is more than the end of
-// the request or of the server, and notes it.
+// finish records why the stream ended. It also reports the cause to the client,
+// unless the request or the server ended.
 func (r *run) finish(ctx context.Context, err error) {
 	switch _, write := errors.AsType[*writeError](err); {
 	case write:
@@ -239,7 +241,7 @@ func (r *run) finish(ctx context.Context, err error) {
 	}
 }
 
-// fail sends the frame of an error.
+// fail sends an error frame.
 func (r *run) fail(err error) {
 	f := event.Failure{Code: http.StatusInternalServerError, Message: err.Error()}
 	if status, ok := err.(apierrors.APIStatus); ok {

@@ -1,11 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timeline answers pages and streams of execution events, for tasks by
-// the seq of the task's stream and for sessions by the session's cursor.
+// Package timeline answers requests for pages and streams of execution events. Positions in a task's timeline are the
+// seq of the task's stream; positions in a session's timeline are the session's cursor.
 //
-// A page is a part of what is stored. A stream (server-sent events) sends what is
-// stored behind a position and then every event as it is committed. Its frames:
+// A page is a part of what is stored. A stream (server-sent events) sends what is stored after a position and then
+// every event as it is committed. Its frames:
 //
 //	id: 7                          an event; its data is the event without
 //	event: execution_event         apiVersion, kind, metadata and dedupKey
@@ -15,7 +15,7 @@
 //	event: stream_complete         or the task (TaskDeleted) or session (SessionDeleted)
 //	data: {"lastSeq":9,"type":…}   is gone; then the stream ends
 //
-//	id: 5                          events are no longer kept; what follows is behind them
+//	id: 5                          events are no longer kept; the next ones follow them
 //	event: gap
 //	data: {"fromSeq":1,"toSeq":5,"reason":"retention"}
 //
@@ -23,14 +23,14 @@
 //	                               on (403); then the stream ends
 //	data: {"code":429,"message":…}
 //
-//	: heartbeat                    at most Options.Heartbeat after the last
+//	: heartbeat                    at most Options.Heartbeat after the last frame
 //
-// A client goes on with the last id it got, as the query parameter after or as the
-// header Last-Event-ID. Where both are given the header counts: a browser that
-// reconnects repeats the URL it began with and adds what it has seen since.
+// A client resumes with the last id it received, either as the query parameter after or as the header Last-Event-ID.
+// If both are given, the header counts: a browser that reconnects repeats the URL it started with and adds the id it
+// has received since.
 //
-// A stream that ends without stream_complete was cut: by the server's shutdown, or
-// because the client did not take what was sent. Nothing is lost by that.
+// A stream that ends without stream_complete was cut off, either by the server's shutdown or because the client did
+// not read fast enough. No event is lost by that: the client can resume.
 package timeline
 
 import (
@@ -51,19 +51,18 @@ import (
 type Options struct {
 	// Log keeps the events.
 	Log *eventlog.Log
-	// Clock times heartbeats and what a client may take for a write. Deadlines of
-	// writes are absolute, so it must tell the real time if clients are real.
+	// Clock times heartbeats and the deadlines of writes. Those deadlines are absolute, so with real clients it must
+	// be the real clock.
 	Clock clock.WithDelayedExecution
-	// Heartbeat is the time between two heartbeats, never more than a third of
-	// WriteTimeout. Default: 10 seconds.
+	// Heartbeat is the time between two heartbeats, at most a third of WriteTimeout. Default: 10 seconds.
 	Heartbeat time.Duration
-	// WriteTimeout is how long a client may take to accept what was sent, give or
-	// take a half. Default: 30 seconds.
+	// WriteTimeout is how long a client may take to accept what was sent. The actual time varies between half of it
+	// and all of it. Default: 30 seconds.
 	WriteTimeout time.Duration
-	// MaxLag is how many events a stream that was up to date may fall behind.
-	// Default: 250000, as a watch.
+	// MaxLag is how many events a stream that was up to date may fall behind. Default: 250000, the same as for a
+	// watch.
 	MaxLag int64
-	// Registerer, where set, gets the metrics. Servers of one process share them.
+	// Registerer, if set, receives the metrics. Servers of one process share them.
 	Registerer prometheus.Registerer
 }
 
@@ -74,7 +73,7 @@ func (o *Options) ensureDefaults() {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 10 * time.Second
 	}
-	// So that a deadline is always moved before it is over; see sender.
+	// This ensures that a deadline is always moved before it passes; see sender.
 	o.Heartbeat = min(o.Heartbeat, o.WriteTimeout/3)
 	if o.MaxLag <= 0 {
 		o.MaxLag = 250_000
@@ -85,7 +84,7 @@ func (o *Options) ensureDefaults() {
 type Server struct {
 	opts    Options
 	metrics *metrics
-	buffers sync.Pool // of *[]byte; an idle stream holds none
+	buffers sync.Pool // of *[]byte; an idle stream holds no buffer
 
 	mu   sync.Mutex // guards open
 	open map[types.UID]map[*context.CancelCauseFunc]struct{}
@@ -105,20 +104,20 @@ func New(o Options) (*Server, error) {
 	}, nil
 }
 
-// Timeline is what a page or a stream is of: the task or session of a request.
+// Timeline identifies the task or session that a page or a stream is about.
 type Timeline struct {
 	// Type is StreamTask or StreamSession.
 	Type            v1alpha1.StreamType
 	Namespace, Name string
 	UID             types.UID
-	// Reload reads the object again; it fails if it is gone or was replaced.
+	// Reload reads the object again. It fails if the object is gone or was replaced.
 	Reload func(ctx context.Context) error
-	// Allowed, where set, reports whether the caller of a stream may still have it. It is asked before events are sent and
-	// with each heartbeat. Its error ends the stream; a Forbidden is shown to the client as it is.
+	// Allowed, if set, checks whether the caller may still read the stream. It is called before events are sent and
+	// with each heartbeat. Its error ends the stream; the client sees a Forbidden error as it is.
 	Allowed func(ctx context.Context) error
 }
 
-// allowed asks Allowed.
+// allowed calls Allowed, if it is set.
 func (t *Timeline) allowed(ctx context.Context) error {
 	if t.Allowed == nil {
 		return nil
@@ -128,7 +127,7 @@ func (t *Timeline) allowed(ctx context.Context) error {
 
 func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }
 
-// deleted is the type of the last frame when the object is gone.
+// deleted returns the type of the last frame if the object is gone.
 func (t *Timeline) deleted() v1alpha1.EventType {
 	if t.session() {
 		return event.SessionDeleted
@@ -140,8 +139,7 @@ func (t *Timeline) stream() eventlog.Stream {
 	return eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID}
 }
 
-// Deleted ends the streams of an object that is gone. It is to be called after
-// the object left the store.
+// Deleted ends the streams of an object that is gone. Call it after the object has left the store.
 func (s *Server) Deleted(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +148,7 @@ func (s *Server) Deleted(uid types.UID) {
 	}
 }
 
-// enter makes Deleted call end, until leave is called.
+// enter registers end to be called by Deleted, until leave is called.
 func (s *Server) enter(uid types.UID, end context.CancelCauseFunc) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
