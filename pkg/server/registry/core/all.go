@@ -18,16 +18,16 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
-// Options are what the resources need beside the object store. All are
-// required, but those that say otherwise.
+// Options are what the resources need besides the object store. All fields are
+// required unless task.Options says otherwise.
 type Options struct {
 	task.Options
-	// Transcripts keeps messages of sessions.
+	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
 }
 
 // All returns every resource of the group, in the order of discovery. The
-// result is for one server.
+// result must be used for one server only.
 func All(o Options) []resource.Resource {
 	workers := &guard.Workers{}
 	tools := tool.Definition(workers.Tools())

@@ -17,15 +17,16 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
-// Options are what agents need beside the object store. All may be zero.
+// Options are what agents need besides the object store. All fields may be zero.
 type Options struct {
-	// LocalRuns warns of what only a cluster can honour: runs are processes of the server's machine.
+	// LocalRuns is set if runs are processes on the server's machine. Users are then warned about settings that only
+	// a cluster can honour.
 	LocalRuns bool
-	// Tool reads the Tools of the context's namespace; without it nothing is said of names that nobody knows.
+	// Tool reads a Tool in the context's namespace. Without it there are no warnings about unknown tool names.
 	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 }
 
-// Definition is the resource agents.
+// Definition returns the resource agents.
 func Definition(o Options, guard resource.Guard[*v1alpha1.Agent]) *resource.Definition[*v1alpha1.Agent] {
 	return &resource.Definition[*v1alpha1.Agent]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("agents"),
@@ -43,7 +44,7 @@ func Definition(o Options, guard resource.Guard[*v1alpha1.Agent]) *resource.Defi
 	}
 }
 
-// warnings describe what this version, or this host, leaves out of the runs of the agent.
+// warnings describe which settings of the agent this version or this host does not support.
 func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string {
 	if old != nil && equality.Semantic.DeepEqual(a.Spec, old.Spec) {
 		return nil

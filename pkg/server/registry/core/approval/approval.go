@@ -1,13 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval serves approvals: what agents may do only after a person
-// agreed. They are a view of the event log. Lists and watches read the events of
-// approvals by their type and by nothing else, so their cost does not grow with
-// the length of the streams: a list of one task reads the approval events of that
-// task, a list of a namespace those of the namespace, for each page again. An
-// approval is found by its id through a memory of ids that were seen; for one that
-// was not, the requests of the namespace are walked.
+// Package approval serves approvals: requests for what agents may do only after a person has
+// agreed. They are a view of the event log. Lists and watches read only the events of approvals,
+// which the log finds by type, so their cost does not grow with the length of the streams. A list
+// of one task reads the approval events of that task; a list of a namespace reads those of the
+// namespace, again for each page. To find a single approval by its id, the package remembers ids
+// that it has seen; for another id it goes through the requests of the namespace.
 package approval
 
 import (
@@ -26,28 +25,27 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Tasks is what approvals need of tasks, in the namespace of the request. Errors
-// are API errors.
+// Tasks is what approvals need from tasks, in the namespace of the request. Errors are API errors.
 type Tasks interface {
 	// Get reads a task.
 	Get(ctx context.Context, name string) (*v1alpha1.Task, error)
-	// Decide appends an event that decides, unless there is one.
+	// Decide appends an event that decides an approval, unless it has been decided already.
 	Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
-	// Annotate changes annotations of a task and nothing else.
+	// Annotate changes the annotations of a task and nothing else.
 	Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error
 }
 
-// Options are what approvals are made of. All are required.
+// Options are what approvals need. All fields are required.
 type Options struct {
 	Log   *eventlog.Log
 	Tasks Tasks
-	// Clock tells what has expired.
+	// Clock is used to determine which approvals have expired.
 	Clock clock.PassiveClock
-	// Guard holds workers to the approvals of their tasks.
+	// Guard limits workers to the approvals of their tasks.
 	Guard resource.Guard[*v1alpha1.Approval]
 }
 
-// Definition is the resource approvals.
+// Definition returns the resource approvals.
 func Definition(o Options) resource.Resource {
 	v := &view{log: o.Log, tasks: o.Tasks, clock: o.Clock, places: lru.New(maxPlaces)}
 	return &resource.Definition[*v1alpha1.Approval]{
@@ -75,9 +73,9 @@ func Definition(o Options) resource.Resource {
 }
 
 const (
-	// maxPlaces bounds the memory of which task has an approval, at about 200 bytes each.
+	// maxPlaces bounds the cache of which task has an approval, at about 200 bytes an entry.
 	maxPlaces = 1 << 14
-	// chunk is how many events are read at a time.
+	// chunk is the number of events read at a time.
 	chunk = 2048
 )
 
@@ -85,12 +83,12 @@ type view struct {
 	log   *eventlog.Log
 	tasks Tasks
 	clock clock.PassiveClock
-	// places remembers the name of the task that has an approval. It is a hint
-	// that is never relied upon.
+	// places caches the name of the task that has an approval. An entry is only a hint and is
+	// always verified.
 	places *lru.Cache
 }
 
-// place names an approval in a namespace.
+// place identifies an approval in a namespace.
 type place struct{ namespace, id string }
 
 func (v *view) get(ctx context.Context, name string) (*v1alpha1.Approval, error) {
@@ -114,7 +112,7 @@ func (v *view) get(ctx context.Context, name string) (*v1alpha1.Approval, error)
 
 func notFound(name string) error { return apierrors.NewNotFound(v1alpha1.Resource("approvals"), name) }
 
-// find returns the name of the task that has an approval, empty if there is none.
+// find returns the name of the task that has an approval; empty if there is none.
 func (v *view) find(ctx context.Context, namespace, id string) (string, error) {
 	if task, ok := v.places.Get(place{namespace, id}); ok {
 		return task.(string), nil //nolint:forcetypeassert // only names are put in
@@ -140,13 +138,12 @@ func (v *view) find(ctx context.Context, namespace, id string) (string, error) {
 	}
 }
 
-// remember notes where an approval is.
+// remember records which task has the approval.
 func (v *view) remember(a *v1alpha1.Approval) {
 	v.places.Add(place{a.Namespace, a.Name}, a.Spec.TaskName)
 }
 
-// fold makes the approvals of what q selects, and tells the revision of the
-// state that they are of.
+// fold computes the approvals of the events that q selects, and returns the revision of that state.
 func (v *view) fold(ctx context.Context, q eventlog.Query) (*approval.State, uint64, error) {
 	q.Types, q.Limit = approval.EventTypes(), chunk
 	state := &approval.State{}

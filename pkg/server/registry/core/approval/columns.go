@@ -30,7 +30,7 @@ func columns(c clock.PassiveClock) []resource.Column[*v1alpha1.Approval] {
 	}
 }
 
-// expires is the time that remains for a decision, in words.
+// expires returns the time that remains for a decision, as text.
 func expires(a *v1alpha1.Approval, c clock.PassiveClock) string {
 	left, ok := approval.Left(a, c.Now())
 	switch {
@@ -44,10 +44,10 @@ func expires(a *v1alpha1.Approval, c clock.PassiveClock) string {
 	return duration.HumanDuration(left)
 }
 
-// maxBrief is how much of a text a table shows, in characters.
+// maxBrief is the maximum length of a text in a table, in characters.
 const maxBrief = 60
 
-// brief cuts a text that would make a row too long.
+// brief shortens a text that would make a row too long.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxBrief {
 		return s

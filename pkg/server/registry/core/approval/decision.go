@@ -21,8 +21,8 @@ import (
 
 type parent = resource.Parent[*v1alpha1.Approval]
 
-// prepare puts the request into the decision, so that policies can compare the two.
-// It replaces whatever the client sent there.
+// prepare copies the approval's request into the decision, so that policies can compare the two. It
+// replaces whatever the client sent there.
 func prepare(_ context.Context, p parent, obj runtime.Object) error {
 	d, ok := obj.(*v1alpha1.ApprovalDecision)
 	if !ok {
@@ -32,8 +32,8 @@ func prepare(_ context.Context, p parent, obj runtime.Object) error {
 	return nil
 }
 
-// decide ends an approval. RBAC and policies say who may do so. For everybody the
-// event log keeps one decision.
+// decide ends an approval. RBAC and policies determine who may do so. If several callers decide,
+// the event log keeps one decision.
 func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtime.Object, error) {
 	d, ok := obj.(*v1alpha1.ApprovalDecision)
 	if !ok {
@@ -67,14 +67,14 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	if err := v.tasks.Decide(ctx, t, e); err != nil {
 		return nil, err
 	}
-	if a, err = v.get(ctx, a.Name); err != nil { // as it is now, whoever decided first
+	if a, err = v.get(ctx, a.Name); err != nil { // the current state, whoever decided first
 		return nil, err
 	}
 	v.nudge(ctx, t, a)
 	return settled(a, verdict)
 }
 
-// decider is the caller's name.
+// decider returns the caller's name.
 func decider(ctx context.Context, name string) (string, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok || u.GetName() == "" {
@@ -83,11 +83,11 @@ func decider(ctx context.Context, name string) (string, error) {
 	return u.GetName(), nil
 }
 
-// openTask is the task that waits for the decision. The error says that it waits no more.
+// openTask returns the task that waits for the decision. The error says that it no longer waits.
 func (v *view) openTask(ctx context.Context, a *v1alpha1.Approval) (*v1alpha1.Task, error) {
 	t, err := v.tasks.Get(ctx, a.Spec.TaskName)
 	if apierrors.IsNotFound(err) || err == nil && t.UID != a.Spec.TaskUID {
-		return nil, notFound(a.Name) // it goes with its task
+		return nil, notFound(a.Name) // an approval is deleted together with its task
 	}
 	switch {
 	case err != nil:
@@ -108,8 +108,8 @@ func conflict(name, why string) error {
 	return apierrors.NewConflict(v1alpha1.Resource("approvals"), name, errors.New(why))
 }
 
-// settled answers a decision about an approval that has ended: the same decision
-// again is no error, another one is a conflict.
+// settled answers a decision about an approval that has ended. Repeating the same decision is no
+// error; a different one is a conflict.
 func settled(a *v1alpha1.Approval, verdict v1alpha1.EventType) (runtime.Object, error) {
 	if why := approval.Refused(a, verdict); why != "" {
 		return nil, conflict(a.Name, why)
@@ -117,8 +117,8 @@ func settled(a *v1alpha1.Approval, verdict v1alpha1.EventType) (runtime.Object, 
 	return shallow(a), nil
 }
 
-// nudge makes whoever watches the task look again. The log has the decision
-// already, so an error is only logged.
+// nudge makes the watchers of the task look at it again. The decision is already in the log, so an
+// error is only logged.
 func (v *view) nudge(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Approval) {
 	ctx = context.WithoutCancel(ctx)
 	err := v.tasks.Annotate(ctx, t, func(annotations map[string]string) { approval.Note(annotations, a, v.clock.Now()) })

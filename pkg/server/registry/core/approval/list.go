@@ -23,18 +23,18 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Selectable fields beside metadata.name and metadata.namespace.
+// Selectable fields, besides metadata.name and metadata.namespace.
 const (
 	fieldTask    = "spec.taskName"
 	fieldTaskUID = "spec.taskUID"
 	fieldState   = "status.state"
 )
 
-// selection is what a list or a watch asks for.
+// selection holds the selectors of a list or a watch.
 type selection struct {
 	namespace string
-	name      string // of the one approval, where a selector says so
-	task      string // of the one task, where a selector says so
+	name      string // of the only approval, if a selector requires one name
+	task      string // of the only task, if a selector requires one
 	fields    fields.Selector
 	labels    labels.Selector
 }
@@ -55,7 +55,7 @@ func newSelection(namespace string, o *internalversion.ListOptions) *selection {
 	return s
 }
 
-// all reports whether nothing is left out.
+// all reports whether the selection includes everything.
 func (s *selection) all() bool { return s.fields.Empty() && s.labels.Empty() }
 
 func (s *selection) takes(a *v1alpha1.Approval) bool {
@@ -71,14 +71,14 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 	}))
 }
 
-// query is what of the log can hold what is selected.
+// query returns the part of the log that can contain the selected approvals.
 func (v *view) query(ctx context.Context, s *selection) (eventlog.Query, error) {
 	q := eventlog.Query{Namespace: s.namespace, Task: s.task}
 	if s.name == "" || s.task != "" || s.namespace == "" {
 		return q, nil
 	}
 	task, err := v.find(ctx, s.namespace, s.name)
-	q.Task = task // where it is not known yet, the whole namespace
+	q.Task = task // empty if unknown, which selects the whole namespace
 	return q, err
 }
 
@@ -100,7 +100,7 @@ func (v *view) list(ctx context.Context, o *internalversion.ListOptions) (runtim
 	}
 	state, rev, err := v.fold(ctx, q)
 	if expired := (*eventlog.ExpiredError)(nil); errors.As(err, &expired) && o.Continue != "" {
-		from.Revision = 0 // goes on in the newest state
+		from.Revision = 0 // the next page continues in the newest state
 		expired.Continue = from.encode()
 	}
 	if err != nil {
@@ -131,8 +131,9 @@ func (v *view) list(ctx context.Context, o *internalversion.ListOptions) (runtim
 	return list, nil
 }
 
-// token is where the next page of a list begins: behind the approval that was
-// asked for at that revision. Revision 0 reads the newest state.
+// token is the position where the next page of a list begins: after the
+// approval that was requested at revision Asked. With Revision 0 the newest
+// state is read.
 type token struct {
 	Version   int    `json:"v"`
 	Revision  uint64 `json:"rv"`
@@ -143,7 +144,7 @@ type token struct {
 
 const tokenVersion = 1
 
-// before compares places as the log orders them: by namespace first.
+// before compares positions in the order of the log: by namespace first.
 func (t token) before(u token) bool {
 	return t.Namespace < u.Namespace || t.Namespace == u.Namespace && t.Asked < u.Asked
 }
@@ -151,7 +152,7 @@ func (t token) before(u token) bool {
 func (t token) encode() string {
 	t.Version = tokenVersion
 	b, err := json.Marshal(t)
-	if err != nil { // numbers and a name always marshal
+	if err != nil { // numbers and strings can always be marshalled
 		return ""
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -165,14 +166,14 @@ func decodeToken(s string) (t token, err error) {
 	return t, nil
 }
 
-// hash tells lists apart in continue tokens.
+// hash distinguishes lists in continue tokens.
 func (s *selection) hash() uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%q %q %q", s.namespace, s.fields, s.labels) //nolint:errcheck // a hash never fails
 	return h.Sum32()
 }
 
-// number reads a resourceVersion that the log made.
+// number parses a resourceVersion that the log made.
 func number(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {

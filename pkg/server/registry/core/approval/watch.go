@@ -26,16 +26,18 @@ import (
 )
 
 const (
-	// watchBuffer is how many events a watch holds ready.
+	// watchBuffer is the number of events that a watch buffers.
 	watchBuffer = 100
-	// maxStates bounds the streams of which a watch keeps the approvals. Those of
-	// another are read again when something happens there.
+	// maxStates bounds the number of streams whose approvals a watch keeps in
+	// memory. Those of any other stream are read again when an event arrives
+	// there.
 	maxStates = 64
 )
 
-// watch follows the events of approvals. What an event changes is told by the
-// state of its stream just before it, so a watch resumes from any revision that
-// the log still has, and needs memory for the streams in use only.
+// watch follows the events of approvals. To find what an event changes, it uses
+// the state of its stream just before the event. Therefore a watch can resume
+// from any revision that the log still has, and needs memory only for the
+// streams in use.
 func (v *view) watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
 	from, err := resource.Revision(o.ResourceVersion)
 	if err != nil {
@@ -70,7 +72,8 @@ func (v *view) watch(ctx context.Context, o *internalversion.ListOptions) (watch
 	return w, nil
 }
 
-// initial is the state at or after a revision as events, and its revision.
+// initial returns the state at or after a revision as events, and the revision
+// of that state.
 func (v *view) initial(ctx context.Context, q eventlog.Query, from uint64, s *selection) ([]watch.Event, uint64, error) {
 	q.Revision, q.NotOlderThan = from, true
 	state, rev, err := v.fold(ctx, q)
@@ -87,7 +90,8 @@ func (v *view) initial(ctx context.Context, q eventlog.Query, from uint64, s *se
 	return list, rev, nil
 }
 
-// watcher is one watch: a goroutine between a watch of the log and a channel.
+// watcher is one watch: a goroutine that reads a watch of the log and writes to
+// a channel.
 type watcher struct {
 	view      *view
 	selection *selection
@@ -103,7 +107,7 @@ var _ watch.Interface = (*watcher)(nil)
 // Stop ends the watch. The channel is closed soon after.
 func (w *watcher) Stop() { w.once.Do(w.cancel) }
 
-// ResultChan is where events come.
+// ResultChan returns the channel of events.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 func (w *watcher) run(ctx context.Context, initial []watch.Event) {
@@ -135,8 +139,8 @@ func (w *watcher) put(ctx context.Context, e watch.Event) bool {
 	}
 }
 
-// translate makes of an event of the log what it is to a watcher of approvals,
-// nil if it is nothing.
+// translate turns an event of the log into an event for a watcher of approvals;
+// nil if it changes nothing that the watcher selects.
 func (w *watcher) translate(ctx context.Context, in watch.Event) (*watch.Event, error) {
 	e, ok := in.Object.(*v1alpha1.ExecutionEvent)
 	if !ok {
@@ -161,7 +165,8 @@ func (w *watcher) translate(ctx context.Context, in watch.Event) (*watch.Event, 
 	return w.change(before, after, e.ResourceVersion), nil
 }
 
-// stateBefore is the approvals of the event's stream just before the event.
+// stateBefore returns the approvals of the event's stream just before the
+// event.
 func (w *watcher) stateBefore(ctx context.Context, e *v1alpha1.ExecutionEvent) (*approval.State, error) {
 	uid := streamUID(e)
 	if s, ok := w.states.Get(uid); ok {
@@ -189,8 +194,9 @@ func streamUID(e *v1alpha1.ExecutionEvent) types.UID {
 	return e.OwnerReferences[0].UID
 }
 
-// change is what a watcher is told. An approval that leaves the selection goes
-// with what it last was in it, under the revision at which it left.
+// change returns the event to send to the watcher, if any. When an approval
+// leaves the selection, the event carries its last state within the selection
+// and the revision at which it left.
 func (w *watcher) change(before, after *v1alpha1.Approval, revision string) *watch.Event {
 	was, is := w.selection.takes(before), w.selection.takes(after)
 	switch {
@@ -210,7 +216,7 @@ func (w *watcher) change(before, after *v1alpha1.Approval, revision string) *wat
 	return nil
 }
 
-// shallow is a copy whose kind can be set: the fold's own are shared.
+// shallow returns a copy whose kind can be set, because the original is shared.
 func shallow(a *v1alpha1.Approval) *v1alpha1.Approval {
 	c := *a
 	return &c
@@ -220,7 +226,7 @@ func bookmark(revision string) *v1alpha1.Approval {
 	return &v1alpha1.Approval{ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision}}
 }
 
-// status is the object of an ERROR event.
+// status returns the object of an ERROR event.
 func status(err error) *metav1.Status {
 	var s apierrors.APIStatus
 	if !errors.As(resource.PositionError(err), &s) {

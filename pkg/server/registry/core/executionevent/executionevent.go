@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executionevent serves execution events: the ledger of what tasks
-// did, straight from the event log.
+// Package executionevent serves execution events, the ledger of what tasks did,
+// directly from the event log.
 package executionevent
 
 import (
@@ -25,10 +25,10 @@ import (
 )
 
 // Append appends events to the stream of a task in the request's namespace, by
-// the rules of tasks/events. Errors are API errors.
+// the same rules as a create of tasks/events. Errors are API errors.
 type Append func(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
 
-// Definition is the resource executionevents over log.
+// Definition returns the resource executionevents, served from log.
 func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
 	l := ledger{log: log, add: add}
 	return &resource.Definition[*v1alpha1.ExecutionEvent]{
@@ -114,6 +114,6 @@ func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watc
 	if err != nil {
 		return nil, resource.PositionError(err)
 	}
-	utilflowcontrol.WatchInitialized(ctx) // or priority and fairness would keep the watch's seat
+	utilflowcontrol.WatchInitialized(ctx) // otherwise priority and fairness would keep the watch's seat
 	return w, nil
 }

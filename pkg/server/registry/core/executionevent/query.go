@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Selectable fields beside metadata.name and metadata.namespace.
+// Selectable fields, besides metadata.name and metadata.namespace.
 const (
 	fieldTask     = "taskName"
 	fieldSession  = "sessionName"
@@ -20,8 +20,8 @@ const (
 	fieldSeverity = "severity"
 )
 
-// query turns selectors into what the log has indexes for, and the rest into a
-// match of each event.
+// query translates selectors into a query that uses the indexes of the log
+// where possible, and otherwise matches each event.
 func query(namespace string, o *internalversion.ListOptions) eventlog.Query {
 	q := eventlog.Query{Namespace: namespace}
 	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
@@ -42,7 +42,7 @@ func query(namespace string, o *internalversion.ListOptions) eventlog.Query {
 	return q
 }
 
-// narrow takes each field that must have one value.
+// narrow sets in q each field for which the selector requires one value.
 func narrow(q *eventlog.Query, s fields.Selector) {
 	for _, f := range []struct {
 		path string
@@ -65,8 +65,9 @@ func narrow(q *eventlog.Query, s fields.Selector) {
 	}
 }
 
-// exact reports whether narrow says all that the selector says: each field has
-// one nonempty value, and the namespace is left to Match.
+// exact reports whether narrow covers the whole selector: each field occurs
+// once, requires one nonempty value, and is not metadata.namespace, which is
+// left to Match.
 func exact(s fields.Selector) bool {
 	seen := map[string]bool{}
 	for _, r := range s.Requirements() {

@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// Definition is the resource providers.
+// Definition returns the resource providers.
 func Definition(guard resource.Guard[*v1alpha1.Provider]) resource.Resource {
 	return &resource.Definition[*v1alpha1.Provider]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
@@ -32,7 +32,7 @@ func Definition(guard resource.Guard[*v1alpha1.Provider]) resource.Resource {
 	}
 }
 
-// warnings describe what this version leaves out.
+// warnings describe which settings this version does not support.
 func warnings(_ context.Context, o, old *v1alpha1.Provider) []string {
 	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 func validate(_ context.Context, p *v1alpha1.Provider) field.ErrorList {
 	path := field.NewPath("spec")
-	// Paths are appended to baseURL, so it has no query.
+	// Paths are appended to baseURL, so it must not have a query.
 	errs := rule.HTTP().Check(p.Spec.BaseURL, path.Child("baseURL"))
 	return append(errs, vendors.Check(&p.Spec, path)...)
 }

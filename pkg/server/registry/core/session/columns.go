@@ -22,7 +22,7 @@ func columns() []resource.Column[*v1alpha1.Session] {
 	}
 }
 
-// tokens shows what is not known as such, never as zero.
+// tokens shows unknown numbers as unknown, never as zero.
 func tokens(input, output *int64) string {
 	if input == nil && output == nil {
 		return "unavailable"

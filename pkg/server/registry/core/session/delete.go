@@ -14,13 +14,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// uses reports whether the task has the session.
+// uses reports whether the task refers to the session.
 func uses(t *v1alpha1.Task, session string) bool {
 	return t.Spec.SessionRef != nil && t.Spec.SessionRef.Name == session
 }
 
 // validateDelete refuses to delete a session that a task holds or waits for. A
-// status that names a task which is gone or over keeps nobody from it.
+// status that names a task which is gone or has ended does not prevent the
+// deletion.
 func (r *Resource) validateDelete(ctx context.Context, s *v1alpha1.Session) error {
 	ctx = request.WithNamespace(ctx, s.Namespace)
 	if name := s.Status.ActiveTask; name != "" {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// writeLines answers with the whole transcript as text, one JSON object a line (format=lines). The size of a transcript
-// is bounded, so that the answer fits into memory. An error is for what was met before anything was written.
+// writeLines answers with the whole transcript as text, one JSON object per line (format=lines). The size of a
+// transcript is bounded, so the answer fits into memory. The error is one that occurred before anything was written.
 func (r *Resource) writeLines(w http.ResponseWriter, req *http.Request, p parent) error {
 	query := req.URL.Query()
 	if f := query.Get("format"); f != "lines" {

@@ -16,8 +16,8 @@ import (
 
 type parent = resource.Parent[*v1alpha1.Session]
 
-// events serves GET of events: a page of what the tasks of the session did, in
-// the order in which it was stored.
+// events serves GET of events: a page of the events of the session's tasks, in
+// the order in which they were stored.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		page, err := r.timelines.Page(req, timelineOf(p))

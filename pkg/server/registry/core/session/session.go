@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session serves sessions: conversations that tasks, chats and
-// gateways continue. What was said is stored by the session's UID and goes with
-// it.
+// Package session serves sessions: conversations that tasks, chats and gateways
+// continue. The transcript is stored by the session's UID and deleted together
+// with the session.
 package session
 
 import (
@@ -22,25 +22,26 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
-// Options are what sessions need beside the object store. All are required, but
-// MaxChatBytes.
+// Options are what sessions need besides the object store. All fields are
+// required except MaxChatBytes.
 type Options struct {
-	// Timelines answers pages and streams of the events of their tasks.
+	// Timelines answers pages and streams of the events of a session's tasks.
 	Timelines *timeline.Server
-	// Transcripts keeps what was said.
+	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
 	// Task reads a task of the context's namespace. Errors are API errors.
 	Task func(ctx context.Context, name string) (*v1alpha1.Task, error)
-	// Clock tells when a session last changed.
+	// Clock provides the time of a session's last change.
 	Clock clock.PassiveClock
-	// MaxChatBytes bounds the transcript of a chat. Default: DefaultChatBytes.
+	// MaxChatBytes bounds the transcript of a chat, in bytes. Default:
+	// DefaultChatBytes.
 	MaxChatBytes int64
-	// Guard holds workers to the session of their task.
+	// Guard limits workers to the session of their task.
 	Guard resource.Guard[*v1alpha1.Session]
 }
 
-// Resource is the resource sessions. It is bound to the store when its Storage
-// is built, once.
+// Resource is the resource sessions. Building its Storage, which may be done
+// once, binds it to the store.
 type Resource struct {
 	resource.Resource
 	timelines    *timeline.Server
@@ -87,8 +88,8 @@ func New(o Options) *Resource {
 	return r
 }
 
-// Storage builds the storage and starts, under ctx, the search for transcripts
-// of sessions that no longer exist.
+// Storage builds the storage. It also starts a goroutine, which ends with ctx,
+// to remove transcripts of sessions that no longer exist.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	r.scheme = c.Scheme
 	paths, err := r.Resource.Storage(ctx, c)
@@ -103,8 +104,8 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	return paths, nil
 }
 
-// forget removes what was said. What a crash or a failure leaves behind here is
-// found by the next sweep.
+// forget deletes the transcript. If a crash or a failure prevents that, the
+// next sweep does it.
 func (r *Resource) forget(ctx context.Context, s *v1alpha1.Session) {
 	if err := r.transcripts.Delete(ctx, s.UID); err != nil {
 		klog.FromContext(ctx).Error(err, "Transcript of a deleted session stays until the next start", "session", klog.KObj(s))

@@ -14,7 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// sweep removes transcripts of sessions that no longer exist; see resource.Sweep.
+// sweep deletes transcripts of sessions that no longer exist; see
+// resource.Sweep.
 func (r *Resource) sweep(ctx context.Context, sessions rest.Lister) {
 	log := klog.FromContext(ctx)
 	orphans, err := resource.Sweep(ctx, r.transcripts, nil, sessions)

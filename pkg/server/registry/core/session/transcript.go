@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// maxBody is the size of one append, in bytes.
+	// maxBody is the maximum size of one append, in bytes.
 	maxBody = 15 << 20
-	// defaultLimit and maxLimit are numbers of messages in an answer.
+	// defaultLimit and maxLimit are numbers of messages in one answer.
 	defaultLimit = 100
 	maxLimit     = 500
-	// maxTaskBytes bounds the transcript of a session of tasks or of a gateway.
-	// The contract bounds chats only. Tasks read the newest messages, whatever
-	// came before; the rest is a record for people, which may be long: this is
-	// some 16,000 messages of 1 KiB.
+	// maxTaskBytes bounds the transcript of a session of tasks or of a gateway,
+	// in bytes. The API documents a limit for chats only. Tasks read the newest
+	// messages, however many came before; the rest is a record for people and
+	// may be long. The limit corresponds to about 16,000 messages of 1 KiB.
 	maxTaskBytes = 16 << 20
 )
 
@@ -65,7 +65,7 @@ func (r *Resource) transcript(_ context.Context, p parent, respond rest.Responde
 	}), nil
 }
 
-// readMessages answers a page from the beginning, or the newest messages.
+// readMessages returns a page from the beginning, or the newest messages.
 func (r *Resource) readMessages(_ http.ResponseWriter, req *http.Request, p parent) (*v1alpha1.SessionTranscript, error) {
 	ctx := req.Context()
 	q, err := parseQuery(req.URL.Query())
@@ -98,15 +98,15 @@ func answer(messages []v1alpha1.SessionMessage, info transcript.Info) *v1alpha1.
 	return &v1alpha1.SessionTranscript{MessageCount: info.Messages, Truncated: info.Truncated(), Items: messages}
 }
 
-// query is what a reader asks for.
+// query holds the parameters of a read.
 type query struct {
 	after         int64
 	limit, newest int
 	through       string
 }
 
-// parseQuery reads limit, after or continue, newest and through. A continue
-// token is the order of the last message that was given.
+// parseQuery parses limit, after or continue, newest and through. A continue
+// token is the order of the last message that was returned.
 func parseQuery(v url.Values) (query, error) {
 	var wrong []string
 	number := func(name string, low, high, otherwise int64) int64 {
@@ -143,7 +143,7 @@ func parseQuery(v url.Values) (query, error) {
 	return q, nil
 }
 
-// appendMessages adds messages and keeps the session's figures.
+// appendMessages adds messages and updates the counts in the session's status.
 func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p parent) (*v1alpha1.SessionTranscript, error) {
 	ctx, s := req.Context(), p.Object
 	data, err := resource.ReadBody(w, req, maxBody)
@@ -187,8 +187,9 @@ func (r *Resource) limitOf(s *v1alpha1.Session) int64 {
 	return maxTaskBytes
 }
 
-// count writes the number of messages into the session's status. What a crash
-// keeps from it is put right by the next append, also a repeated one.
+// count writes the number of messages into the session's status. If a crash
+// prevents that, the next append corrects it, even if that append is a repeated
+// one.
 func (r *Resource) count(ctx context.Context, p parent) (info transcript.Info, err error) {
 	// The context of a connected request does not name the namespace.
 	ctx = request.WithNamespace(ctx, p.Object.Namespace)
@@ -201,7 +202,7 @@ func (r *Resource) count(ctx context.Context, p parent) (info transcript.Info, e
 	return info, err
 }
 
-// apiError calls what the store refuses by its name in the API.
+// apiError turns an error of the transcript store into an API error.
 func apiError(s *v1alpha1.Session, err error) error {
 	switch {
 	case errors.Is(err, transcript.ErrTaken):

@@ -24,8 +24,8 @@ const (
 	maxValue    = 4096
 )
 
-// validateMessages holds messages to the rules of a conversation. Order and time
-// are the server's; what a client says of them is not looked at.
+// validateMessages checks messages against the rules of a conversation. Order
+// and time are set by the server; the client's values are ignored.
 func validateMessages(messages []v1alpha1.SessionMessage) field.ErrorList {
 	path := field.NewPath("items")
 	switch n := len(messages); {
@@ -78,7 +78,7 @@ func validateMessage(m *v1alpha1.SessionMessage, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateRole checks what belongs to whom.
+// validateRole checks the fields that depend on the role.
 func validateRole(m *v1alpha1.SessionMessage, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	content := path.Child("content")
@@ -141,7 +141,8 @@ func validateCalls(calls []v1alpha1.MessageToolCall, path *field.Path) field.Err
 	return errs
 }
 
-// tooLong leaves the value out: it may be long, and it may be secret.
+// tooLong leaves the value out of the error: it may be long, and it may be
+// secret.
 func tooLong(path *field.Path, limit int) *field.Error {
 	return field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("must be at most %d bytes", limit))
 }

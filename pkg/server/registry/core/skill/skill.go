@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill serves skills: know-how that agents read before they work.
+// Package skill serves skills: knowledge that agents read before they work.
 package skill
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// Definition is the resource skills.
+// Definition returns the resource skills.
 func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 	return &resource.Definition[*v1alpha1.Skill]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("skills"),
@@ -35,7 +35,7 @@ func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 	}
 }
 
-// content serves the Markdown itself.
+// content serves the skill's Markdown text.
 func content(ctx context.Context, p resource.Parent[*v1alpha1.Skill], _ rest.Responder) (http.Handler, error) {
 	text := p.Object.Spec.Content.Inline
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

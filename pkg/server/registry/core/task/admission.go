@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// admitted appends what admission lets pass. Events of a list are stored together or not at all.
+// admitted appends the events if admission allows them. The events of a list are stored together or not at all.
 func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
 	for i, e := range events {
 		if err := r.admit(ctx, t, e, dryRun); err != nil {
@@ -27,8 +27,8 @@ func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1a
 	return r.append(ctx, t, events, dryRun)
 }
 
-// admit asks admission about an event that did not come as a create of executionevents as if it had, so that policies on
-// executionevents hold whatever the path. It may change the event.
+// admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
+// policies on executionevents apply to every path. Admission may change the event.
 func (r *Resource) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
 	if r.admission == nil || !r.admission.Handles(admission.Create) {
 		return nil

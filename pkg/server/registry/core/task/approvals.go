@@ -16,9 +16,9 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 )
 
-// admitApprovals checks events of approvals and makes them what is stored. all are
-// the events to be stored, with the outcomes of approved calls after the events that
-// report them. own says which of all are the caller's; nil means every one.
+// admitApprovals checks approval events and completes them for storage. all are the events to
+// store: after an event that reports an approved call it inserts the outcome of that call. own[i]
+// reports whether all[i] came from the caller; nil means that every event did.
 func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
 	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
 	added := false
@@ -43,7 +43,7 @@ func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.Execution
 	return all, own, nil
 }
 
-// ownOnly leaves out the events that the server added.
+// ownOnly removes the events that the server added.
 func ownOnly(events []*v1alpha1.ExecutionEvent, own []bool) []*v1alpha1.ExecutionEvent {
 	if own == nil {
 		return events
@@ -62,9 +62,9 @@ func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error)
 	return r.get(ctx, name)
 }
 
-// Decide appends an event that ends an approval of the task, for a caller who is
-// known to be allowed to decide. If the approval has ended before, nothing is
-// appended, and that is no error. Errors are API errors.
+// Decide appends an event that ends an approval of the task. The caller must already have been
+// authorized to decide. If the approval has ended before, nothing is appended and there is no
+// error. Errors are API errors.
 func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
@@ -76,8 +76,8 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	return err
 }
 
-// Annotate changes annotations of the task, as long as it is the same task. It
-// leaves the status as it is. change may be called several times.
+// Annotate changes annotations of the task, provided that it was not replaced by another of that
+// name. It does not change the status. change may be called several times.
 func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error {
 	tasks, err := r.storage()
 	if err != nil {

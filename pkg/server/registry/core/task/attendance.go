@@ -24,24 +24,24 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// unattended is how long a new task waits for a controller, while no task of its
-// namespace gets one, before the server says so. A controller that is started
-// anew, or replaced by another, is there before.
+// unattended is the time after which the server reports that no controller has picked up a new
+// task, if none has picked up another task of the namespace meanwhile either. A controller that
+// restarts, or is replaced by another, is ready before that.
 const unattended = 30 * time.Second
 
-// attendance notices tasks that no controller looks at: none runs, or none that
-// watches their namespace. Of all programs the server alone can know: it sees
-// tasks in every namespace, and who begins with them.
+// attendance detects tasks that no controller looks after: either no controller runs, or none
+// watches their namespace. Only the server can detect this, because it sees the tasks of every
+// namespace and sees when a controller picks one up.
 type attendance struct {
 	clock clock.WithTicker
-	// due has each new task when it should have been begun with.
+	// due holds each new task until the time by which a controller should have picked it up.
 	due workqueue.TypedDelayingInterface[types.NamespacedName]
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// begun is when a controller last began with a task, by namespace.
+	// begun holds, by namespace, when a controller last picked up a task.
 	begun map[string]time.Time
-	// alone are the namespaces where a task waits in vain.
+	// alone holds the namespaces where no controller picks up tasks.
 	alone map[string]bool
 }
 
@@ -50,12 +50,12 @@ func newAttendance(c clock.WithTicker) *attendance {
 	return &attendance{clock: c, due: queue, begun: map[string]time.Time{}, alone: map[string]bool{}}
 }
 
-// created is told of each new task.
+// created is called for each new task.
 func (a *attendance) created(t *v1alpha1.Task) {
 	a.due.AddAfter(types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, unattended)
 }
 
-// began is told when a controller begins with a task.
+// began is called when a controller picks up a task.
 func (a *attendance) began(namespace string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +63,7 @@ func (a *attendance) began(namespace string) {
 	delete(a.alone, namespace)
 }
 
-// left is how long the task may wait yet.
+// left returns how much longer the task may wait before the server reports it.
 func (a *attendance) left(t *v1alpha1.Task) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,8 @@ func (a *attendance) left(t *v1alpha1.Task) time.Duration {
 	return left
 }
 
-// warning is for who creates a task in a namespace where others wait in vain.
+// warning returns a warning for users who create a task in a namespace where no controller picks up
+// tasks.
 func (a *attendance) warning(namespace string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +93,7 @@ func noController(namespace string) string {
 	return fmt.Sprintf("no controller looks after tasks of namespace %s; it is down, or --watch-namespace names others", namespace)
 }
 
-// attend says of each task that waits for a controller in vain that it does, until ctx ends.
+// attend marks each task that no controller picks up in time, until ctx ends.
 func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 	defer context.AfterFunc(ctx, r.attendance.due.ShutDown)()
 	log := klog.FromContext(ctx)
@@ -112,7 +113,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 	}
 }
 
-// unbegun notes the tasks that there are at the start.
+// unbegun registers the tasks that already exist at the start.
 func (r *Resource) unbegun(ctx context.Context) error {
 	return r.eachPage(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
 		if t.Status.Phase == "" {
@@ -156,7 +157,8 @@ func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types
 	return err
 }
 
-// waitsForController reports whether nobody has begun with the task, nor said so.
+// waitsForController reports whether no controller has picked up the task and its status does not
+// yet report that.
 func waitsForController(t *v1alpha1.Task) bool {
 	return t.Status.Phase == "" && t.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
-// controller reports whether the caller may write what only controllers write. A worker may not, whatever its roles are.
+// controller reports whether the caller may write what only controllers write. A worker may not, whatever roles it
+// has.
 func (r *Resource) controller(ctx context.Context, namespace string) (bool, error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || guard.IsWorker(user) {
@@ -28,8 +29,8 @@ func (r *Resource) controller(ctx context.Context, namespace string) (bool, erro
 	})
 }
 
-// mayFork requires get on the source of a fork: the history of the source and its spec become the fork's, which the
-// caller owns.
+// mayFork requires the verb get on the source of a fork, because the fork receives the history and the spec of the
+// source and belongs to the caller.
 func (r *Resource) mayFork(ctx context.Context, source *v1alpha1.Task) error {
 	user, ok := request.UserFrom(ctx)
 	if ok {
@@ -45,7 +46,7 @@ func (r *Resource) mayFork(ctx context.Context, source *v1alpha1.Task) error {
 	return nil
 }
 
-// may asks the authorizer about resources of our group.
+// may asks the authorizer about resources of this API group.
 func (r *Resource) may(ctx context.Context, a authorizer.AttributesRecord) (bool, error) {
 	a.APIGroup, a.APIVersion, a.ResourceRequest = v1alpha1.GroupName, v1alpha1.SchemeGroupVersion.Version, true
 	decision, _, err := r.authorizer.Authorize(ctx, a)

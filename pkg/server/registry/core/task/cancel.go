@@ -20,7 +20,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// maxReason bounds the reason of a cancellation, in characters.
+// maxReason is the maximum length of the reason of a cancellation, in
+// characters.
 const maxReason = 1024
 
 // cancel asks the controller to stop the task. A repeated request changes nothing.

@@ -15,8 +15,8 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 )
 
-// asCaller is a client of this server that acts as the caller of the request,
-// so that what the server does for the caller is authorized, admitted and
+// asCaller returns a client of this server that acts as the caller of the
+// request. What the server does for the caller is then authorized, admitted and
 // audited like the caller's own requests.
 func (r *Resource) asCaller(ctx context.Context) (versioned.Interface, error) {
 	caller, ok := request.UserFrom(ctx)
@@ -26,8 +26,8 @@ func (r *Resource) asCaller(ctx context.Context) (versioned.Interface, error) {
 	return r.client(caller)
 }
 
-// client is a client of this server that acts as the given user, or as the
-// server itself.
+// client returns a client of this server that acts as the given user or, if as
+// is nil, as the server itself.
 func (r *Resource) client(as user.Info) (versioned.Interface, error) {
 	if r.loopback == nil {
 		return nil, apierrors.NewServiceUnavailable("the server has no client of itself")

@@ -29,8 +29,9 @@ func columns() []resource.Column[*v1alpha1.Task] {
 	}
 }
 
-// phase is what kubectl shows; a task that no controller has seen is waiting for
-// one, and a task that waits to start or for an approval says what for.
+// phase returns the phase that kubectl shows. A task that no controller has
+// seen is shown as waiting for one; a task that waits to start or waits for an
+// approval is shown with what it waits for.
 func phase(t *v1alpha1.Task) string {
 	waits := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 	switch {
@@ -73,7 +74,7 @@ func session(t *v1alpha1.Task) string {
 	return t.Spec.SessionRef.Name
 }
 
-// tokens shows what is not known as such, never as zero.
+// tokens shows unknown numbers as unknown, never as zero.
 func tokens(t *v1alpha1.Task) string {
 	u := t.Status.Usage
 	switch {

@@ -30,17 +30,17 @@ import (
 )
 
 const (
-	// maxContent is the size of a result, of an artifact and of one piece of log, in bytes.
+	// maxContent is the maximum size of a result, of an artifact and of one piece of log, in bytes.
 	maxContent = 10 << 20
-	// maxEvents is the size of a list of events, in bytes.
+	// maxEvents is the maximum size of a list of events, in bytes.
 	maxEvents = 15 << 20
-	// maxFilename is the length of an artifact's name in bytes.
+	// maxFilename is the maximum length of an artifact's name, in bytes.
 	maxFilename = 255
-	// followInterval is how often a followed log is looked at.
+	// followInterval is the time between two reads of a log that is being followed.
 	followInterval = 250 * time.Millisecond
 	// resultBlob is the name of the result in the blob store.
 	resultBlob = "result"
-	// artifactBlob comes before the name of an artifact in the blob store.
+	// artifactBlob is the prefix of an artifact's name in the blob store.
 	artifactBlob = "artifact/"
 )
 
@@ -68,7 +68,7 @@ func (r *Resource) result(_ context.Context, p parent, respond rest.Responder) (
 	}), nil
 }
 
-// noResult is the error for a result that is not there, which says whether it is still to come.
+// noResult returns the error for a missing result, which says whether the result may still arrive.
 func noResult(t *v1alpha1.Task) error {
 	err := apierrors.NewNotFound(v1alpha1.Resource("tasks/result"), t.Name)
 	switch phase := cmp.Or(t.Status.Phase, v1alpha1.TaskPending); {
@@ -143,9 +143,9 @@ func boolean(req *http.Request, name string) (bool, error) {
 	return b, nil
 }
 
-// readLog writes a view of the log: what is there and, to follow, what comes until
-// the task is in a terminal phase or gone. The log is read once more after that, so
-// that nothing written before the end is missed.
+// readLog writes a view of the log: its present content and, when following, what is appended until
+// the task has ended or is gone. After that it reads the log once more, so that nothing written
+// before the end is missed.
 func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	ended := !view.follow || t.Status.Phase.Terminal()
@@ -153,7 +153,7 @@ func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 	var out io.WriteCloser // nil until the answer begins
 	defer func() {
 		if out != nil {
-			_ = out.Close() // a reader that is gone cannot be told
+			_ = out.Close() // the reader may be gone, so there is nobody to report an error to
 		}
 	}()
 	for {
@@ -186,7 +186,8 @@ func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 	}
 }
 
-// write sends data to out, which writes to w, at once. It reports whether the reader is still there.
+// write writes data to out, which writes to w, and flushes it. It reports whether the reader is
+// still connected.
 func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
 	if _, err := out.Write(data); err != nil {
 		return false
@@ -194,9 +195,9 @@ func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// ended reports whether nothing more is to come from the task.
+// ended reports whether the task will write nothing more.
 func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
-	// The context of a connected request does not name the namespace.
+	// The context of a connected request lacks the namespace.
 	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if err != nil {
 		return apierrors.IsNotFound(err)
@@ -204,7 +205,7 @@ func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
 	return now.UID != t.UID || now.Status.Phase.Terminal()
 }
 
-// artifacts serves the list and, below it, each file.
+// artifacts serves the list of artifacts and, below it, each file.
 func (r *Resource) artifacts(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var err error
@@ -258,8 +259,8 @@ func (r *Resource) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond 
 	return nil
 }
 
-// getArtifact sends a file as an attachment: its type was a worker's to choose,
-// and a browser must not run it as a page of this server.
+// getArtifact sends a file as an attachment: a worker chose its type, and a browser must not open
+// it as a page of this server.
 func (r *Resource) getArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
 	f, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
 	if err != nil {
@@ -280,7 +281,7 @@ func (r *Resource) getArtifact(w http.ResponseWriter, req *http.Request, p paren
 	return nil
 }
 
-// checkFilename takes one path element that is safe to store below a folder.
+// checkFilename requires a single path element that is safe to store in a directory.
 func checkFilename(name string) error {
 	switch {
 	case name == "":
@@ -293,7 +294,8 @@ func checkFilename(name string) error {
 	return nil
 }
 
-// contentType is what the worker said, or what the name or the content tell.
+// contentType returns the type that the worker sent or, without one, the type that the file's name
+// or content indicates.
 func contentType(req *http.Request, name string, data []byte) string {
 	const unknown = "application/octet-stream"
 	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil && t != unknown {
@@ -305,8 +307,7 @@ func contentType(req *http.Request, name string, data []byte) string {
 	return http.DetectContentType(data)
 }
 
-// body reads what a worker sends about its task. It is called before anything
-// is written to w.
+// body reads content that a worker sends about its task. Call it before anything is written to w.
 func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
 	if err := r.mayKeep(req.Context(), t); err != nil {
 		return nil, err

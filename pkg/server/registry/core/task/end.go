@@ -18,8 +18,9 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// ends lets content of a task be written by many at a time, and not while an event that ends the task is stored: what is
-// written is written before the end, or refused. Tasks share a few locks.
+// ends are locks that order the writes of a task's content and its end. Content may be written concurrently, but not
+// while an event that ends the task is being stored. Content is therefore either written before the end or refused.
+// Several tasks may share a lock.
 type ends [64]sync.RWMutex
 
 var seed = maphash.MakeSeed()
@@ -28,15 +29,15 @@ func (e *ends) of(uid types.UID) *sync.RWMutex {
 	return &e[maphash.String(seed, string(uid))%uint64(len(e))]
 }
 
-// end waits for content that is being written and keeps more out until the func is called.
+// end waits until all content being written is stored, and blocks further writes until done is called.
 func (e *ends) end(uid types.UID) (done func()) {
 	m := e.of(uid)
 	m.Lock()
 	return m.Unlock
 }
 
-// keep runs store, which stores content of the task, if it still may be. A body may have taken long, so the caller is
-// looked at once more.
+// keep calls store, which stores content of the task, if that is still allowed. Receiving the body may have taken
+// long, so the caller's permission is checked again.
 func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
 	m := r.ends.of(t.UID)
 	m.RLock()
@@ -63,7 +64,8 @@ func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 	return err
 }
 
-// mayKeep decides whether content of the task may be written: as long as its stream is open, and by controllers.
+// mayKeep decides whether content of the task may be written. Anyone with permission may while the task runs and its
+// stream is open; only controllers may after that.
 func (r *Resource) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	if t.DeletionTimestamp != nil {
 		return deleted(t)

@@ -21,9 +21,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// events serves GET of a page of events, and POST of one event or of a list of
-// events as one commit. It is connected, not created: a created subresource takes
-// one kind only.
+// events serves GET of a page of events, and POST of one event or of a list of events that are stored as one commit.
+// It is a Connect subresource because a Create subresource accepts only one kind.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
@@ -70,7 +69,7 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
 }
 
-// decodeEvents reads the body, JSON or YAML. What has no kind is an ExecutionEvent.
+// decodeEvents reads the body, JSON or YAML. A body without a kind is an ExecutionEvent.
 func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
 	data, err := resource.ReadBody(w, req, maxEvents)
 	if err != nil {
@@ -90,8 +89,8 @@ func tooLarge() error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("an event must be at most %d bytes", event.MaxBodyBytes))
 }
 
-// Append appends events to the stream of a task of the store, as a create on
-// its subresource events does. Errors are API errors.
+// Append appends events to the stream of a stored task, in the same way as a create of its subresource events. Errors
+// are API errors.
 func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	t, err := r.get(ctx, task)
 	if err != nil {
@@ -104,7 +103,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if len(events) == 0 {
 		return nil, apierrors.NewBadRequest("items: at least one event is needed")
 	}
-	var owned v1alpha1.EventType // one that is not a worker's
+	var owned v1alpha1.EventType // an event type that workers may not write
 	for i, e := range events {
 		if err := checkEvent(t, e); err != nil {
 			if len(events) > 1 {
@@ -133,7 +132,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	return ownOnly(stored, own), nil
 }
 
-// write appends what was found to be right. Errors are API errors.
+// write appends events that have been checked. Errors are API errors.
 func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.ends.end(t.UID)()
@@ -150,8 +149,8 @@ func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	return stored, nil
 }
 
-// mayAppend decides by the task's state and the law of events; owned is a type that is not a worker's, if there is one.
-// Only the controller ends a task, so it may still write to one that is ending.
+// mayAppend decides by the state of the task and the types of the events; owned is a type that only controllers may
+// write, if there is one. Only controllers may still write to a task that has ended or is being deleted.
 func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
 	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
 	if owned == "" && !gone && !ended {
@@ -171,7 +170,7 @@ func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alph
 	return closed(t)
 }
 
-// refusal is what the writer of a type is told that is not a worker's.
+// refusal returns the message for a caller who may not write the type.
 func refusal(owned v1alpha1.EventType) string {
 	if event.Terminal(owned) || event.Approval(owned) {
 		return "terminal task and approval events must use controller-owned paths"
@@ -179,7 +178,7 @@ func refusal(owned v1alpha1.EventType) string {
 	return string(owned) + " events must use controller-owned paths"
 }
 
-// checkEvent checks what depends on the task; what an event may be is the log's to check.
+// checkEvent checks the event itself and that it fits the task.
 func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if err := event.Validate(e); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -196,8 +195,7 @@ func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	return nil
 }
 
-// size is the length of an event's payload. The request that carried it was at
-// least as long.
+// size is the length of an event's payload, in bytes. The request that carried it was at least as long.
 func size(e *v1alpha1.ExecutionEvent) int {
 	n := len(e.Summary) + len(e.ContentText)
 	if e.Content != nil {
@@ -224,7 +222,7 @@ func deleted(t *v1alpha1.Task) error {
 	}}
 }
 
-// prefixed puts the place before the message of an API error.
+// prefixed prepends the position to the message of an API error.
 func prefixed(place string, err error) error {
 	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := s.ErrStatus

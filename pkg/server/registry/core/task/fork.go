@@ -30,19 +30,19 @@ import (
 )
 
 const (
-	// maxForkSource is how much of the source's name a made name keeps, in bytes.
+	// maxForkSource is how many bytes of the source's name a generated name contains.
 	maxForkSource = 42
-	// maxForkTask is the size of a new task as JSON, in bytes.
+	// maxForkTask is the maximum size of a new task as JSON, in bytes.
 	maxForkTask = 1 << 20
-	// forkDigits is the length of the made part of a name, in hexadecimal digits.
+	// forkDigits is the number of hexadecimal digits that are added to a generated name.
 	forkDigits = 8
 )
 
-// fork makes a task that continues another from a point of its history. The
-// new task is created through the API as the caller, so whoever may fork but
-// not create tasks cannot, and policies on tasks hold; and the caller must be
-// allowed to get the source. The events come after it and are repeatable: a retry
-// of a request that was cut off in between adds what is missing.
+// fork creates a task that continues another from a point of its history. The new task is created
+// through the API as the caller. A caller who may fork but may not create tasks is therefore
+// refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
+// events are appended afterwards and can be repeated: if a request is cut off in between, a retry
+// adds what is missing.
 func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
@@ -84,7 +84,7 @@ func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], 
 	return f, nil
 }
 
-// forkPoint is the sequence that afterSeq means.
+// forkPoint returns the sequence number that afterSeq refers to.
 func (r *Resource) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
 	head, err := r.log.Head(ctx, stream(t))
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Resource) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intst
 	return seq, err
 }
 
-// checkCheckpoint checks the form of a checkpoint.
+// checkCheckpoint checks the syntax of a checkpoint reference.
 func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 	if c == nil {
 		return nil
@@ -125,8 +125,8 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 	return nil
 }
 
-// makeFork creates the task, and returns it with the history that it was given. A
-// task that the same request made before it returns without one.
+// makeFork creates the task and returns it with the history that it was given. If an earlier
+// identical request has already created the task, it is returned without history.
 func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
 	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
 	name := forkName(source.Name, f)
@@ -157,7 +157,7 @@ func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Tas
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
 	made, err := tasks.CoreV1alpha1().Tasks(source.Namespace).Create(ctx, t, opts)
-	if keyed && apierrors.IsAlreadyExists(err) { // an equal request was faster
+	if keyed && apierrors.IsAlreadyExists(err) { // an identical request was faster
 		made, err = r.forkOf(ctx, source, f, name)
 		if made == nil && err == nil {
 			err = apierrors.NewConflict(v1alpha1.Resource("tasks"), name, errors.New("the fork was deleted meanwhile; try again"))
@@ -170,13 +170,14 @@ func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Tas
 // forkManager is the field manager of forked tasks.
 const forkManager = "platform-fork"
 
-// forkName is the name of the new task.
+// forkName returns the name of the new task.
 func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 	if f.NewTaskName != "" {
 		return f.NewTaskName
 	}
 	source = strings.TrimRight(source[:min(len(source), maxForkSource)], "-.")
-	// The random part is 32 bits of a UUID: a name that is taken is a conflict, never another task.
+	// The random part is 32 bits of a UUID. If the name is taken, the request fails with a conflict
+	// and never returns the other task.
 	suffix := strings.ReplaceAll(string(uuid.NewUUID()), "-", "")
 	if f.IdempotencyKey != "" {
 		suffix = digestOf(f.IdempotencyKey)
@@ -184,8 +185,8 @@ func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 	return source + "-fork-" + suffix[:forkDigits]
 }
 
-// forkOf returns the task of that name, nil if there is none. One that another
-// request made is a conflict.
+// forkOf returns the task of that name; nil if there is none. It is a conflict if a different
+// request created it.
 func (r *Resource) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
 	made, err := r.get(request.WithNamespace(ctx, source.Namespace), name)
 	if apierrors.IsNotFound(err) {
@@ -209,8 +210,8 @@ func (r *Resource) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha
 	return made, nil
 }
 
-// explicit reports whether afterSeq names a sequence. The newest one has moved
-// when a request is repeated, so it is not compared.
+// explicit reports whether afterSeq is a number. The latest sequence may have advanced when a
+// request is repeated, so it is not compared.
 func explicit(after *intstr.IntOrString) bool {
 	return after != nil && after.String() != v1alpha1.ForkLatest
 }
@@ -235,7 +236,7 @@ func forkedAt(t *v1alpha1.Task) int64 {
 	return seq
 }
 
-// newFork is the new task, but for its name.
+// newFork returns the new task, without its name.
 func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
 	t.Namespace = source.Namespace
@@ -268,7 +269,7 @@ func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alph
 	return t, nil
 }
 
-// override makes the source's spec that of the fork.
+// override changes the source's spec into that of the fork.
 func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.ForkContext) {
 	s.Schedule, s.TimeZone, s.ConcurrencyPolicy, s.Suspend = "", "", "", false
 	s.StartingDeadlineSeconds, s.SuccessfulRunsHistoryLimit, s.FailedRunsHistoryLimit = nil, nil, nil
@@ -281,7 +282,7 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 	}
 	own := strings.TrimSpace(f.Prompt) != ""
 	if s.Type == v1alpha1.TaskTypeContainer && !own {
-		return // nobody reads a prompt
+		return // a container does not read a prompt
 	}
 	prompt := plan.Prompt(s)
 	if own {
@@ -290,7 +291,7 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 	s.Prompt = fork.Prompt(history, prompt)
 }
 
-// detach takes a fork out of a session that is gone or belongs to a gateway.
+// detach removes the fork from a session that is gone or belongs to a gateway.
 func (r *Resource) detach(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.SessionRef == nil {
 		return nil
@@ -310,7 +311,7 @@ func (r *Resource) detach(ctx context.Context, t *v1alpha1.Task) error {
 	return nil
 }
 
-// forkContext reads the history of a task up to a sequence.
+// forkContext reads the history of a task up to a sequence number.
 func (r *Resource) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
 	first := max(0, seq-fork.MaxEvents)
 	if seq == 0 {
@@ -324,10 +325,10 @@ func (r *Resource) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64)
 	return fork.Context(t.Namespace, t.Name, seq, page.Events, older), nil
 }
 
-// tellFork appends the events of a fork. Whatever becomes of them, the fork is
-// made: an error is logged.
+// tellFork appends the events of a fork. The fork exists even if that fails, so an error is only
+// logged.
 func (r *Resource) tellFork(ctx context.Context, source, made *v1alpha1.Task, seq int64) {
-	ctx = context.WithoutCancel(ctx) // the caller may leave; the events belong to what was made
+	ctx = context.WithoutCancel(ctx) // the caller may disconnect; the events must still be stored
 	events := func(types ...v1alpha1.EventType) []*v1alpha1.ExecutionEvent {
 		var out []*v1alpha1.ExecutionEvent
 		for _, typ := range types {

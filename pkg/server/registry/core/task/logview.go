@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// maxTail is how many lines tailLines may ask for.
+	// maxTail is the maximum value of tailLines, in lines.
 	maxTail = 100_000
-	// maxTailBytes bounds the length of these lines together, in bytes.
+	// maxTailBytes bounds the total length of these lines, in bytes.
 	maxTailBytes = 10 << 20
-	// maxLine is the length of a line as one server-sent event, in bytes; a longer line is sent in parts.
+	// maxLine is the maximum length of a line in one server-sent event, in bytes; a longer line is sent in parts.
 	maxLine = 256 << 10
-	// heartbeat is how long a stream of events is silent before a comment shows that the connection lives.
+	// heartbeat is how long a stream of events may be silent before a comment is sent to show that the connection
+	// works.
 	heartbeat = 10 * time.Second
 )
 
-// logView is what a reader of a log asks for, by the parameters of the query.
+// logView is how a reader wants to see a log, from the parameters of the query.
 type logView struct {
 	// follow goes on until the task has ended (follow=true).
 	follow bool
@@ -61,7 +62,7 @@ func logViewOf(req *http.Request) (v logView, err error) {
 	return v, nil
 }
 
-// writer sets the headers of the answer and gives the writer that makes the view of the log. Close ends the view.
+// writer sets the headers of the answer and returns a writer that renders this view of the log. Close ends the view.
 func (v logView) writer(w http.ResponseWriter, c clock.PassiveClock) io.WriteCloser {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -77,13 +78,13 @@ func (v logView) writer(w http.ResponseWriter, c clock.PassiveClock) io.WriteClo
 	return whole{w}
 }
 
-// whole sends the log as it is.
+// whole writes the log unchanged.
 type whole struct{ io.Writer }
 
-// Close does nothing: all was written.
+// Close does nothing: everything has been written already.
 func (whole) Close() error { return nil }
 
-// tail sends the last lines of the text that is written to it, at its end.
+// tail keeps the last lines of the text that is written to it and sends them on Close.
 type tail struct {
 	w     io.Writer
 	lines int
@@ -118,12 +119,12 @@ func (t *tail) cut(n int) {
 	t.buf = t.buf[n:]
 }
 
-// lines turns text into server-sent events, one a line.
+// lines turns text into server-sent events, one per line.
 type lines struct {
 	w     io.Writer
 	clock clock.PassiveClock
 	wrote time.Time
-	line  []byte // the beginning of a line whose end has not come
+	line  []byte // the beginning of a line whose end has not arrived
 	out   []byte
 }
 
@@ -131,8 +132,8 @@ func newLines(w io.Writer, c clock.PassiveClock) *lines {
 	return &lines{w: w, clock: c, wrote: c.Now()}
 }
 
-// Write takes the next part of the text. Whoever follows a log writes an empty part while nothing happens, which is
-// the occasion for a heartbeat.
+// Write takes the next part of the text. A follower of a log writes an empty part while nothing happens, so that a
+// heartbeat can be sent.
 func (l *lines) Write(p []byte) (int, error) {
 	l.out = l.out[:0]
 	for rest := p; len(rest) > 0; {
@@ -162,7 +163,7 @@ func (l *lines) event() {
 	l.line = l.line[:0]
 }
 
-// Close sends a last line that has no end.
+// Close sends a last line that lacks a line end.
 func (l *lines) Close() error {
 	if len(l.line) == 0 {
 		return nil

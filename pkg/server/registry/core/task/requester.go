@@ -12,8 +12,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// setRequester writes down who creates a task. Only a controller may say that
-// it was somebody else: it makes tasks for those who asked for them.
+// setRequester records the user who creates a task. Only a controller may name
+// another user, because it creates tasks on behalf of others.
 func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 	if t.Annotations[v1alpha1.AnnotationRequestedBy] != "" {
 		if ok, err := r.controller(ctx, t.Namespace); ok && err == nil {
@@ -31,8 +31,8 @@ func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 	t.Annotations[v1alpha1.AnnotationRequestedBy] = user.GetName()
 }
 
-// keepRequester gives a task that is replaced by one without a requester the
-// one that it had.
+// keepRequester copies the requester of the old task into an update that lacks
+// one.
 func keepRequester(_ context.Context, t, old *v1alpha1.Task) {
 	was, is := old.Annotations[v1alpha1.AnnotationRequestedBy]
 	if _, set := t.Annotations[v1alpha1.AnnotationRequestedBy]; set || !is {
@@ -44,7 +44,7 @@ func keepRequester(_ context.Context, t, old *v1alpha1.Task) {
 	t.Annotations[v1alpha1.AnnotationRequestedBy] = was
 }
 
-// validateRequester refuses another requester than the first.
+// validateRequester refuses a change of the requester.
 func validateRequester(t, old *v1alpha1.Task) field.ErrorList {
 	if !changed(t.Annotations, old.Annotations, v1alpha1.AnnotationRequestedBy) {
 		return nil

@@ -14,18 +14,18 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Retention says for how long after the end of a task its events are kept; zero
-// is as long as the task. The terminal event and what follows it are always
-// kept, so that the end of a task can still be told. Tasks that have not ended
-// keep everything.
+// Retention is how long the events of a task are kept after its end; zero keeps
+// them as long as the task. The terminal event and the events after it are
+// always kept, so that the end of a task remains visible. Tasks that have not
+// ended keep all events.
 type Retention struct {
-	// Ended is for every task that ended.
+	// Ended applies to every task that has ended.
 	Ended time.Duration
-	// Failed, where set, is for those that failed instead.
+	// Failed, if set, applies to failed tasks instead of Ended.
 	Failed time.Duration
 }
 
-// age returns how long events of a task that ended so are kept.
+// age returns how long events are kept for a task with this terminal event.
 func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
 	if terminal == v1alpha1.EventTaskFailed && r.Failed != 0 {
 		return r.Failed
@@ -33,10 +33,12 @@ func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
 	return r.Ended
 }
 
-// retentionInterval is the time between two looks for events that are too old.
+// retentionInterval is the time between two searches for events that are too
+// old.
 const retentionInterval = time.Hour
 
-// retain trims what is too old, at once and then every hour, until ctx ends.
+// retain trims events that are too old, immediately and then every hour, until
+// ctx ends.
 func (r *Resource) retain(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	for ctx.Err() == nil {
@@ -57,8 +59,8 @@ func (r *Resource) retain(ctx context.Context) {
 }
 
 // trimEnded trims the streams of tasks that ended too long ago and returns how
-// many. When a task ended is what its terminal event says, so a status that was
-// not written yet or is wrong has no part in it.
+// many it trimmed. It takes the time of the end from the terminal event, so a
+// status that is missing or wrong does not matter.
 func (r *Resource) trimEnded(ctx context.Context) (int, error) {
 	n := 0
 	err := r.log.Streams(ctx, func(s eventlog.Stream) error {
@@ -72,7 +74,7 @@ func (r *Resource) trimEnded(ctx context.Context) (int, error) {
 		}
 		p, err := r.log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
 		if errors.Is(err, eventlog.ErrDeleted) || err == nil && len(p.Events) == 0 {
-			return nil // deleted since
+			return nil // deleted meanwhile
 		}
 		if err != nil {
 			return err

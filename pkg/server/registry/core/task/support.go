@@ -18,8 +18,9 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
-// validatePlan refuses what cannot run wherever it is, as package plan decides it. Of the agent it knows what is stored
-// now; the controller looks once more when the task is to start. A field that has an error already gets no second one.
+// validatePlan refuses a task that cannot run anywhere, by the rules of package plan. It uses the agent as it is
+// stored now; the controller checks again when the task is to start. A field that already has an error does not get a
+// second one.
 func (r rules) validatePlan(ctx context.Context, t *v1alpha1.Task, found field.ErrorList) field.ErrorList {
 	list := plan.OfTask(t)
 	if a := r.agentOf(ctx, t); a != nil {
@@ -40,7 +41,7 @@ func (r rules) validatePlan(ctx context.Context, t *v1alpha1.Task, found field.E
 	return errs
 }
 
-// agentOf is the task's agent; nil where there is none yet, or it is one of another namespace.
+// agentOf returns the task's agent; nil if it does not exist yet or is in another namespace.
 func (r rules) agentOf(ctx context.Context, t *v1alpha1.Task) *v1alpha1.Agent {
 	ref := t.Spec.AgentRef
 	if ref == nil || r.agent == nil || ref.Namespace != "" && ref.Namespace != t.Namespace {
@@ -53,7 +54,7 @@ func (r rules) agentOf(ctx context.Context, t *v1alpha1.Task) *v1alpha1.Agent {
 	return a
 }
 
-// supportWarnings describe what this version, or this host, leaves out.
+// supportWarnings describe which settings this version or this host does not support.
 func (r rules) supportWarnings(ctx context.Context, t *v1alpha1.Task) []string {
 	list := support.Warnings(support.Task(t))
 	if r.local && t.Spec.Type != v1alpha1.TaskTypeAgent {

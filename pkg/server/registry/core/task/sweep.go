@@ -19,9 +19,10 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// sweep removes what tasks left that no longer exist, because a crash came
-// between their removal and that of their content. It first takes down what
-// there is and then asks for each owner, for the reason that resource.Sweep gives.
+// sweep removes the content of tasks that no longer exist. Such content remains
+// if a crash occurs after a task is removed and before its content is. It first
+// lists the content and then looks up each owner, for the reason given at
+// resource.Sweep.
 func (r *Resource) sweep(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	known := map[types.UID]bool{}
@@ -51,8 +52,8 @@ func (r *Resource) sweep(ctx context.Context) {
 	}
 }
 
-// sweepBlobs looks at owners of blobs that have no event stream. Such a task is
-// found by its UID only, so all are listed when there is one.
+// sweepBlobs removes blobs whose owner has no event stream. Their owners are
+// known by UID only, so if there are any, all tasks are listed.
 func (r *Resource) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int, error) {
 	tasks, err := r.storage()
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *Resource) sweepBlobs(ctx context.Context, known map[types.UID]bool) (in
 	return resource.Sweep(ctx, r.blobs, known, tasks)
 }
 
-// exists reports whether the stream's task is in the store.
+// exists reports whether the stream's task is in the object store.
 func (r *Resource) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
 	t, err := r.get(request.WithNamespace(ctx, s.Namespace), s.Task)
 	if apierrors.IsNotFound(err) {

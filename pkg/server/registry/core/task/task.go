@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task serves tasks and what belongs to them: events, result, log,
-// artifacts and cancellation. What a task leaves is stored by its UID and goes
-// with it.
+// Package task serves tasks and what belongs to them: events, result, log, artifacts and cancellation. A task's
+// content is stored by its UID and deleted together with the task.
 package task
 
 import (
@@ -30,34 +29,36 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Options are what tasks need beside the object store. All are required, but
-// Loopback, ExecutionWorkspaces, LocalRuns, Agent, Tool and Retention.
+// Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
+// LocalRuns, Agent, Tool and Retention.
 type Options struct {
-	// Log keeps the events of tasks.
+	// Log stores the events of tasks.
 	Log *eventlog.Log
 	// Timelines answers pages and streams of events.
 	Timelines *timeline.Server
-	// Blobs keeps results, logs and artifacts.
+	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
-	// Authorizer decides who may append controller-owned events.
+	// Authorizer decides who may append events that only controllers may write, and who may fork a task.
 	Authorizer authorizer.Authorizer
-	// Clock times conditions, artifacts and followed logs.
+	// Clock times conditions, artifacts and logs that are being followed.
 	Clock clock.WithTicker
-	// Loopback is the server's client of itself, with which it acts for its callers. Without one tasks cannot be forked.
+	// Loopback is the configuration of the server's client of itself, which it uses to act for its callers. Without
+	// it tasks cannot be forked.
 	Loopback *restclient.Config
-	// ExecutionWorkspaces accepts tasks that ask for an external sandbox.
+	// ExecutionWorkspaces accepts tasks that request an external sandbox.
 	ExecutionWorkspaces bool
-	// LocalRuns warns of what only a cluster can honour: runs are processes of the server's machine.
+	// LocalRuns is set if runs are processes on the server's machine. Users are then warned about settings that only
+	// a cluster can honour.
 	LocalRuns bool
-	// Agent and Tool read what tasks refer to in the context's namespace. Without them nothing is said of those before a task is to start.
+	// Agent and Tool read what tasks refer to, in the context's namespace. Without them, these references are first
+	// checked when a task is to start.
 	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
 
-// Resource is the resource tasks. It is bound to the store when its Storage is
-// built, once.
+// Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store.
 type Resource struct {
 	resource.Resource
 	definition *resource.Definition[*v1alpha1.Task] // the same
@@ -72,17 +73,17 @@ type Resource struct {
 	retention  Retention
 	attendance *attendance
 	scheme     *runtime.Scheme
-	admission  admission.Interface // nil for none
+	admission  admission.Interface // may be nil
 
 	mu    sync.Mutex // guards tasks
-	tasks store      // nil until Storage was called
+	tasks store      // nil until Storage has been called
 }
 
 // store is what this package needs of the tasks' own storage.
 type store interface {
 	rest.Lister
 	rest.Updater
-	// Revision is that of the whole store.
+	// Revision returns the revision of the whole store.
 	Revision(ctx context.Context) (uint64, error)
 }
 
@@ -94,11 +95,11 @@ type rules struct {
 
 	agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	// unwatched warns of a namespace that no controller watches.
+	// unwatched returns warnings about a namespace that no controller watches.
 	unwatched func(namespace string) []string
 }
 
-// New makes the resource tasks. The guard holds workers to their own.
+// New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
 	r.attendance = newAttendance(o.Clock)
@@ -154,14 +155,14 @@ func fields() []resource.Field[*v1alpha1.Task] {
 	}
 }
 
-// setDefaults fills in what depends on the type of the task; the rest are tags.
+// setDefaults sets the defaults that depend on the type of the task; the others are set by tags.
 func setDefaults(t *v1alpha1.Task) {
 	if w := t.Spec.Workspace; w != nil {
 		w.Intent = effectiveIntent(&t.Spec)
 	}
 }
 
-// warnings describe what is accepted and will not do what one may expect.
+// warnings describe settings that are accepted but do not have the effect that users may expect.
 func (r rules) warnings(ctx context.Context, t, old *v1alpha1.Task) []string {
 	if old != nil && equality.Semantic.DeepEqual(t.Spec, old.Spec) {
 		return nil
@@ -187,8 +188,8 @@ func (r rules) warnings(ctx context.Context, t, old *v1alpha1.Task) []string {
 
 const reservedEnv = "PLATFORM_"
 
-// Storage builds the storage and starts, under ctx, the search for what tasks
-// have left that no longer exist.
+// Storage builds the storage. It also starts goroutines, which end with ctx, to remove content of tasks that no
+// longer exist, to apply Retention and to report tasks that no controller picks up.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	r.scheme, r.admission = c.Scheme, c.Admission
 	paths, err := r.Resource.Storage(ctx, c)
@@ -223,10 +224,10 @@ func (r *Resource) storage() (store, error) {
 	return r.tasks, nil
 }
 
-// get reads a task of the request's namespace from the store, whoever the caller is. Errors are API errors.
+// get reads a task of the request's namespace from the store, regardless of the caller. Errors are API errors.
 func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error) {
 	t, err := r.definition.Get(ctx, name)
-	if apierrors.IsNotFound(err) { // of the store it names the resource of the request
+	if apierrors.IsNotFound(err) { // the store's error names the resource of the request instead
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
 	}
 	if err != nil {
@@ -235,8 +236,7 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 	return t, nil
 }
 
-// afterDelete removes what the task left. What a crash or a failure leaves
-// behind here is found by the next sweep.
+// afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	if err := r.forget(ctx, stream(t)); err != nil {

@@ -25,10 +25,10 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// trace serves GET of the trace: one TaskTrace as JSON, of any length, written
-// as the events are read. It tells of the events up to the newest one when the
-// request came. timeline=false leaves the events themselves out; limit bounds
-// them, and metadata.continue asks for the rest of them, without the groups.
+// trace serves GET of the trace: one TaskTrace as JSON, of any length, written as the events are
+// read. It covers the events up to the newest one at the time of the request. timeline=false leaves
+// out the events themselves. limit bounds the number of events; metadata.continue requests the
+// following ones, without the groups.
 func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q, err := parseTrace(req, p.Object.UID)
@@ -47,20 +47,22 @@ func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (h
 			respond.Error(err)
 		default:
 			klog.FromContext(req.Context()).V(2).Info("Trace was cut", "task", klog.KObj(p.Object), "err", err)
-			// What is written so far must not pass for the whole: this resets the stream.
+			// The client must not take the incomplete answer for the whole: this panic resets the
+			// stream.
 			panic(http.ErrAbortHandler)
 		}
 	}), nil
 }
 
-// traceQuery is what a request for a trace asks for.
+// traceQuery holds the parameters of a request for a trace.
 type traceQuery struct {
 	timeline bool
-	limit    int64 // of the timeline; 0 is none
+	limit    int64 // of the timeline; 0 means no limit
 	from     *traceToken
 }
 
-// traceToken is where a timeline goes on, in the words of the trace's first page.
+// traceToken is the position where a timeline continues, with the latest sequence number of the
+// first page.
 type traceToken struct {
 	UID    types.UID `json:"uid"`
 	After  int64     `json:"after"`
@@ -69,7 +71,7 @@ type traceToken struct {
 
 func (t *traceToken) String() string {
 	raw, err := json.Marshal(t)
-	if err != nil { // of text and numbers it does not fail
+	if err != nil { // text and numbers can always be marshalled
 		return ""
 	}
 	return base64.RawURLEncoding.EncodeToString(raw)
@@ -163,14 +165,14 @@ type traceWriter struct {
 	trimmed       int64 // the last event that is no longer kept; -1 before the first page
 }
 
-// write reads the events once, for timeline and groups together. A group that
-// has grown too long to be held meanwhile is folded once more and written as it
-// is read, so that memory does not grow with the events.
+// write reads the events once, for the timeline and the groups together. If the rows of a group
+// become too large to hold in memory, the group is computed a second time and written while it is
+// read, so that memory use does not grow with the number of events.
 func (w *traceWriter) write(ctx context.Context) error {
 	groups := w.query.from == nil
 	held := newHeldRows()
 	fold := trace.New(w.task.Name, held.add)
-	next, rows := w.latest, int64(0) // where the timeline stops
+	next, rows := w.latest, int64(0) // where the timeline ends
 	open := false
 	begin := func(gap *v1alpha1.EventGap) {
 		if open {
@@ -235,7 +237,7 @@ func (w *traceWriter) write(ctx context.Context) error {
 	return nil
 }
 
-// refold writes a group's rows as they are found.
+// refold computes a group again and writes its rows as they are found.
 func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
 	fold := trace.New(w.task.Name, func(to trace.Group, row any) {
 		if to == g {
@@ -253,18 +255,18 @@ func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
 }
 
 const (
-	// tracePage is how many events are read at a time, at most, and traceFirst
-	// how many at first. Pages get smaller where events are large.
+	// tracePage is the maximum number of events read at a time; traceFirst is how many are read
+	// first. Pages get smaller if events are large.
 	tracePage  = 512
 	traceFirst = 64
-	// tracePageBytes is about how large a page shall be.
+	// tracePageBytes is the approximate target size of a page, in bytes.
 	tracePageBytes = 1 << 20
 )
 
 var errTrimmed = errors.New("events of the trace were removed while it was read")
 
-// walk calls f with pages of the events behind after, up to the latest one of
-// the trace, until f is content.
+// walk calls f with pages of the events after a position, up to the latest one of the trace, until
+// f returns false.
 func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.EventType, f func(*eventlog.StreamPage) (more bool)) error {
 	for first, limit := true, traceFirst; after < w.latest; first = false {
 		if err := errors.Join(ctx.Err(), w.err); err != nil {
@@ -302,7 +304,7 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 	return nil
 }
 
-// lastGone is the last event before a page that is no longer kept, or 0.
+// lastGone returns the last event before a page that is no longer kept; 0 if all are kept.
 func lastGone(p *eventlog.StreamPage) int64 {
 	if len(p.Gaps) == 0 {
 		return 0
@@ -310,7 +312,7 @@ func lastGone(p *eventlog.StreamPage) int64 {
 	return p.Gaps[0].To
 }
 
-// gapOf is what is no longer kept before a page.
+// gapOf returns the gap of events before a page that are no longer kept.
 func gapOf(p *eventlog.StreamPage) *v1alpha1.EventGap {
 	if len(p.Gaps) == 0 {
 		return nil

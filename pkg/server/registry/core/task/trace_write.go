@@ -16,19 +16,19 @@ import (
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
-// traceAnswer writes one JSON object piece by piece. The first failure stays in
-// err, and nothing is written after it.
+// traceAnswer writes one JSON object piece by piece. The first failure is kept
+// in err, and nothing is written after it.
 type traceAnswer struct {
 	out   *lateHeader
 	w     *bufio.Writer
 	err   error
-	comma bool // something stands before the next key or row
-	// scratch is where an event is encoded.
+	comma bool // the next key or row needs a comma before it
+	// scratch is a buffer to encode an event in.
 	scratch []byte
 }
 
-// answerBuffer is how much is gathered for one write, in bytes. A failure before
-// that much was written is still answered with a Status.
+// answerBuffer is how much is buffered before a write, in bytes. A failure
+// before the first write is still answered with a Status.
 const answerBuffer = 64 << 10
 
 func newTraceAnswer(w http.ResponseWriter) *traceAnswer {
@@ -51,7 +51,7 @@ func (h *lateHeader) Write(b []byte) (int, error) {
 	return h.w.Write(b)
 }
 
-// sent reports whether the client has seen any of it.
+// sent reports whether any part of the answer has been sent to the client.
 func (a *traceAnswer) sent() bool { return a.out.sent }
 
 func (a *traceAnswer) flush() error { return a.w.Flush() }
@@ -70,7 +70,7 @@ func (a *traceAnswer) field(key string, value any) {
 	a.value(value)
 }
 
-// array begins a member that is a list; row and rows fill it.
+// array begins a member that is a list; row and rows add elements to it.
 func (a *traceAnswer) array(key string) {
 	a.key(key)
 	a.text("[")
@@ -88,7 +88,7 @@ func (a *traceAnswer) row(value any) {
 	a.value(value)
 }
 
-// rows writes elements that are encoded already, joined by commas.
+// rows writes elements that are already encoded and joined by commas.
 func (a *traceAnswer) rows(raw []byte) {
 	if len(raw) > 0 {
 		a.next()
@@ -117,7 +117,7 @@ func (a *traceAnswer) value(v any) {
 	a.bytes(raw)
 }
 
-// next writes the comma before what is not the first.
+// next writes a comma, except before the first element.
 func (a *traceAnswer) next() {
 	if a.comma {
 		a.text(",")
@@ -143,12 +143,13 @@ func (a *traceAnswer) fail(err error) {
 	}
 }
 
-// maxHeld is how much of the groups of a trace is held while its timeline is
-// written, in bytes of JSON. It is enough for about ten thousand events.
+// maxHeld bounds how much of the groups of a trace is held in memory while its
+// timeline is written, in bytes of JSON. It is enough for about ten thousand
+// events.
 const maxHeld = 8 << 20
 
-// heldRows are rows as JSON. When they become too many, those of the longest
-// group are dropped: that group is over and takes no more.
+// heldRows holds rows as JSON. When they exceed maxHeld, those of the longest
+// group are dropped, and no more are kept for that group.
 type heldRows struct {
 	groups  map[trace.Group]*bytes.Buffer
 	dropped map[trace.Group]bool
@@ -160,13 +161,13 @@ func newHeldRows() *heldRows {
 	return &heldRows{groups: map[trace.Group]*bytes.Buffer{}, dropped: map[trace.Group]bool{}, max: maxHeld}
 }
 
-// add is a trace.Emit.
+// add implements trace.Emit.
 func (h *heldRows) add(g trace.Group, row any) {
 	if h.dropped[g] {
 		return
 	}
 	raw, err := json.Marshal(row)
-	if err != nil { // the fold that writes the group meets it again
+	if err != nil { // the second computation of the group meets it again
 		h.drop(g)
 		return
 	}
@@ -206,7 +207,7 @@ func (h *heldRows) drop(g trace.Group) {
 // over reports whether the rows of a group were dropped.
 func (h *heldRows) over(g trace.Group) bool { return h.dropped[g] }
 
-// take gives the rows of a group away, joined by commas.
+// take returns the rows of a group, joined by commas, and releases them.
 func (h *heldRows) take(g trace.Group) []byte {
 	b := h.groups[g]
 	if b == nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// prepareForCreate sets what the server says about a new task.
+// prepareForCreate sets the fields of a new task that the server determines.
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.setRequester(ctx, t)
 	r.setTurn(ctx, t)
 }
 
-// setTurn notes the revision of the store at the creation. What is created
-// after another task was acknowledged has a higher one, within one second and
-// after a restart with a wrong clock, too.
+// setTurn records the revision of the store at the creation, which orders tasks by creation. A task that is created
+// after the creation of another was acknowledged has a higher revision, even within the same second or after a
+// restart with a wrong clock.
 func (r *Resource) setTurn(ctx context.Context, t *v1alpha1.Task) {
 	tasks, err := r.storage()
 	var revision uint64
 	if err == nil {
 		revision, err = tasks.Revision(ctx)
 	}
-	if err != nil { // it is then ordered as a task of an older server
+	if err != nil { // the task is then ordered like one from an older server
 		klog.FromContext(ctx).Error(err, "A task is created without its place among others", "task", klog.KObj(t))
 		return
 	}
 	t.Status.CreationRevision = int64(revision)
 }
 
-// keepTurn keeps the place of a task, whoever writes its status: clients that are older do not know of it.
+// keepTurn preserves the recorded revision in updates of the status, because older clients do not know the field.
 func keepTurn(_ context.Context, t, old *v1alpha1.Task) {
 	t.Status.CreationRevision = old.Status.CreationRevision
 }

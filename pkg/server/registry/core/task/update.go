@@ -13,14 +13,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// started reports whether work was begun by the spec as it is. From then on
-// the spec is the record of what was asked.
+// started reports whether work has begun with the current spec. From then on
+// the spec is the record of what was requested.
 func started(s *v1alpha1.TaskStatus) bool {
 	return s.AgentExecutionBinding != nil || s.Attempts > 0 || s.StartTime != nil || s.Phase.Terminal()
 }
 
-// validateUpdate holds what cannot be changed, beside type, requestedBy and
-// transaction, which the tags of the type hold.
+// validateUpdate refuses changes of immutable fields, except type, requestedBy
+// and transaction, which tags of the type protect.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := append(validateIdentity(t, old), validateRequester(t, old)...)
@@ -51,12 +51,12 @@ func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	return errs
 }
 
-// validateStarted leaves only suspend to be changed: it stops the next
-// iteration of a running task.
+// validateStarted allows only suspend to change, which stops the next iteration
+// of a running task.
 func validateStarted(spec, old *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	was := old.DeepCopy()
 	was.Suspend = spec.Suspend
-	// Reported by their tags.
+	// Changes of these are reported by their tags.
 	was.Type, was.RequestedBy, was.Transaction = spec.Type, spec.RequestedBy, spec.Transaction
 	if equality.Semantic.DeepEqual(spec, was) {
 		return nil
@@ -68,8 +68,9 @@ func immutable(path *field.Path, value any) *field.Error {
 	return field.Invalid(path, value, apivalidation.FieldImmutableErrorMsg).WithOrigin("immutable")
 }
 
-// validateStatus refuses a terminal phase that is left again: everything that
-// follows the end of a task relies on it. It also notices who begins with tasks.
+// validateStatus refuses to leave a terminal phase, because everything that
+// follows the end of a task relies on it. It also records that a controller has
+// picked up a task.
 func (r *Resource) validateStatus(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	if old.Status.Phase == "" && t.Status.Phase != "" {
 		r.attendance.began(t.Namespace)

@@ -9,7 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones, also where the host has none
+	_ "time/tzdata" // time zones, also for hosts that lack them
 
 	"github.com/netresearch/go-cron"
 	corev1 "k8s.io/api/core/v1"
@@ -24,11 +24,10 @@ import (
 )
 
 const (
-	// maxName leaves room in the 253 bytes of an object name for what follows the
-	// task's name in the names of its events: a dot and ten digits.
+	// maxName leaves room in the 253 bytes of an object name for the suffix of event names, which consist of the
+	// task's name, a dot and ten digits.
 	maxName = validation.DNS1123SubdomainMaxLength - 11
-	// maxScheduledName also leaves room for a dash and the ten digits that follow
-	// it in the names of scheduled runs.
+	// maxScheduledName also leaves room for the suffix in the names of scheduled runs: a dash and ten digits.
 	maxScheduledName = maxName - 11
 )
 
@@ -39,7 +38,7 @@ func validateName(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
-// validate reports every rule over several fields that the task breaks.
+// validate checks the rules that involve several fields.
 func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
 	errs := validateServerFields(spec, path)
@@ -71,8 +70,8 @@ func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	return append(errs, r.validatePlan(ctx, t, errs)...)
 }
 
-// validateServerFields refuses what only the server may say. No path of this
-// server sets these fields yet, so whatever is there came from a client.
+// validateServerFields refuses fields that only the server may set. No code in this server sets them yet, so a value
+// always came from a client.
 func validateServerFields(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.RequestedBy != nil {
@@ -84,7 +83,7 @@ func validateServerFields(spec *v1alpha1.TaskSpec, path *field.Path) field.Error
 	return errs
 }
 
-// validateType checks that the fields fit what runs the task.
+// validateType checks that the fields are valid for the type of the task.
 func validateType(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	switch spec.Type {
 	case v1alpha1.TaskTypeContainer, v1alpha1.TaskTypeAI, v1alpha1.TaskTypeAgent:
@@ -134,7 +133,7 @@ func validateSchedule(t *v1alpha1.Task, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateEnv checks what the worker can resolve: values, Secrets and ConfigMaps.
+// validateEnv requires values that the worker can resolve: literals, Secrets and ConfigMaps.
 func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, e := range env {
@@ -178,7 +177,8 @@ func validateEnvSource(from *corev1.EnvVarSource, path *field.Path) field.ErrorL
 
 func validateReferences(t *v1alpha1.Task, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	// The executor reads the Secret with its own permission, so the name alone must not reach beyond the task's namespace.
+	// The executor reads the Secret with its own permissions, so the reference must not reach beyond the task's
+	// namespace.
 	if r := t.Spec.SecretRef; r != nil && r.Namespace != "" && r.Namespace != t.Namespace {
 		errs = append(errs, field.Invalid(path.Child("secretRef", "namespace"), r.Namespace, "must be the task's own namespace"))
 	}
@@ -193,7 +193,7 @@ func validateAI(ai *v1alpha1.TaskAI, path *field.Path) field.ErrorList {
 	errs = append(errs, rule.Skills(ai.Skills, path.Child("skills"))...)
 	vendor, _ := vendors.Find(ai.Provider)
 	switch {
-	case vendor.NeedsBaseURL: // which only a Provider has
+	case vendor.NeedsBaseURL: // only a Provider has one
 		errs = append(errs, field.Invalid(path.Child("provider"), ai.Provider, "needs a Provider: set providerRef"))
 	case ai.Provider != "" && ai.ProviderRef != nil:
 		errs = append(errs, field.Forbidden(path.Child("provider"), "cannot be set together with providerRef"))
@@ -201,8 +201,8 @@ func validateAI(ai *v1alpha1.TaskAI, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// identityKeys are labels and annotations that say on whose behalf a task
-// runs. Like spec.requestedBy and spec.transaction, only the server writes them.
+// identityKeys returns the labels and annotations that say on whose behalf a task runs. Like spec.requestedBy and
+// spec.transaction, they are written only by the server.
 func identityKeys() sets.Set[string] {
 	return sets.New(
 		v1alpha1.AnnotationRequestedBySource,

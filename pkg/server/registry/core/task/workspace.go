@@ -14,10 +14,12 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
-// reconciliationMark begins the comment by which a pull request is found again.
+// reconciliationMark begins the comment that identifies a pull request of the
+// platform.
 const reconciliationMark = "<!-- platform"
 
-// effectiveIntent is the intent of a workspace after its default; "" for none.
+// effectiveIntent returns the intent of a workspace after defaulting; "" if
+// there is none.
 func effectiveIntent(spec *v1alpha1.TaskSpec) v1alpha1.WorkspaceIntent {
 	switch {
 	case spec.Workspace == nil:
@@ -58,8 +60,8 @@ func validateWorkspace(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 	return append(errs, validatePullRequest(spec, path)...)
 }
 
-// validateContainerWorkspace refuses what governs a publication: container
-// tasks do not publish.
+// validateContainerWorkspace refuses the fields that control publication,
+// because container tasks do not publish.
 func validateContainerWorkspace(w *v1alpha1.TaskWorkspace, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range []struct {
@@ -97,7 +99,7 @@ func validatePullRequest(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorL
 	return errs
 }
 
-// scpLike accepts git's short form user@host:path, which has no place for a
+// scpLike accepts git's short form user@host:path, which cannot contain a
 // password.
 func scpLike(s string) bool {
 	user, rest, ok := strings.Cut(s, "@")
@@ -109,8 +111,8 @@ func scpLike(s string) bool {
 	return err == nil && host != "" && !strings.ContainsAny(host, "/@ ")
 }
 
-// badRef says why git would refuse a ref name, or "". A leading dash would be
-// read as an option.
+// badRef returns why git would refuse a ref name, or "" if it is valid. A
+// leading dash would be read as an option.
 func badRef(s string) string {
 	switch {
 	case strings.HasPrefix(s, "-"):

@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// Definition is the resource tools.
+// Definition returns the resource tools.
 func Definition(guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1alpha1.Tool] {
 	return &resource.Definition[*v1alpha1.Tool]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tools"),
@@ -38,7 +38,7 @@ func authSecret(t *v1alpha1.Tool) string {
 	return t.Spec.HTTP.AuthSecretRef.Name
 }
 
-// warnings describe what this version leaves out.
+// warnings describe which settings this version does not support.
 func warnings(_ context.Context, o, old *v1alpha1.Tool) []string {
 	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
 		return nil

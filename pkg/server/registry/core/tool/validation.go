@@ -136,7 +136,7 @@ func validateHeaders(h *v1alpha1.ToolHTTP, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// reserved says why a header cannot be set, or "".
+// reserved returns why a header cannot be set, or "" if it can.
 func reserved(name string, h *v1alpha1.ToolHTTP) string {
 	switch strings.ToLower(name) {
 	case "txn-token", "traceparent", "tracestate", "baggage":
