@@ -26,8 +26,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/token"
 )
 
-// Apply sets who may call the server and what they may do. SecureServing must
-// be set already; it learns which client certificates to ask for.
+// Apply configures authentication and authorization. SecureServing must already
+// be set; Apply configures which client certificates it asks for.
 func (h *Host) Apply(g *genericapiserver.Config) error {
 	if g.SecureServing == nil {
 		return errors.New("host: client certificates need secure serving")
@@ -44,8 +44,9 @@ func (h *Host) Apply(g *genericapiserver.Config) error {
 	return nil
 }
 
-// Authenticator accepts client certificates that verify, ServiceAccount tokens,
-// and everybody for the paths that tell whether the server is alive.
+// Authenticator accepts verified client certificates and ServiceAccount tokens.
+// It also accepts anonymous requests, but only for the health checks and the
+// version.
 func (h *Host) Authenticator(certificates x509.VerifyOptionFunc) authenticator.Request {
 	known := group.NewAuthenticatedGroupAdder(union.New(
 		x509.NewDynamic(certificates, x509.CommonNameUserConversion),
@@ -59,7 +60,8 @@ func (h *Host) Authenticator(certificates x509.VerifyOptionFunc) authenticator.R
 	return union.NewFailOnError(known, anonymous.NewAuthenticator(open))
 }
 
-// Authorizer lets system:masters do everything and the others what RBAC allows.
+// Authorizer lets the group system:masters do everything, and other users what
+// RBAC allows.
 func (h *Host) Authorizer() authorizer.Authorizer { return h.authz }
 
 func newAuthorizer(v *rbac.View) (authorizer.Authorizer, error) {

@@ -1,11 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is the smallest part of Kubernetes that the platform needs where
-// there is no cluster: identities, permissions, namespaces, secrets and
-// configuration, served from the platform's own store beside its own kinds.
+// Package host provides the small part of Kubernetes that the platform needs
+// where there is no cluster: identities, permissions, namespaces, secrets and
+// configuration. They are served from the platform's own store, next to its own
+// kinds.
 //
-// The order of use, by the program that assembles the server:
+// The program that assembles the server uses the package in this order:
 //
 //	h, err := host.New(host.Config{Dir: …})
 //	scheme, err := apiserver.NewScheme(host.Install, …)
@@ -51,25 +52,27 @@ import (
 const (
 	// secretsKeyFile is the key file of stored Secrets.
 	secretsKeyFile = "secrets.key"
-	// renewEvery is how often a running host looks whether a certificate is
+	// renewEvery is how often a running host checks whether a certificate is
 	// about to expire.
 	renewEvery = 12 * time.Hour
-	// SystemNamespace is where the platform's own objects are.
+	// SystemNamespace is the namespace of the platform's own objects.
 	SystemNamespace = "platform-system"
 )
 
-// Namespaces exist from the start and cannot be deleted.
+// Namespaces returns the namespaces that exist from the start and cannot be
+// deleted.
 func Namespaces() []string {
 	return []string{metav1.NamespaceDefault, metav1.NamespaceSystem, SystemNamespace}
 }
 
 // Config says where the host keeps its keys.
 type Config struct {
-	// Dir is the folder of keys and certificates.
+	// Dir is the directory of keys and certificates.
 	Dir string
-	// Hosts are more names of the server for its certificate; see pki.Options.
+	// Hosts are additional names of the server for its certificate; see
+	// pki.Options.
 	Hosts []string
-	// Clock is the time. Default: the real clock.
+	// Clock provides the time. Default: the real clock.
 	Clock clock.WithTicker
 }
 
@@ -83,12 +86,12 @@ type Host struct {
 	view    *rbac.View
 	authz   authorizer.Authorizer
 	storage *storages
-	ours    []resource.Resource // those given to Resources
+	ours    []resource.Resource // the resources that were passed to Resources
 
-	follow sync.WaitGroup // the watches that Start began; they end with its context
+	follow sync.WaitGroup // the watches that Start began, which end with its context
 }
 
-// New opens the keys, or makes them in an empty folder.
+// New opens the keys, or creates them in an empty directory.
 func New(c Config) (*Host, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -106,8 +109,8 @@ func New(c Config) (*Host, error) {
 		Keys: []*ecdsa.PublicKey{&key.PublicKey}, Clock: c.Clock,
 		ServiceAccount: h.storage.uid(serviceAccountsResource, notDeleting),
 		Secret:         h.storage.uid(secretsResource, notDeleting),
-		// A task that is being deleted still has its worker, which learns that
-		// from the answers it gets.
+		// A task that is being deleted still has a worker, which must be able
+		// to learn that from the server's answers.
 		Task: h.storage.uid(tasksResource, nil),
 	})
 	if err != nil {
@@ -117,8 +120,8 @@ func New(c Config) (*Host, error) {
 	return h, err
 }
 
-// openKeys makes the key of Secrets first, so a folder that has certificates
-// but not this key has lost it.
+// openKeys creates the key of Secrets first. So if a directory has certificates
+// but not this key, the key has been lost.
 func (h *Host) openKeys() error {
 	_, err := os.Stat(filepath.Join(h.c.Dir, "ca.crt"))
 	fresh := errors.Is(err, fs.ErrNotExist)
@@ -132,18 +135,18 @@ func (h *Host) openKeys() error {
 	return err
 }
 
-// PKI is the host's certificate authority.
+// PKI returns the host's certificate authority.
 func (h *Host) PKI() *pki.Authority { return h.pki }
 
-// Install puts the host's kinds into a scheme.
+// Install adds the host's kinds to a scheme.
 func Install(s *runtime.Scheme) error { return install.Install(s) }
 
-// Transformers encrypt resources at rest.
+// Transformers returns the transformers that encrypt resources at rest.
 func (h *Host) Transformers() map[schema.GroupResource]value.Transformer {
 	return map[schema.GroupResource]value.Transformer{secretsResource: h.seal}
 }
 
-// Admission are the plugins that hold requests to the administrator's policies.
+// Admission returns the plugins that enforce the administrator's policies.
 func (h *Host) Admission() ([]admission.Interface, error) {
 	policies, err := policy.New()
 	if err != nil {
@@ -152,12 +155,13 @@ func (h *Host) Admission() ([]admission.Interface, error) {
 	return []admission.Interface{policies}, nil
 }
 
-// RuleResolver lists a user's permissions.
+// RuleResolver returns the resolver that lists a user's permissions.
 func (h *Host) RuleResolver() authorizer.RuleResolver { return h.view }
 
-// Start makes the host ready to answer: the authorizer knows all roles, and the
-// default roles and namespaces exist. Call it after the storage was built; what
-// it starts ends with ctx, and Run waits for it.
+// Start makes the host ready to answer requests: when it returns, the
+// authorizer knows all roles, and the default roles and namespaces exist. Call
+// it after the storage was built. The watches that it starts end with ctx; Run
+// waits for them.
 func (h *Host) Start(ctx context.Context) error {
 	sources, err := h.storage.rbacSources()
 	if err != nil {
@@ -182,8 +186,8 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps namespaces, aggregated roles and certificates in order until ctx
-// ends. renewed, if set, is called after certificates were made again.
+// Run maintains namespaces, aggregated roles and certificates until ctx ends.
+// renewed, if set, is called after certificates were renewed.
 func (h *Host) Run(ctx context.Context, renewed func() error) error {
 	namespaces, err := h.namespaceController()
 	if err != nil {

@@ -26,9 +26,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// Resources are all resources of the server: the host's and the given ones. The
-// host must know them all to empty a namespace, and tasks to check the tokens
-// that are bound to them.
+// Resources returns all resources of the server: the host's and the given ones.
+// The host must know all of them to empty a namespace, and must know tasks to
+// check the tokens that are bound to them.
 func (h *Host) Resources(ours ...resource.Resource) []resource.Resource {
 	h.ours = ours
 	own := slices.Concat(
@@ -48,7 +48,7 @@ func (h *Host) Resources(ours ...resource.Resource) []resource.Resource {
 	return all
 }
 
-// tokenRequests joins the token subresource with the signer. Tokens can be
+// tokenRequests connects the token subresource to the signer. Tokens can be
 // bound to Secrets and to Tasks.
 func (h *Host) tokenRequests() core.Tokens {
 	secret := core.BoundKind{APIVersion: "v1", Kind: "Secret"}
@@ -131,8 +131,8 @@ func (h *Host) namespace(ctx context.Context, name string) (*corev1.Namespace, e
 	return ns, nil
 }
 
-// finalize takes Kubernetes' finalizer off a namespace, the last thing that
-// holds it unless a user added another.
+// finalize removes Kubernetes' finalizer from a namespace. It is the last one
+// unless a user added another.
 func (h *Host) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	_, err := change(ctx, h.storage.finalize, ns.Name, func(cur *corev1.Namespace) {
 		if cur.UID == ns.UID {
@@ -142,8 +142,8 @@ func (h *Host) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	return err
 }
 
-// setConditions merges conditions into the status; the time of a change is when
-// the status of a condition changed.
+// setConditions merges conditions into the status. A condition's transition
+// time changes only with its status.
 func (h *Host) setConditions(ctx context.Context, name string, conditions []corev1.NamespaceCondition) error {
 	now := metav1.NewTime(h.c.Clock.Now())
 	_, err := change(ctx, h.storage.status, name, func(ns *corev1.Namespace) {
@@ -163,7 +163,8 @@ func (h *Host) setConditions(ctx context.Context, name string, conditions []core
 	return err
 }
 
-// change reads, changes and writes a namespace until it meets no other writer.
+// change reads, changes and writes a namespace, and retries until no other
+// writer interferes.
 func change(ctx context.Context, u rest.Updater, name string, mutate func(*corev1.Namespace)) (runtime.Object, error) {
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		ns, ok := old.DeepCopyObject().(*corev1.Namespace)

@@ -38,12 +38,13 @@ var (
 	tasksResource           = schema.GroupResource{Group: "core.platform.ai", Resource: "tasks"}
 )
 
-// storages are the built storages of all resources of the server, so that the
-// host can look at objects without a request to itself. They are filled in
+// storages holds the built storages of all resources of the server, so that the
+// host can read objects without sending requests to itself. They are filled in
 // while the server is built and only read afterwards.
 type storages struct {
 	byResource map[schema.GroupResource]rest.Storage
-	// finalize is namespaces/finalize and status namespaces/status.
+	// finalize is the storage of namespaces/finalize, status that of
+	// namespaces/status.
 	finalize, status rest.Updater
 }
 
@@ -51,13 +52,13 @@ func newStorages() *storages {
 	return &storages{byResource: map[schema.GroupResource]rest.Storage{}}
 }
 
-// seen is a resource whose storage is remembered when it is built.
+// seen is a resource whose storage is recorded when it is built.
 type seen struct {
 	resource.Resource
 	s *storages
 }
 
-// Storage is the resource's own.
+// Storage returns the resource's own storage.
 func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
@@ -76,7 +77,7 @@ func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.S
 	return paths, nil
 }
 
-// as gives a resource's storage as an interface that it must have.
+// as returns a resource's storage as an interface that it must implement.
 func as[T any](s *storages, gr schema.GroupResource) (T, error) {
 	st, ok := s.byResource[gr].(T)
 	if !ok {
@@ -85,14 +86,15 @@ func as[T any](s *storages, gr schema.GroupResource) (T, error) {
 	return st, nil
 }
 
-// asAdmin makes the host itself the user of what it does to the storage,
-// outside namespaces.
+// asAdmin makes the host itself the user of its operations on the storage, for
+// cluster-scoped objects.
 func asAdmin(ctx context.Context) context.Context {
 	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
 	return request.WithUser(ctx, &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
 }
 
-// uid looks up the UID of an object, "" if it does not exist or is not wanted.
+// uid returns a func that looks up the UID of an object; "" if the object does
+// not exist or is not wanted.
 func (s *storages) uid(gr schema.GroupResource, wanted func(metav1.Object) bool) func(context.Context, string, string) (types.UID, error) {
 	return func(ctx context.Context, namespace, name string) (types.UID, error) {
 		g, err := as[rest.Getter](s, gr)
@@ -114,7 +116,7 @@ func (s *storages) uid(gr schema.GroupResource, wanted func(metav1.Object) bool)
 	}
 }
 
-// run is the run of a task at this moment, "" if it has none.
+// run returns the current run of a task; "" if it has none.
 func (s *storages) run(ctx context.Context, namespace string, ref *authenticationv1.BoundObjectReference) (string, error) {
 	g, err := as[rest.Getter](s, tasksResource)
 	if err != nil {
@@ -133,7 +135,7 @@ func (s *storages) run(ctx context.Context, namespace string, ref *authenticatio
 
 func notDeleting(m metav1.Object) bool { return m.GetDeletionTimestamp() == nil }
 
-// ensure creates an object if there is none of its name.
+// ensure creates an object unless one of its name exists.
 func (s *storages) ensure(ctx context.Context, gr schema.GroupResource, obj runtime.Object) error {
 	st, err := as[rest.StandardStorage](s, gr)
 	if err != nil {
@@ -153,11 +155,12 @@ func (s *storages) ensure(ctx context.Context, gr schema.GroupResource, obj runt
 	return err
 }
 
-// listsFirst makes reflectors list and then watch: here a list costs no more
-// than a streamed one.
+// listsFirst makes reflectors list and then watch, because here a list costs no
+// more than a streamed one.
 type listsFirst struct{}
 
-// IsWatchListSemanticsUnSupported is how reflectors ask.
+// IsWatchListSemanticsUnSupported is the method by which reflectors detect that
+// streamed lists are not supported.
 func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 // source lists and watches a resource in all namespaces, for a reflector.
@@ -188,8 +191,8 @@ func (s *storages) source(gr schema.GroupResource) (cache.ListerWatcher, error) 
 	}, listsFirst{}), nil
 }
 
-// unwrap takes an object out of the wrapper in which storage lets all watches
-// share its encoding.
+// unwrap returns the object inside the wrapper with which the storage lets all
+// watches share an encoding.
 func unwrap(e watch.Event) (watch.Event, bool) {
 	if shared, ok := e.Object.(runtime.CacheableObject); ok {
 		e.Object = shared.GetObject()
@@ -252,7 +255,7 @@ func client[T resource.Object](st rest.StandardStorage) rbac.Client[T] {
 	}
 }
 
-// contents are the namespaced resources whose objects are kept, by name.
+// contents returns the namespaced resources whose objects are stored, by name.
 func (s *storages) contents() []namespace.Content {
 	byName := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
 	var out []namespace.Content
@@ -274,7 +277,7 @@ func (s *storages) contents() []namespace.Content {
 	return out
 }
 
-// count reads no more than one object.
+// count counts objects without reading more than one.
 func count(ctx context.Context, l rest.Lister) (int, error) {
 	list, err := l.List(ctx, &metainternal.ListOptions{Limit: 1})
 	if err != nil {

@@ -63,14 +63,14 @@ var ConfigMaps = &resource.Definition[*corev1.ConfigMap]{
 	},
 }
 
-// part is one field that an immutable object may not change.
+// part is one field that must not change in an immutable object.
 type part struct {
 	name     string
 	now, old any
 }
 
-// sealed checks the immutable flag: once set, neither it nor the data change.
-// Errors never quote the data.
+// sealed checks the immutable flag: once it is set, neither the flag nor the
+// data may change. Errors never quote the data.
 func sealed(was, is *bool, parts ...part) field.ErrorList {
 	if was == nil || !*was {
 		return nil
@@ -88,7 +88,7 @@ func sealed(was, is *bool, parts ...part) field.ErrorList {
 	return errs
 }
 
-// validateKeys checks the names and the total size of some data.
+// validateKeys checks the keys of data and returns their total size in bytes.
 func validateKeys[V ~string | ~[]byte](data map[string]V, path *field.Path) (field.ErrorList, int) {
 	var errs field.ErrorList
 	total := 0

@@ -20,8 +20,8 @@ import (
 // Kubernetes.
 const eventLife = time.Hour
 
-// Events are Kubernetes' own short-lived notes about objects, not the
-// platform's execution events.
+// Events serves Kubernetes' short-lived events about objects, which are
+// distinct from the platform's execution events.
 var Events = &resource.Definition[*corev1.Event]{
 	Unguarded: true,
 	Resource:  corev1.SchemeGroupVersion.WithResource("events"),
@@ -93,8 +93,8 @@ func count(e *corev1.Event) int64 {
 	return int64(max(e.Count, 1))
 }
 
-// validateEvent keeps an event in the namespace of its object; events about
-// objects outside namespaces are in default.
+// validateEvent requires an event to be in the namespace of its object. Events
+// about cluster-scoped objects must be in the namespace default.
 func validateEvent(_ context.Context, e *corev1.Event) field.ErrorList {
 	want := e.InvolvedObject.Namespace
 	if want == "" {

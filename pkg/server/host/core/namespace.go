@@ -3,7 +3,7 @@
 
 // Package core is the part of Kubernetes' core group that a standalone host
 // serves: namespaces, secrets, configmaps, serviceaccounts with their tokens,
-// and events. Rules and texts follow Kubernetes.
+// and events. The rules and messages follow Kubernetes.
 package core
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// ContentFinalizer keeps a namespace, in phase Terminating, until all its
-// contents are gone. It stands in metadata.finalizers, where the generic store
-// looks; spec.finalizers shows Kubernetes' own word for the same and is changed
-// through namespaces/finalize.
+// ContentFinalizer keeps a namespace in phase Terminating until all its
+// contents are gone. It is in metadata.finalizers, where the generic store
+// looks for it. spec.finalizers shows Kubernetes' own finalizer for the same
+// purpose, and is changed through namespaces/finalize.
 const ContentFinalizer = "core.platform.ai/namespace-content"
 
-// Namespaces serves namespaces with status and finalize.
+// Namespaces serves namespaces with their subresources status and finalize.
 func Namespaces() resource.Resource { return finalizable{namespaces} }
 
 var namespaces = &resource.Definition[*corev1.Namespace]{
@@ -56,14 +56,14 @@ var namespaces = &resource.Definition[*corev1.Namespace]{
 	},
 }
 
-// hold adds the finalizer that stands for spec.finalizers.
+// hold adds the finalizer that corresponds to spec.finalizers.
 func hold(n *corev1.Namespace) {
 	if !slices.Contains(n.Finalizers, ContentFinalizer) {
 		n.Finalizers = append(n.Finalizers, ContentFinalizer)
 	}
 }
 
-// name sets the label by which selectors find one namespace.
+// name sets the label with which selectors can select a namespace by name.
 func name(n *corev1.Namespace) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -75,7 +75,8 @@ func name(n *corev1.Namespace) {
 type finalizing struct{}
 
 // prepareNamespaceUpdate lets only namespaces/finalize change spec.finalizers,
-// and that nothing else. The namespace is let go with the last of them.
+// and nothing else. When the last of them is removed, ContentFinalizer is
+// removed too, so that the namespace can go.
 func prepareNamespaceUpdate(ctx context.Context, n, old *corev1.Namespace) {
 	if ctx.Value(finalizing{}) != nil {
 		managed := n.ManagedFields
@@ -109,7 +110,7 @@ type finalizable struct {
 	*resource.Definition[*corev1.Namespace]
 }
 
-// Storage is the Definition's with finalize.
+// Storage returns the Definition's storage plus namespaces/finalize.
 func (f finalizable) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	paths, err := f.Definition.Storage(ctx, c)
 	if err != nil {
@@ -131,10 +132,11 @@ var _ rest.Updater = (*finalize)(nil)
 // New makes an empty namespace.
 func (f *finalize) New() runtime.Object { return f.namespaces.New() }
 
-// Destroy has nothing to release.
+// Destroy does nothing: there is nothing to release.
 func (*finalize) Destroy() {}
 
-// Update stores the finalizers; a namespace without any is removed.
+// Update stores the finalizers. A namespace that is being deleted is removed
+// once it has none.
 func (f *finalize) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return f.namespaces.Update(context.WithValue(ctx, finalizing{}, true), name, info, onCreate, onUpdate, false, opts)
 }

@@ -26,30 +26,33 @@ import (
 )
 
 const (
-	// MinTokenLife is the shortest life a token may be requested for.
+	// MinTokenLife is the shortest lifetime that may be requested for a token.
 	MinTokenLife = 10 * time.Minute
-	// MaxTokenLife is the longest; a longer request is shortened with a warning.
+	// MaxTokenLife is the longest lifetime of a token. A longer request is
+	// shortened, with a warning.
 	MaxTokenLife = 24 * time.Hour
-	// maxTokenSeconds is the longest that may be asked for, as in Kubernetes.
+	// maxTokenSeconds is the longest lifetime that may be requested, in
+	// seconds, as in Kubernetes.
 	maxTokenSeconds = 1 << 32
 )
 
-// BoundKind is a kind of object a token can be bound to.
+// BoundKind is a kind of object that a token can be bound to.
 type BoundKind struct{ APIVersion, Kind string }
 
-// Token is what a TokenIssuer is asked for.
+// Token describes the token that Tokens.Issue is to issue.
 type Token struct {
 	ServiceAccount *corev1.ServiceAccount
 	Audiences      []string
 	Life           time.Duration
-	// Bound is the object the token is bound to, with its UID, or nil.
+	// Bound is the object that the token is bound to, with its UID. It may be
+	// nil.
 	Bound *authenticationv1.BoundObjectReference
 }
 
-// IssuedToken answers a Token.
+// IssuedToken is the result of Tokens.Issue.
 type IssuedToken struct {
 	Token string
-	// CredentialID names the token in the audit log.
+	// CredentialID identifies the token in the audit log.
 	CredentialID string
 	Expires      time.Time
 }
@@ -58,10 +61,10 @@ type IssuedToken struct {
 type Tokens struct {
 	// Issue signs a token.
 	Issue func(context.Context, Token) (IssuedToken, error)
-	// Audiences are those of a token that asks for none.
+	// Audiences are the audiences of a token whose request names none.
 	Audiences []string
-	// Bound finds the UID of an object of each kind a token can be bound to;
-	// "" means that it does not exist.
+	// Bound holds, for each kind that a token can be bound to, a func that
+	// returns the UID of an object; "" means that the object does not exist.
 	Bound map[BoundKind]func(ctx context.Context, namespace, name string) (types.UID, error)
 }
 
@@ -127,7 +130,8 @@ func (t Tokens) create(ctx context.Context, p resource.Parent[*corev1.ServiceAcc
 	return req, nil
 }
 
-// matchMeta refuses a request that names another account than its path.
+// matchMeta refuses a request whose metadata names another account than its
+// path.
 func matchMeta(req *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
 	if req.Name != "" && req.Name != account.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("metadata.name of the request is %q, its path says %q", req.Name, account.Name))
@@ -152,9 +156,9 @@ func validateTokenRequest(req *authenticationv1.TokenRequest) field.ErrorList {
 	return nil
 }
 
-// bind checks that the object the token is bound to exists, and fills in its
-// UID. An object of the requested name but another UID is a conflict: the one
-// that was meant is gone.
+// bind checks that the object to bind the token to exists, and fills in its
+// UID. If the request gives a different UID, it is a conflict: the object that
+// was meant is gone.
 func (t Tokens) bind(ctx context.Context, namespace string, ref *authenticationv1.BoundObjectReference) error {
 	if ref == nil {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tokenSeconds is how long a requested token lives by default.
+// tokenSeconds is the default lifetime of a requested token, in seconds.
 const tokenSeconds = 3600
 
-// addDefaults sets what is applied when an object is decoded, also after a
-// patch or a server-side apply and before anyone owns a field.
+// addDefaults registers the defaults that are applied when an object is
+// decoded. That includes the result of a patch or a server-side apply, before
+// fields get their owners.
 func addDefaults(s *runtime.Scheme) {
 	s.AddTypeDefaultingFunc(&corev1.Secret{}, func(o any) { defaultSecret(o.(*corev1.Secret)) })
 	s.AddTypeDefaultingFunc(&authenticationv1.TokenRequest{}, func(o any) {
@@ -46,7 +47,7 @@ func addDefaults(s *runtime.Scheme) {
 	})
 }
 
-// defaultSecret moves stringData, which is only for writing, into data.
+// defaultSecret moves stringData, which is write-only, into data.
 func defaultSecret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
@@ -71,7 +72,7 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	}
 }
 
-// defaultMatch makes what is not said match everything.
+// defaultMatch makes unset selectors match everything.
 func defaultMatch(m *admissionv1.MatchResources) {
 	if m == nil {
 		return

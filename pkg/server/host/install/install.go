@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install puts the kinds of the standalone host into a scheme: the few
-// of Kubernetes' own kinds that the platform needs, with Kubernetes' defaults.
+// Package install adds the kinds of the standalone host to a scheme: the few
+// Kubernetes kinds that the platform needs, with Kubernetes' defaults.
 package install
 
 import (
@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Install registers each kind as its version and as the internal one, of the
-// same Go type.
+// Install registers each kind as its version and as the internal version, with
+// the same Go type.
 func Install(s *runtime.Scheme) error {
 	err := add(s, map[schema.GroupVersion][]runtime.Object{
 		corev1.SchemeGroupVersion: {
@@ -51,7 +51,7 @@ func Install(s *runtime.Scheme) error {
 	return err
 }
 
-// WhoAmI registers only what callers need to ask who they are.
+// WhoAmI registers only what callers need to ask for their own identity.
 func WhoAmI(s *runtime.Scheme) error {
 	return add(s, map[schema.GroupVersion][]runtime.Object{authenticationv1.SchemeGroupVersion: {&authenticationv1.SelfSubjectReview{}}})
 }

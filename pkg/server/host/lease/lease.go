@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease serves coordination.k8s.io leases, by which programs elect a
-// leader and show that they are alive.
+// Package lease serves coordination.k8s.io leases, which programs use to elect
+// a leader and to show that they are alive.
 package lease
 
 import (

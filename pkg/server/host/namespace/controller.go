@@ -1,12 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace keeps the namespaces of a standalone host: each active one
-// has its ServiceAccount "default", and one that is being deleted is emptied
-// of everything in it and then let go.
+// Package namespace maintains the namespaces of a standalone host. Each active
+// namespace has its ServiceAccount "default". A namespace that is being deleted
+// is emptied and then removed.
 //
-// It works on the storage of the resources, below admission and authorization,
-// and follows watches, so what a crash interrupted goes on after the restart.
+// The controller works directly on the storage of the resources, below
+// admission and authorization. It follows watches, so that after a restart it
+// continues what a crash interrupted.
 package namespace
 
 import (
@@ -27,50 +28,52 @@ import (
 )
 
 const (
-	// DefaultServiceAccount is in every namespace.
+	// DefaultServiceAccount is the ServiceAccount that exists in every
+	// namespace.
 	DefaultServiceAccount = "default"
-	// workers is how many namespaces are handled at once.
+	// workers is the number of namespaces handled concurrently.
 	workers = 4
-	// A namespace whose contents wait for finalizers is looked at again after
-	// this, doubling up to the maximum.
+	// A namespace whose contents wait for finalizers is checked again after
+	// firstRetry. The delay doubles each time, up to the maximum.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 10 * time.Second
 	// settle is how long a request may take from its admission to its write
-	// without being missed.
+	// without its object being missed.
 	settle = 100 * time.Millisecond
 )
 
-// Content is one namespaced resource whose objects are deleted with their
-// namespace.
+// Content is one namespaced resource whose objects are deleted together with
+// their namespace.
 type Content struct {
 	Resource schema.GroupResource
 	// DeleteAll starts the deletion of all objects of a namespace.
 	DeleteAll func(ctx context.Context, namespace string) error
-	// Count tells how many objects are left in a namespace.
+	// Count returns how many objects are left in a namespace.
 	Count func(ctx context.Context, namespace string) (int, error)
 }
 
-// Config is what the controller works with.
+// Config is what the controller needs.
 type Config struct {
-	// Namespaces and ServiceAccounts list and watch all of them.
+	// Namespaces and ServiceAccounts list and watch all objects of these kinds.
 	Namespaces, ServiceAccounts cache.ListerWatcher
 	// Contents are all namespaced resources.
 	Contents []Content
-	// Get reads a namespace from the store, not from a cache: while the one
-	// that is being deleted is there, no new one of its name can be.
+	// Get reads a namespace from the store, not from a cache. As long as a
+	// namespace that is being deleted exists, no new one can have its name.
 	Get func(ctx context.Context, name string) (*corev1.Namespace, error)
-	// EnsureServiceAccount makes the ServiceAccount "default" of a namespace if
-	// it is not there.
+	// EnsureServiceAccount creates the ServiceAccount "default" of a namespace
+	// if it does not exist.
 	EnsureServiceAccount func(ctx context.Context, namespace string) error
-	// SetConditions stores deletion conditions of a namespace.
+	// SetConditions stores the conditions that describe the progress of a
+	// namespace's deletion.
 	SetConditions func(ctx context.Context, namespace string, conditions []corev1.NamespaceCondition) error
-	// Finalize lets an emptied namespace go.
+	// Finalize removes Kubernetes' finalizer from an emptied namespace.
 	Finalize func(ctx context.Context, namespace *corev1.Namespace) error
 	// Clock times retries.
 	Clock clock.WithTicker
 }
 
-// Controller is made by New.
+// Controller maintains namespaces. Use New to make one.
 type Controller struct {
 	c          Config
 	queue      workqueue.TypedRateLimitingInterface[string]
@@ -78,7 +81,7 @@ type Controller struct {
 	accounts   cache.SharedIndexInformer
 }
 
-// New makes a controller that does nothing yet.
+// New makes a controller. It does nothing until Run is called.
 func New(c Config) (*Controller, error) {
 	n := &Controller{
 		c: c,
@@ -109,7 +112,8 @@ func (n *Controller) enqueue(o any) {
 	}
 }
 
-// accountGone brings back a deleted default ServiceAccount.
+// accountGone queues the namespace of a deleted default ServiceAccount, which
+// is then created again.
 func (n *Controller) accountGone(o any) {
 	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = d.Obj
@@ -119,7 +123,7 @@ func (n *Controller) accountGone(o any) {
 	}
 }
 
-// Run works until ctx ends and returns when all its goroutines have.
+// Run works until ctx ends. It returns when all its goroutines have ended.
 func (n *Controller) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.namespaces.RunWithContext(ctx) })
@@ -170,9 +174,9 @@ func (n *Controller) sync(ctx context.Context, name string) error {
 	return err
 }
 
-// empty deletes the contents and lets the namespace go when none remain. It
-// looks twice, because a request that was admitted before the deletion began
-// may write after the first look.
+// empty deletes the contents and finalizes the namespace when none remain. It
+// checks twice, because a request that was admitted before the deletion began
+// may write after the first check.
 func (n *Controller) empty(ctx context.Context, ns *corev1.Namespace) error {
 	for look := range 2 {
 		if look > 0 {
@@ -196,8 +200,8 @@ func (n *Controller) empty(ctx context.Context, ns *corev1.Namespace) error {
 	return n.c.Finalize(ctx, ns)
 }
 
-// sweep deletes the contents of a namespace. It returns what remains, in words,
-// and what could not be deleted or counted.
+// sweep deletes the contents of a namespace. It returns descriptions of what
+// remains, and the errors of deleting and counting.
 func (n *Controller) sweep(ctx context.Context, name string) (left []string, failed []error) {
 	for _, c := range n.c.Contents {
 		count, err := c.Count(ctx, name)
@@ -220,7 +224,8 @@ func (n *Controller) sweep(ctx context.Context, name string) (left []string, fai
 	return left, failed
 }
 
-// conditions are Kubernetes' conditions of a namespace that cannot go yet.
+// conditions returns Kubernetes' conditions for a namespace that cannot be
+// removed yet.
 func conditions(left []string, failed []error) []corev1.NamespaceCondition {
 	failure := corev1.NamespaceCondition{
 		Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionFalse,

@@ -13,8 +13,9 @@ import (
 
 const private = 0o600
 
-// readFile returns nil for a file that does not exist. A file that others may
-// read, for instance after a careless copy of the folder, is closed to them.
+// readFile returns nil for a file that does not exist. It restricts the file's
+// mode to the owner, because others may be able to read the file, for example
+// after a careless copy of the directory.
 func readFile(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	switch {
@@ -29,8 +30,8 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// writeFile replaces a file atomically and durably: after a crash it holds the
-// old or the new content.
+// writeFile replaces a file atomically and durably: after a crash it holds
+// either the old or the new content.
 func writeFile(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

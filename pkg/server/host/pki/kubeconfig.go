@@ -14,9 +14,9 @@ import (
 
 const contextName = "platform"
 
-// WriteKubeconfig writes, with mode 0600, a kubeconfig file with which the
-// administrator reaches the server. Certificates are embedded, so the file
-// works wherever it is copied. A file with the same content is left alone.
+// WriteKubeconfig writes the administrator's kubeconfig file for the server,
+// with mode 0600. Certificates are embedded, so copies of the file work
+// anywhere. A file that already has this content is not written.
 func (a *Authority) WriteKubeconfig(path, server string) error {
 	a.mu.RLock()
 	c := clientcmdapi.NewConfig()
@@ -39,8 +39,8 @@ func (a *Authority) WriteKubeconfig(path, server string) error {
 	return writeFile(path, b)
 }
 
-// AdminConfig is the client configuration of the administrator, the same as in
-// the kubeconfig file.
+// AdminConfig returns the client configuration of the administrator, the same
+// as in the kubeconfig file.
 func (a *Authority) AdminConfig(server string) *rest.Config {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -1,16 +1,17 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki keeps the keys and certificates of a standalone host in one
-// folder: a certificate authority, the serving certificate, the administrator's
-// client certificate and the key that signs ServiceAccount tokens.
+// Package pki manages the keys and certificates of a standalone host in one
+// directory: a certificate authority, the serving certificate, the
+// administrator's client certificate and the key that signs ServiceAccount
+// tokens.
 //
-// Everything is made once and reused. A leaf is made again when it is about to
-// expire, when its names changed or when its pair is damaged by a missing
-// half; the authority is renewed with its own key, so that what it signed
+// Everything is created once and reused. A leaf certificate is created again
+// when it is about to expire, when its names changed, or when half of its pair
+// is missing. The authority is renewed with its own key, so that what it signed
 // before stays valid. Every file is readable by its owner only. A file that
-// exists and cannot be read as what it should be is an error, never replaced:
-// it may be the only copy.
+// exists but cannot be read as what it should be is an error and is never
+// replaced, because it may be the only copy.
 package pki
 
 import (
@@ -31,7 +32,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// AdminName and AdminGroup identify the administrator whose certificate is in
+// AdminName and AdminGroup identify the administrator, whose certificate is in
 // the generated kubeconfig. The group is Kubernetes' superuser group.
 const (
 	AdminName  = "platform-admin"
@@ -41,10 +42,10 @@ const (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// A certificate is made again when less than a third of its life is left,
-	// so that a host that starts once a month never meets an expired one.
+	// A certificate is renewed when less than a third of its lifetime is left,
+	// so that a host that is started once a month never has an expired one.
 	renewDivisor = 3
-	// backdate tolerates a client whose clock is a little behind.
+	// backdate tolerates clients whose clock is slightly slow.
 	backdate = 5 * time.Minute
 
 	defaultName = "platform-standalone"
@@ -54,45 +55,48 @@ const (
 	saKeyFile   = "sa.key"
 )
 
-// ErrNoKey means that the authority's certificate is there but its key is not,
-// so nothing can be signed.
+// ErrNoKey means that the authority's certificate exists but its key does not,
+// so that nothing can be signed.
 var ErrNoKey = errors.New("pki: the certificate authority's key is missing")
 
-// Options says where the files are and for which names the server answers.
+// Options says where the files are and which names the server has.
 type Options struct {
-	// Dir is made with mode 0700 if it does not exist.
+	// Dir is the directory of the files. It is created with mode 0700 if it
+	// does not exist.
 	Dir string
-	// Hosts are more DNS names or IP addresses of the server. localhost,
-	// 127.0.0.1, ::1 and the host's own name are always there.
+	// Hosts are additional DNS names or IP addresses of the server. localhost,
+	// 127.0.0.1, ::1 and the host's own name are always included.
 	Hosts []string
-	// Name is the server's, for the subjects of the authority and the serving
-	// certificate. Default: platform-standalone.
+	// Name is the name of the server in the subjects of the authority and of
+	// the serving certificate. Default: platform-standalone.
 	Name string
-	// ServingOnly makes neither the administrator's certificate nor the key of
-	// ServiceAccount tokens: identities are somebody else's.
+	// ServingOnly omits the administrator's certificate and the key of
+	// ServiceAccount tokens, for a server whose users are authenticated
+	// elsewhere.
 	ServingOnly bool
 	// Clock decides what has expired. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Authority is the opened folder. Its methods may be called concurrently.
+// Authority is an opened directory. Its methods may be called concurrently.
 type Authority struct {
 	dir   string
 	clock clock.PassiveClock
 	hosts names
 	name  string
-	// servingOnly is Options.ServingOnly: admin and saKey are empty.
+	// servingOnly is Options.ServingOnly. If it is set, admin and saKey are
+	// empty.
 	servingOnly bool
 
-	mu sync.RWMutex // guards ca, admin; the key of ca never changes
+	mu sync.RWMutex // guards ca and admin; the key of ca never changes
 	ca pair
 	// admin is kept in memory because it is embedded in kubeconfig files.
 	admin pair
 	saKey *ecdsa.PrivateKey
 }
 
-// Open reads the folder, makes what is missing and renews what is about to
-// expire. The error names the file that is in the way.
+// Open reads the directory, creates what is missing and renews what is about to
+// expire. Its error names the file that caused it.
 func Open(o Options) (*Authority, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -100,7 +104,7 @@ func Open(o Options) (*Authority, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pki folder: %w", err)
 	}
-	if err := os.Chmod(o.Dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
+	if err := os.Chmod(o.Dir, 0o700); err != nil { //nolint:gosec // a directory needs its x bit
 		return nil, fmt.Errorf("pki folder: %w", err)
 	}
 	if o.Name == "" {
@@ -121,9 +125,10 @@ func Open(o Options) (*Authority, error) {
 	return a, nil
 }
 
-// Renew makes again whatever is missing or about to expire and reports whether
-// it wrote anything. A long-running server calls it now and then; it then
-// writes its kubeconfig again and reloads the serving files.
+// Renew creates again whatever is missing or about to expire, and reports
+// whether it wrote anything. A long-running server calls it periodically. If it
+// wrote anything, the server then writes its kubeconfig again and reloads the
+// serving files.
 func (a *Authority) Renew() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,28 +152,29 @@ func (a *Authority) Renew() (bool, error) {
 	return changedCA || changedServing || changedAdmin, nil
 }
 
-// CAFile is the path of the authority's certificate, which verifies both the
+// CAFile returns the path of the authority's certificate, which verifies both
 // server and client certificates.
 func (a *Authority) CAFile() string { return a.path(caName + ".crt") }
 
-// CAPEM is the content of CAFile.
+// CAPEM returns the content of CAFile.
 func (a *Authority) CAPEM() []byte {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return slices.Clone(a.ca.certPEM)
 }
 
-// ServingFiles are the paths of the server's certificate and key. They are
-// replaced atomically on renewal, so a watcher of the files may reload them.
+// ServingFiles returns the paths of the server's certificate and key. They are
+// replaced atomically on renewal, so a process that watches them may reload
+// them.
 func (a *Authority) ServingFiles() (certFile, keyFile string) {
 	return a.path(servingName + ".crt"), a.path(servingName + ".key")
 }
 
-// ServiceAccountKey signs ServiceAccount tokens.
+// ServiceAccountKey returns the key that signs ServiceAccount tokens.
 func (a *Authority) ServiceAccountKey() *ecdsa.PrivateKey { return a.saKey }
 
 // IssueClient signs a new client certificate for a user and its groups, valid
-// for a year, and returns it with its key as PEM. Nothing is stored.
+// for a year. It returns the certificate and its key as PEM and stores nothing.
 func (a *Authority) IssueClient(name string, groups []string) (certPEM, keyPEM []byte, err error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -181,13 +187,13 @@ func (a *Authority) IssueClient(name string, groups []string) (certPEM, keyPEM [
 
 func (a *Authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// fresh reports whether enough of a certificate's life is left.
+// fresh reports whether enough of a certificate's lifetime is left.
 func (a *Authority) fresh(c *x509.Certificate) bool {
 	now := a.clock.Now()
 	return !now.Before(c.NotBefore) && c.NotAfter.Sub(now) > c.NotAfter.Sub(c.NotBefore)/renewDivisor
 }
 
-// renewCA loads the authority, or makes it, or renews its certificate with the
+// renewCA loads the authority, creates it, or renews its certificate with the
 // same key. The caller holds mu.
 func (a *Authority) renewCA() (bool, error) {
 	p, err := a.load(caName)
@@ -218,8 +224,8 @@ func (a *Authority) renewCA() (bool, error) {
 	return true, nil
 }
 
-// renewLeaf loads the pair NAME.crt, NAME.key or makes it again. fits tells
-// whether a loaded certificate still says what it should.
+// renewLeaf loads the pair NAME.crt and NAME.key, or creates it again. fits
+// reports whether a loaded certificate still has the required content.
 func (a *Authority) renewLeaf(name string, template *x509.Certificate, fits func(*x509.Certificate) bool) (pair, bool, error) {
 	p, err := a.load(name)
 	if err != nil {
@@ -232,8 +238,8 @@ func (a *Authority) renewLeaf(name string, template *x509.Certificate, fits func
 	if p, err = a.issue(template, leafLife); err != nil {
 		return pair{}, false, err
 	}
-	// The key first: a crash between the two leaves a mismatched pair, which
-	// the next start recognises and makes again.
+	// Write the key first. A crash between the two writes leaves a mismatched
+	// pair, which the next start detects and creates again.
 	if err := writeFile(a.path(name+".key"), p.keyPEM); err != nil {
 		return pair{}, false, err
 	}
@@ -243,7 +249,7 @@ func (a *Authority) renewLeaf(name string, template *x509.Certificate, fits func
 	return p, true, nil
 }
 
-// pair is a certificate with its key; a half that does not exist is nil.
+// pair is a certificate with its key. A half that does not exist is nil.
 type pair struct {
 	cert            *x509.Certificate
 	key             *ecdsa.PrivateKey
@@ -306,7 +312,7 @@ func samePublic(pub any, key crypto.Signer) bool {
 	return ok && p.Equal(key.Public())
 }
 
-// KeyPair is the server's certificate as crypto/tls wants it.
+// KeyPair returns the server's certificate in the form that crypto/tls uses.
 func (a *Authority) KeyPair() (tls.Certificate, error) {
 	certFile, keyFile := a.ServingFiles()
 	return tls.LoadX509KeyPair(certFile, keyFile)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// names are what the serving certificate is valid for, sorted.
+// names are the names that the serving certificate is valid for, sorted.
 type names struct {
 	dns []string
 	ips []net.IP
@@ -35,7 +35,7 @@ func serverNames(extra []string) names {
 	var n names
 	for _, s := range slices.Compact(all) {
 		switch ip := net.ParseIP(s); {
-		case ip != nil && ip.IsUnspecified(): // "all addresses" is not a name
+		case ip != nil && ip.IsUnspecified(): // the unspecified address is not a name
 		case ip != nil:
 			n.ips = append(n.ips, ip)
 		case s != "":
@@ -77,8 +77,9 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, b, nil
 }
 
-// selfSign makes the authority's certificate. Its subject never changes, so a
-// leaf signed under an earlier certificate of the same key still verifies.
+// selfSign creates the authority's certificate. Its subject never changes, so a
+// leaf that was signed under an earlier certificate of the same key still
+// verifies.
 func (a *Authority) selfSign(key *ecdsa.PrivateKey) (*x509.Certificate, []byte, error) {
 	t := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: a.name + "-ca"},
@@ -90,7 +91,7 @@ func (a *Authority) selfSign(key *ecdsa.PrivateKey) (*x509.Certificate, []byte, 
 	return a.sign(t, t, key, key, caLife)
 }
 
-// issue signs a leaf with a key of its own.
+// issue signs a leaf certificate with a new key of its own.
 func (a *Authority) issue(template *x509.Certificate, life time.Duration) (pair, error) {
 	key, keyPEM, err := newKey()
 	if err != nil {

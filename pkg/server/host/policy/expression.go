@@ -15,11 +15,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Limits of Kubernetes.
+// These limits are the same as in Kubernetes.
 const maxConditions, maxAnnotations = 64, 20
 
-// expressions compiles the expressions of one policy as the plugin does when
-// it evaluates them, so that what is stored can be evaluated.
+// expressions compiles the expressions of one policy in the same way as the
+// plugin does to evaluate them. Hence every stored policy can be evaluated.
 type expressions struct {
 	compiler *cel.CompositedCompiler
 	params   bool
@@ -50,7 +50,7 @@ func validateExpressions(s *admissionv1.ValidatingAdmissionPolicySpec) field.Err
 
 func (e *expressions) add(err *field.Error) { e.errs = append(e.errs, err) }
 
-// variables declares each for those after it.
+// variables declares each variable for the expressions after it.
 func (e *expressions) variables(variables []admissionv1.Variable) {
 	seen := sets.New[string]()
 	for i, v := range variables {

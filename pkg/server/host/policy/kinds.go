@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package policy serves ValidatingAdmissionPolicies and their bindings, and
-// holds every other resource of the server to them: rules in CEL that an
-// administrator adds without a webhook.
+// enforces admission policies for every other resource of the server. Policies
+// are rules in CEL that an administrator adds without running a webhook.
 package policy
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// unset is what kubectl shows for a parameter that a policy has not.
+// unset is what kubectl shows for a parameter that a policy lacks.
 const unset = "<unset>"
 
 // Resources are the two kinds.

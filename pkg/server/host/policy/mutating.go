@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/openapi"
 )
 
-// mutator is Kubernetes' plugin with informers of its own for parameters, and the schemas of this server.
+// mutator is Kubernetes' plugin, changed to use its own informers for parameters and the schemas of this server.
 type mutator struct {
 	*mutating.Plugin
 	schemas schemas
@@ -29,10 +29,9 @@ var (
 	_ initializer.WantsExternalKubeClientSet       = &mutator{}
 )
 
-// NewMutating makes the admission plugin of MutatingAdmissionPolicies. own is
-// the server's client of itself, from which the plugin takes the schemas of the
-// versions that the server serves, when it first needs one: the host's copy of
-// them comes late, and the plugin would look for it only every five seconds.
+// NewMutating makes the admission plugin of MutatingAdmissionPolicies. own is the server's client of itself. The
+// plugin reads the schemas of the served versions from it when it first needs one. The host's own copy of the schemas
+// becomes available late, and the plugin would look for it only every five seconds.
 func NewMutating(own discovery.DiscoveryInterfaces, versions ...schema.GroupVersion) (admission.Interface, error) {
 	p, err := mutating.NewPlugin(nil)
 	if err != nil {
@@ -41,33 +40,32 @@ func NewMutating(own discovery.DiscoveryInterfaces, versions ...schema.GroupVers
 	return &mutator{p, schemas{own, versions}}, nil
 }
 
-// SetExternalKubeInformerFactory gives the informers of policies, bindings and
-// namespaces.
+// SetExternalKubeInformerFactory sets the informers of policies, bindings and namespaces.
 func (m *mutator) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
 	m.Plugin.SetExternalKubeInformerFactory(ownParams{f})
 }
 
-// SetExternalKubeClientSet gives the client of namespaces.
+// SetExternalKubeClientSet sets the client that reads namespaces.
 func (m *mutator) SetExternalKubeClientSet(c kubernetes.Interface) {
 	m.Plugin.SetExternalKubeClientSet(withSchemas{c, m.schemas})
 }
 
-// withSchemas is a client whose discovery tells the schemas of this server.
+// withSchemas is a client whose discovery returns the schemas of this server.
 type withSchemas struct {
 	kubernetes.Interface
 	schemas schemas
 }
 
-// Discovery is the server's own.
+// Discovery returns the server's own discovery.
 func (c withSchemas) Discovery() discovery.DiscoveryInterfaces { return c.schemas }
 
-// schemas are those of this server. The list is known before the server answers.
+// schemas returns the schemas of this server. Their list is known before the server answers requests.
 type schemas struct {
 	discovery.DiscoveryInterfaces
 	versions []schema.GroupVersion
 }
 
-// OpenAPIV3 is the client of the documents.
+// OpenAPIV3 returns the client of the schema documents.
 func (s schemas) OpenAPIV3() openapi.Client { return s }
 
 // Paths lists the documents.
@@ -86,7 +84,7 @@ type document struct {
 	path string
 }
 
-// ServerRelativeURL is the same for the same content.
+// ServerRelativeURL returns a URL that is the same for the same content.
 func (d document) ServerRelativeURL() string { return "/openapi/v3/" + d.path }
 
 // Schema reads the document.

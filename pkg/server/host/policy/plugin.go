@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// plugin is Kubernetes' plugin with informers of its own for parameters.
+// plugin is Kubernetes' plugin, changed to use its own informers for
+// parameters.
 type plugin struct{ *validating.Plugin }
 
 var (
@@ -24,8 +25,9 @@ var (
 	_ initializer.WantsExternalKubeInformerFactory = &plugin{}
 )
 
-// New makes the admission plugin. Until it knows all policies, requests wait
-// for it; it takes up a change of them within about a second.
+// New makes the admission plugin of ValidatingAdmissionPolicies. Requests wait
+// until it knows all policies. A change of a policy takes effect within about a
+// second.
 func New() (admission.Interface, error) {
 	p, err := validating.NewPlugin(nil)
 	if err != nil {
@@ -35,8 +37,9 @@ func New() (admission.Interface, error) {
 	return &plugin{p}, nil
 }
 
-// questions are never held to policies, as in Kubernetes: a policy could make
-// every answer about identities and permissions fail.
+// questions returns the resources that policies never apply to, as in
+// Kubernetes. Otherwise a policy could make every answer about identities and
+// permissions fail.
 func questions() []schema.GroupResource {
 	return []schema.GroupResource{
 		authenticationv1.Resource("selfsubjectreviews"),
@@ -48,21 +51,21 @@ func questions() []schema.GroupResource {
 	}
 }
 
-// SetExternalKubeInformerFactory gives the informers of policies, bindings and
+// SetExternalKubeInformerFactory sets the informers of policies, bindings and
 // namespaces.
 func (p *plugin) SetExternalKubeInformerFactory(f informers.SharedInformerFactory) {
 	p.Plugin.SetExternalKubeInformerFactory(ownParams{f})
 }
 
 // ownParams is a factory that has no informers for kinds found at run time. The
-// plugin then makes one for each kind of parameters, which ends with the last
-// policy that uses it. The factory would neither stop its own nor start it
-// again for the next such policy.
+// plugin then makes an informer for each kind of parameters itself, which ends
+// with the last policy that uses it. A factory would neither stop its informer
+// nor start it again for the next such policy.
 type ownParams struct {
 	informers.SharedInformerFactory
 }
 
-// ForResource fails always.
+// ForResource always fails.
 func (ownParams) ForResource(r schema.GroupVersionResource) (informers.GenericInformer, error) {
 	return nil, fmt.Errorf("informers of %s are not shared", r)
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The rules are Kubernetes', so that a policy that is accepted here is accepted
-// by a cluster.
+// The rules are those of Kubernetes, so that a cluster accepts every policy
+// that is accepted here.
 
 func spec() *field.Path { return field.NewPath("spec") }
 
@@ -61,7 +61,8 @@ func validateParamKind(k *admissionv1.ParamKind) field.ErrorList {
 	return errs
 }
 
-// validateAnswer checks what is said to a request that fails the expression.
+// validateAnswer checks the message and reason that are returned for a request
+// that fails the expression.
 func validateAnswer(v admissionv1.Validation, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if v.Message != "" && strings.TrimSpace(v.Message) == "" {
@@ -192,7 +193,8 @@ func validateRule(r *admissionv1.NamedRuleWithOperations, path *field.Path) fiel
 	return errs
 }
 
-// validateNames checks one list of a rule. Only the core group has an empty name.
+// validateNames checks one list of a rule. mayBeEmpty is set for API groups,
+// because the core group's name is empty.
 func validateNames(values []string, mayBeEmpty bool, path *field.Path) field.ErrorList {
 	if len(values) == 0 {
 		return field.ErrorList{field.Required(path, "")}

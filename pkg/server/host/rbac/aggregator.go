@@ -20,8 +20,7 @@ import (
 const retryAfter = time.Second
 
 // Aggregator writes the rules of ClusterRoles with an aggregationRule into
-// their objects. It is for the eyes of people: the authorizer does not wait
-// for it.
+// their objects, for people to read. The authorizer does not wait for it.
 type Aggregator struct {
 	View *View
 	// Update stores a copy of a ClusterRole with other rules.
@@ -48,8 +47,9 @@ func (a Aggregator) Run(ctx context.Context) {
 	}
 }
 
-// stale returns copies of the ClusterRoles whose stored rules are not what they
-// grant, with the rules put right, and a channel closed at the next change.
+// stale returns copies of the ClusterRoles whose stored rules differ from what
+// they grant, with the rules corrected, and a channel that is closed at the
+// next change.
 func (v *View) stale() ([]*rbacv1.ClusterRole, <-chan struct{}) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -20,8 +20,8 @@ var (
 	_ authorizer.RuleResolver = (*View)(nil)
 )
 
-// Authorize allows what a rule allows and has no opinion on the rest, with the
-// reasons Kubernetes gives.
+// Authorize allows what a rule allows and has no opinion on everything else.
+// The reasons are worded as in Kubernetes.
 func (v *View) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -46,18 +46,19 @@ func (v *View) Authorize(_ context.Context, a authorizer.Attributes) (authorizer
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// ConditionsAwareAuthorize is Authorize: RBAC rules have no conditions.
+// ConditionsAwareAuthorize returns the decision of Authorize, because RBAC
+// rules have no conditions.
 func (v *View) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
 	return authorizer.ConditionsAwareDecisionFromParts(v.Authorize(ctx, a))
 }
 
-// EvaluateConditions refuses: RBAC rules have no conditions.
+// EvaluateConditions always refuses, because RBAC rules have no conditions.
 func (*View) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// RulesFor lists the rules of a user in a namespace. The error tells of
-// bindings whose role does not exist; the rules are still all there are.
+// RulesFor returns the rules of a user in a namespace. The error describes
+// bindings whose role does not exist; the rules are complete nevertheless.
 func (v *View) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -80,15 +81,15 @@ func (v *View) RulesFor(_ context.Context, u user.Info, namespace string) ([]aut
 	return resources, urls, false, utilerrors.NewAggregate(errs)
 }
 
-// source says where a rule comes from.
+// source describes where a rule comes from.
 type source struct {
 	b *binding
 	p principal
 }
 
 // visit calls f with every rule of the user's ClusterRoleBindings and, in a
-// namespace, RoleBindings, until it returns false. A binding is visited once
-// though it may name the user in several ways. The caller holds mu.
+// namespace, RoleBindings, until f returns false. Each binding is visited once,
+// even if it names the user in several ways. The caller holds mu.
 func (v *View) visit(u user.Info, namespace string, f func(source, *rbacv1.PolicyRule, error) bool) {
 	if u == nil {
 		return
@@ -131,7 +132,7 @@ func (v *View) visitBinding(s source, f func(source, *rbacv1.PolicyRule, error) 
 	return true
 }
 
-// resolve finds the rules a binding refers to.
+// resolve returns the rules that a binding refers to.
 func (v *View) resolve(b *binding) ([]rbacv1.PolicyRule, error) {
 	key := types.NamespacedName{Name: b.role.Name}
 	switch b.role.Kind {
@@ -150,7 +151,7 @@ func (v *View) resolve(b *binding) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// String is Kubernetes' wording, which people search for.
+// String uses Kubernetes' wording, which people search for.
 func (s source) String() string {
 	subject := fmt.Sprintf("%s %q", s.p.kind, s.p.name)
 	for _, sub := range s.b.subjects {

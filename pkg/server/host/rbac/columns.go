@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// createdAt is the column that kubectl shows for roles.
+// createdAt returns the column that kubectl shows for roles.
 func createdAt[T resource.Object]() resource.Column[T] {
 	return resource.Column[T]{
 		Name: "Created At", Description: "When the role was created.", Wide: true,

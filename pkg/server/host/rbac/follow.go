@@ -18,8 +18,8 @@ type Sources struct {
 	Roles, ClusterRoles, RoleBindings, ClusterRoleBindings cache.ListerWatcher
 }
 
-// Follow keeps the View current until the context ends. A watch that breaks is
-// resumed where it was.
+// Follow keeps the View current until the context ends. A broken watch is
+// resumed where it ended.
 func (v *View) Follow(ctx context.Context, s Sources) {
 	var wg sync.WaitGroup
 	for _, f := range []struct {
@@ -38,7 +38,7 @@ func (v *View) Follow(ctx context.Context, s Sources) {
 	wg.Wait()
 }
 
-// sink is where a reflector puts what it sees of one kind.
+// sink receives the objects of one kind from a reflector.
 type sink struct {
 	v    *View
 	kind string
@@ -76,7 +76,7 @@ func with(obj any, f func(object) error) error {
 	return f(o)
 }
 
-// parseRevision reads a resourceVersion, which in our store is a number that
+// parseRevision parses a resourceVersion, which in this store is a number that
 // grows with every write.
 func parseRevision(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)

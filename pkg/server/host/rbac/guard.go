@@ -24,15 +24,15 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// guarded is a resource whose objects only system:masters may write, and whose
-// writes are answered when the View knows them.
+// guarded is a resource whose objects only system:masters may write. A write is
+// answered only when the View has it.
 type guarded struct {
 	resource.Resource
 	kind string
 	view *View
 }
 
-// Storage wraps the kit's storage of the objects; there are no subresources.
+// Storage wraps the storage of the objects. There are no subresources.
 func (g guarded) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	paths, err := g.Resource.Storage(ctx, c)
 	if err != nil {
@@ -47,7 +47,8 @@ func (g guarded) Storage(ctx context.Context, c resource.Config) (map[string]res
 	return paths, nil
 }
 
-// stored is what the server looks for in the storage of a kept resource.
+// stored lists the interfaces that the server looks for in the storage of a
+// Kept resource.
 type stored interface {
 	rest.StandardStorage
 	rest.Scoper
@@ -68,7 +69,7 @@ type guard struct {
 
 var errNotAdmin = errors.New("on a standalone host only the group system:masters may change roles and bindings")
 
-// admit lets only the administrators write.
+// admit allows writes by administrators only.
 func (g *guard) admit(ctx context.Context, name string) error {
 	u, ok := request.UserFrom(ctx)
 	if ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
@@ -77,11 +78,12 @@ func (g *guard) admit(ctx context.Context, name string) error {
 	return apierrors.NewForbidden(g.resource, name, errNotAdmin)
 }
 
-// written waits until requests are judged by the new state of the object. The
-// write stands in any case, so giving up is not an error.
+// written waits until the View has the new state of the object, so that
+// requests are judged by it. The write has succeeded in any case, so giving up
+// is not an error.
 func (g *guard) written(ctx context.Context, out runtime.Object) {
 	obj, ok := out.(object)
-	if !ok || obj.GetResourceVersion() == "" { // a dry run of a create has none
+	if !ok || obj.GetResourceVersion() == "" { // the dry run of a create has no resourceVersion
 		return
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {

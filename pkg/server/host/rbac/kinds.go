@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// Resources are the four kinds, served so that the View knows every write
-// before it is answered.
+// Resources returns the four kinds, served so that a write is answered only
+// when the View has it.
 func Resources(v *View) []resource.Resource {
 	return []resource.Resource{
 		guarded{roles, "Role", v},

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// allows tells whether a rule permits a request, with Kubernetes' semantics.
+// allows reports whether a rule permits a request, with the semantics of
+// Kubernetes.
 func allows(rule *rbacv1.PolicyRule, a authorizer.Attributes) bool {
 	if !has(rule.Verbs, rbacv1.VerbAll, a.GetVerb()) {
 		return false
@@ -29,8 +30,9 @@ func has(set []string, all, s string) bool {
 	return slices.Contains(set, all) || slices.Contains(set, s)
 }
 
-// resourceMatches knows "*" (which includes subresources), "pods", "pods/log"
-// and "*/log". "pods" does not include "pods/log", and "pods/*" means nothing.
+// resourceMatches supports "*" (which includes subresources), "pods",
+// "pods/log" and "*/log". "pods" does not include "pods/log", and "pods/*"
+// matches nothing.
 func resourceMatches(set []string, resource, subresource string) bool {
 	if subresource == "" {
 		return has(set, rbacv1.ResourceAll, resource)
@@ -44,7 +46,8 @@ func resourceMatches(set []string, resource, subresource string) bool {
 	return false
 }
 
-// urlMatches knows "*", an exact path, and a path with trailing stars as prefix.
+// urlMatches supports "*", an exact path, and a path with trailing stars as a
+// prefix.
 func urlMatches(pattern, path string) bool {
 	return pattern == rbacv1.NonResourceAll || pattern == path ||
 		strings.HasSuffix(pattern, "*") && strings.HasPrefix(path, strings.TrimRight(pattern, "*"))
@@ -53,9 +56,9 @@ func urlMatches(pattern, path string) bool {
 // principal is the index key of a subject: one kind and one name.
 type principal struct{ kind, name string }
 
-// subjectPrincipal turns a subject of a binding in a namespace ("" for a
-// ClusterRoleBinding) into its key; ok is false for one that nobody can be. A
-// ServiceAccount is the user that its tokens stand for.
+// subjectPrincipal returns the key of a subject of a binding in a namespace (""
+// for a ClusterRoleBinding); ok is false for a subject that no user can be. The
+// key of a ServiceAccount is that of the user that its tokens authenticate.
 func subjectPrincipal(s rbacv1.Subject, namespace string) (p principal, ok bool) {
 	switch s.Kind {
 	case rbacv1.UserKind, rbacv1.GroupKind:

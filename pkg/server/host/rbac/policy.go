@@ -15,18 +15,18 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
-// Our API group and its resources, by how people work with them.
+// The platform's API group and its resources, grouped by how people use them.
 const group = "core.platform.ai"
 
-// ownKinds are the kinds that users write.
+// ownKinds returns the kinds that users write.
 func ownKinds() []string {
 	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills"}
 }
 
-// grants are what the definitions of our resources say of their subresources: the paths that a role may get or create.
+// grants are the subresources, from the definitions of the resources, with the roles that may get or create them.
 type grants []resource.Grant
 
-// grantsOf lists the subresources by the kind that they are below, in the order of ownKinds.
+// grantsOf returns the subresources ordered by their parent kind, in the order of ownKinds.
 func grantsOf(resources []resource.Resource) grants {
 	var all grants
 	for _, r := range resources {
@@ -60,7 +60,7 @@ func (g grants) create(r resource.Role) (paths []string) {
 	return paths
 }
 
-// ownReads are what else a role of people reads: what the server and the workers wrote.
+// ownReads returns what else people with a role may read: the objects that the server and the workers write.
 func (g grants) ownReads(r resource.Role) []string {
 	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, g.read(r))
 }
@@ -100,13 +100,13 @@ func role(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	}
 }
 
-// into labels a role so that the role of that name includes it.
+// into labels a role so that the named role includes it.
 func into(name string, r *rbacv1.ClusterRole) *rbacv1.ClusterRole {
 	r.Labels["rbac.authorization.k8s.io/aggregate-to-"+name] = "true"
 	return r
 }
 
-// collecting is a role made of all roles labelled for it.
+// collecting returns a role that aggregates all roles labelled for it.
 func collecting(name string) *rbacv1.ClusterRole {
 	r := role(name)
 	r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
@@ -130,10 +130,9 @@ func bind(role string, groups ...string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// defaultClusterRoles exist from the start: those of Kubernetes that make sense
-// here, with Kubernetes' rules for what is served here, and those of the
-// platform, which view, edit and admin include. What the latter say of
-// subresources comes from the definitions of the resources.
+// defaultClusterRoles returns the roles that exist from the start. They are the Kubernetes roles that make sense
+// here, with Kubernetes' rules for the resources that this server has, and the roles of the platform, which view,
+// edit and admin include. The rules of the latter about subresources come from the definitions of the resources.
 func defaultClusterRoles(resources []resource.Resource) []*rbacv1.ClusterRole {
 	return slices.Concat(systemRoles(), userRoles(), grantsOf(resources).platformRoles())
 }
@@ -167,7 +166,7 @@ func userRoles() []*rbacv1.ClusterRole {
 			rule(writeVerbs(), "", "configmaps", "events", "secrets", "serviceaccounts"),
 			rule([]string{"create"}, "", "serviceaccounts/token"),
 			rule(allVerbs(), "coordination.k8s.io", "leases"))),
-		// Writing roles needs more than a role here, so admin only reads them.
+		// A role cannot permit writing roles on this server, so admin may only read them.
 		into("admin", role("system:aggregate-to-admin",
 			rule([]string{"create"}, "authorization.k8s.io", "localsubjectaccessreviews"),
 			rule(readVerbs(), "rbac.authorization.k8s.io", "roles", "rolebindings"))),
@@ -176,7 +175,8 @@ func userRoles() []*rbacv1.ClusterRole {
 
 func (g grants) platformRoles() []*rbacv1.ClusterRole {
 	own := func(name resource.Role, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
-		// A server without our resources grants none of them; a rule about nothing is invalid.
+		// A server without the platform's resources grants none of them, and a rule without resources would be
+		// invalid.
 		return role(string(name), slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })...)
 	}
 	return []*rbacv1.ClusterRole{
@@ -193,18 +193,18 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
 			rule([]string{"create"}, group, g.create(resource.Operator)...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
-		// What a worker process needs. The guards of the resources narrow it to the worker's own task.
+		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals"),
 			rule([]string{"create"}, group, g.create(resource.Worker)...),
 			rule([]string{"get"}, group, g.read(resource.Worker)...)),
-		// Reads all that is stored, prompts and results included; no other role may.
+		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),
 	}
 }
 
-// defaultClusterRoleBindings give everybody discovery and questions about
-// themselves, and the administrators everything.
+// defaultClusterRoleBindings let all users use discovery and ask about their own identity and permissions, and let
+// administrators do everything.
 func defaultClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 	return []*rbacv1.ClusterRoleBinding{
 		bind("cluster-admin", user.SystemPrivilegedGroup),

@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// writers bounds the concurrent writes of Reconcile, which share fsyncs.
+// writers is the maximum number of concurrent writes of Reconcile; concurrent writes share fsyncs.
 const writers = 16
 
 // Client reads and writes objects of one kind as an administrator.
@@ -27,9 +27,9 @@ type Client[T any] struct {
 	Delete func(ctx context.Context, name string) error
 }
 
-// Reconcile makes the default ClusterRoles, for the resources that are served, and
-// ClusterRoleBindings, and adds to them what is missing. What users added stays, and an object with the
-// annotation rbac.authorization.kubernetes.io/autoupdate=false is left alone.
+// Reconcile creates the default ClusterRoles for the served resources and the default ClusterRoleBindings, and adds
+// to existing ones what is missing. What users added is kept. Objects with the annotation
+// rbac.authorization.kubernetes.io/autoupdate=false are not changed.
 func Reconcile(ctx context.Context, resources []resource.Resource, roles Client[*rbacv1.ClusterRole], bindings Client[*rbacv1.ClusterRoleBinding]) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -52,7 +52,7 @@ func Reconcile(ctx context.Context, resources []resource.Resource, roles Client[
 	return g.Wait()
 }
 
-// again runs f until it meets no other writer.
+// again retries f until no other writer interferes.
 func again(what string, f func() error) error {
 	for {
 		switch err := f(); {
@@ -65,8 +65,8 @@ func again(what string, f func() error) error {
 	}
 }
 
-// roleClient and bindingClient are what the reconciliation wants, whose
-// interface has no context.
+// roleClient and bindingClient implement the interface that the reconciliation requires, whose methods have no
+// context.
 type roleClient struct {
 	ctx context.Context //nolint:containedctx // see above
 	c   Client[*rbacv1.ClusterRole]

@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// The rules and texts are Kubernetes', so that tools that know them work.
+// The rules and messages are those of Kubernetes, so that existing tools work with them.
 
 func validateRole(_ context.Context, r *rbacv1.Role) field.ErrorList {
 	return validateRules(r.Rules, true)
@@ -74,8 +74,9 @@ func validateClusterRoleBinding(_ context.Context, b *rbacv1.ClusterRoleBinding)
 	return slices.Concat(validateRoleRef(b.RoleRef, "ClusterRole"), validateSubjects(b.Subjects, false), validateWorkers(b, b.RoleRef, b.Subjects))
 }
 
-// validateWorkers keeps the role of workers to the accounts of workers, which the server holds to the task that their
-// credential names. Whoever else had the role would read and write what all workers of the namespace may together.
+// validateWorkers allows the role of workers to be bound only to the ServiceAccounts of workers, because the server
+// restricts these to the task that their credential names. Any other subject with that role could read and write what
+// all workers of the namespace together may.
 func validateWorkers(b metav1.Object, ref rbacv1.RoleRef, subjects []rbacv1.Subject) field.ErrorList {
 	if ref.Kind != "ClusterRole" || ref.Name != v1alpha1.ClusterRoleWorker || b.GetDeletionTimestamp() != nil {
 		return nil

@@ -6,14 +6,14 @@
 // Kubernetes' semantics, and the roles that exist from the start.
 //
 // The authorizer answers from a View, an index in memory that watches of the
-// four kinds keep current; a request costs a few map look-ups and never reads
+// four kinds keep current. A request costs a few map look-ups and never reads
 // the store. A write to one of the kinds is answered only when the View has it,
-// so a binding works for the very next request. A ClusterRole with an
-// aggregationRule gets its rules from the View at once; Aggregator writes them
-// into the object for people to see.
+// so a binding is effective for the very next request. The View resolves the
+// rules of a ClusterRole with an aggregationRule immediately; Aggregator writes
+// them into the object for people to read.
 //
-// Only system:masters may write these kinds. That closes every way to give
-// oneself rights, so there is no bind or escalate verb.
+// Only system:masters may write these kinds. Nobody else can therefore give
+// themselves more permissions, so the verbs bind and escalate are not needed.
 package rbac
 
 import (
@@ -31,25 +31,25 @@ import (
 )
 
 // View is the current state of all roles and bindings. The zero value is not
-// ready; use NewView. Objects given to it must not be changed afterwards.
+// ready; use NewView. Objects passed to it must not be modified afterwards.
 type View struct {
 	mu sync.RWMutex // guards everything below
 	// objects are all objects of the four kinds.
 	objects map[objectKey]object
-	// seen is the highest revision seen of each kind whose first list has
+	// seen holds the highest revision seen of each kind whose first list has
 	// arrived.
 	seen map[string]uint64
-	// rules are what each role grants, aggregation resolved. Roles are keyed
-	// by namespace and name, ClusterRoles by "" and name.
+	// rules holds what each role grants, with aggregation resolved. Roles are
+	// keyed by namespace and name, ClusterRoles by "" and name.
 	rules map[types.NamespacedName][]rbacv1.PolicyRule
-	// bindings are the bindings of a namespace ("" for ClusterRoleBindings)
-	// by each principal they name, sorted by name.
+	// bindings holds the bindings of each namespace ("" for
+	// ClusterRoleBindings) by each principal they name, sorted by name.
 	bindings map[string]map[principal][]*binding
 	// changed is closed and replaced whenever something changes.
 	changed chan struct{}
 }
 
-// kinds is how many kinds there are.
+// kinds is the number of kinds.
 const kinds = 4
 
 type objectKey struct {
@@ -80,8 +80,8 @@ func NewView() *View {
 	}
 }
 
-// wait returns when the condition holds, evaluating it again after every
-// change, or with the context's error.
+// wait returns nil when the condition holds, or the context's error. It
+// evaluates the condition again after every change.
 func (v *View) wait(ctx context.Context, condition func() bool) error {
 	for {
 		v.mu.RLock()
@@ -104,7 +104,7 @@ func (v *View) WaitForSync(ctx context.Context) error {
 }
 
 // waitFor returns when the View has this state of an object or a later one,
-// its removal included.
+// including its removal.
 func (v *View) waitFor(ctx context.Context, obj object) error {
 	key, err := keyOf(obj)
 	if err != nil {
@@ -145,10 +145,10 @@ func keyOf(obj object) (objectKey, error) {
 	return key, nil
 }
 
-// set puts in an object's latest state.
+// set stores an object's latest state.
 func (v *View) set(obj object) error { return v.change(obj, v.put) }
 
-// remove takes an object out; it carries the revision of its deletion.
+// remove removes an object, which carries the revision of its deletion.
 func (v *View) remove(obj object) error {
 	return v.change(obj, func(key objectKey, _ object) { v.drop(key) })
 }
@@ -169,7 +169,7 @@ func (v *View) change(obj object, f func(objectKey, object)) error {
 	return nil
 }
 
-// replace makes these the only objects of a kind, as of a revision.
+// replace makes objects the only ones of a kind, as of a revision.
 func (v *View) replace(kind string, objects []object, rev uint64) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -194,7 +194,8 @@ func (v *View) replace(kind string, objects []object, rev uint64) error {
 	return nil
 }
 
-// put and drop keep the indexes; the caller holds mu and calls settle after.
+// put and drop maintain the indexes. The caller holds mu and calls settle
+// afterwards.
 func (v *View) put(key objectKey, obj object) {
 	v.drop(key)
 	v.objects[key] = obj
@@ -222,7 +223,7 @@ func (v *View) drop(key objectKey) {
 	delete(v.objects, key)
 }
 
-// settle recomputes what depends on several objects and wakes the waiting.
+// settle recomputes what depends on several objects and wakes the waiters.
 func (v *View) settle(kind string, rev uint64) {
 	v.seen[kind] = max(v.seen[kind], rev)
 	if kind == "ClusterRole" {
@@ -285,9 +286,9 @@ func (v *View) aggregate() {
 	}
 }
 
-// aggregated is what a ClusterRole grants: its own rules, or, with an
-// aggregationRule, those of all it selects, in the order of their names and
-// each once. Roles may select each other; each is visited once.
+// aggregated returns what a ClusterRole grants: its own rules or, with an
+// aggregationRule, those of all roles it selects, in the order of their names
+// and each rule once. Roles may select each other; each is visited once.
 func aggregated(r *rbacv1.ClusterRole, all map[string]*rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	if r.AggregationRule == nil {
 		return r.Rules
@@ -320,7 +321,7 @@ func selected(a *rbacv1.AggregationRule, all map[string]*rbacv1.ClusterRole) []s
 	for i := range a.ClusterRoleSelectors {
 		s, err := metav1.LabelSelectorAsSelector(&a.ClusterRoleSelectors[i])
 		if err != nil {
-			continue // validation does not let such a selector in
+			continue // validation does not accept such a selector
 		}
 		for name, r := range all {
 			if s.Matches(labels.Set(r.Labels)) {

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package review answers questions about who someone is and what they may do:
+// Package review answers questions about a caller's identity and permissions:
 // TokenReview and SelfSubjectReview, the SubjectAccessReview family and
 // SelfSubjectRulesReview. Nothing is stored.
 package review
@@ -105,9 +105,8 @@ func (a access) decide(ctx context.Context, u user.Info, res *authorizationv1.Re
 	return s
 }
 
-// attributes is the request the question is about. Field and label selectors
-// are left out: they can only matter to an authorizer that looks at them, and
-// RBAC does not.
+// attributes returns the request that the question is about. Field and label
+// selectors are left out, because RBAC ignores them.
 func attributes(u user.Info, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) authorizer.AttributesRecord {
 	if n != nil {
 		return authorizer.AttributesRecord{User: u, Verb: n.Verb, Path: n.Path}

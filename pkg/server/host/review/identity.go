@@ -29,7 +29,8 @@ func Identity(t authenticator.Token, serverAudiences []string) []resource.Resour
 	}
 }
 
-// WhoAmI serves the question of callers who they are.
+// WhoAmI serves SelfSubjectReview, with which callers ask for their own
+// identity.
 func WhoAmI() resource.Resource {
 	return &resource.Definition[*authenticationv1.SelfSubjectReview]{
 		Unguarded: true,
@@ -44,7 +45,8 @@ type tokens struct {
 	serverAudiences []string
 }
 
-// create answers with the user of a token. The token itself does not come back.
+// create answers with the user of a token. The answer does not contain the
+// token.
 func (t tokens) create(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 	text := r.Spec.Token
 	if text == "" {

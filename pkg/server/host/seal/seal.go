@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package seal encrypts Secrets before they reach the disk of a standalone
-// host, with k8s.io/apiserver's own transformer: AES-256-GCM under a key that
+// host. It uses k8s.io/apiserver's own transformer: AES-256-GCM with a key that
 // is derived anew for every value from the seed in the key file.
 //
-// The key file has one line "ID SEED" per key, the seed in base64. The first
-// key encrypts, all of them decrypt. To rotate, put a new line on top
-// (see NewLine) and restart; each Secret takes the new key when it is next
-// written. An old line may go when no Secret uses it any more.
+// The key file has one line "ID SEED" per key, with the seed in base64. The
+// first key encrypts; all of them decrypt. To rotate keys, add a new line at
+// the top (see NewLine) and restart; each Secret is encrypted with the new key
+// when it is next written. An old line may be removed when no Secret uses it
+// any more.
 package seal
 
 import (
@@ -28,18 +29,18 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 )
 
-// ErrNoKeys means that there is no key file though there should be one.
+// ErrNoKeys means that the key file, which should exist, is missing.
 var ErrNoKeys = errors.New("seal: the encryption key file is missing")
 
 const (
-	// prefix stands before each encrypted value, with the key's ID behind it.
+	// prefix precedes each encrypted value and is followed by the key's ID.
 	prefix = "platform:enc:aesgcm:v1:"
 	idSize = 4
 )
 
-// Open reads the key file. With create it makes one, mode 0600, if there is
-// none; without, that is ErrNoKeys, because a new key would not open what an
-// old one has closed.
+// Open reads the key file. If the file does not exist, Open creates it with
+// mode 0600 if create is set. Otherwise it returns ErrNoKeys, because a new key
+// could not decrypt what an old key has encrypted.
 func Open(path string, create bool) (value.Transformer, error) {
 	b, err := os.ReadFile(path)
 	switch {
@@ -62,7 +63,7 @@ func Open(path string, create bool) (value.Transformer, error) {
 	return t, nil
 }
 
-// NewLine makes a key and its line of the key file.
+// NewLine generates a key and returns its line for the key file.
 func NewLine() ([]byte, error) {
 	random := make([]byte, idSize+aes.MinSeedSizeExtendedNonceGCM)
 	if _, err := rand.Read(random); err != nil {
@@ -72,8 +73,8 @@ func NewLine() ([]byte, error) {
 	return fmt.Appendf(nil, "%s %s\n", hex.EncodeToString(id), base64.StdEncoding.EncodeToString(seed)), nil
 }
 
-// makeFile writes the first key durably. A crash on the way leaves an unusable
-// file of a store that has no Secrets yet.
+// makeFile writes the first key durably. A crash meanwhile leaves an unusable
+// file, but the store has no Secrets yet.
 func makeFile(path string) (line []byte, err error) {
 	if line, err = NewLine(); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func parse(file []byte) (value.Transformer, error) {
 			return nil, fmt.Errorf("line %d: it must begin with an ID of its own", n)
 		}
 		seen[id] = true
-		// An error of the decoder would quote the seed.
+		// The decoder's error is not returned, because it would quote the seed.
 		seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 		if err != nil || len(seed) < aes.MinSeedSizeExtendedNonceGCM {
 			return nil, fmt.Errorf("line %d: the seed must be at least %d bytes in base64", n, aes.MinSeedSizeExtendedNonceGCM)

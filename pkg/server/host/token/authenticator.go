@@ -27,15 +27,16 @@ import (
 )
 
 const (
-	// rememberedTokens bounds the memory of checked signatures, at about 1 KiB
-	// each.
+	// rememberedTokens bounds the cache of checked signatures, in entries of
+	// about 1 KiB each.
 	rememberedTokens = 4096
-	// skew is how far in the future nbf and iat may lie: the clock may have
-	// been set back a little since the token was made. exp has no such grace.
+	// skew is how far in the future nbf and iat may be, because the clock may
+	// have been set back slightly since the token was issued. exp has no such
+	// tolerance.
 	skew = time.Minute
 )
 
-// Reasons for refusing a token that this host has signed.
+// These are the reasons for refusing a token that this host has signed.
 var (
 	ErrExpired  = errors.New("token: it has expired")
 	ErrNotYet   = errors.New("token: it is not valid yet")
@@ -44,38 +45,40 @@ var (
 )
 
 // UIDFunc looks up an object in the store, not in a cache, and returns its UID.
-// It returns "" for an object that does not exist or is past the time of its
-// deletion.
+// It returns "" for an object that does not exist or whose deletion timestamp
+// has passed.
 type UIDFunc func(ctx context.Context, namespace, name string) (types.UID, error)
 
 // AuthenticatorOptions configure an Authenticator.
 type AuthenticatorOptions struct {
-	// Keys verify signatures; with several, tokens of an earlier key stay valid.
+	// Keys verify signatures. With several keys, tokens signed with an earlier
+	// one stay valid.
 	Keys []*ecdsa.PublicKey
-	// Issuer must be the iss claim. Default: DefaultIssuer.
+	// Issuer is the required iss claim. Default: DefaultIssuer.
 	Issuer string
-	// Audiences are those of this server. Default: the issuer.
+	// Audiences are the audiences of this server. Default: the issuer.
 	Audiences []string
 	// Clock decides what has expired. Default: the real clock.
 	Clock clock.PassiveClock
-	// ServiceAccount, Secret and Task find what a token is bound to. A nil func
-	// refuses the tokens bound to such an object.
+	// ServiceAccount, Secret and Task look up the objects that a token names.
+	// If a func is nil, tokens bound to such an object are refused.
 	ServiceAccount, Secret, Task UIDFunc
 }
 
-// Authenticator checks tokens. Tokens of another issuer are none of its
-// business: it answers neither yes nor an error.
+// Authenticator checks tokens. It ignores tokens of other issuers, so that
+// another authenticator can check them.
 type Authenticator struct {
 	o    AuthenticatorOptions
 	keys map[string]*ecdsa.PublicKey
-	// checked has the claims of tokens whose signature was good, by the hash of
-	// the token, so that memory never holds the token.
+	// checked holds the claims of tokens whose signature was valid, by the hash
+	// of the token, so that memory never holds the token itself.
 	checked *lru.Cache
 }
 
 var _ authenticator.Token = (*Authenticator)(nil)
 
-// NewAuthenticator fails on a key that cannot be encoded.
+// NewAuthenticator makes an Authenticator. It fails on a key that cannot be
+// encoded.
 func NewAuthenticator(o AuthenticatorOptions) (*Authenticator, error) {
 	if o.Issuer == "" {
 		o.Issuer = DefaultIssuer
@@ -97,14 +100,14 @@ func NewAuthenticator(o AuthenticatorOptions) (*Authenticator, error) {
 	return a, nil
 }
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims struct {
 	jwt.Claims
 	privateClaims
 }
 
 // AuthenticateToken returns the ServiceAccount as a user, and which of the
-// requested audiences (default: this server) the token is good for. The error
+// requested audiences (default: this server) the token is valid for. The error
 // says why a token of this issuer is refused.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, text string) (*authenticator.Response, bool, error) {
 	c, err := a.verify(text)
@@ -125,8 +128,8 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, text string) (*au
 	return &authenticator.Response{Audiences: audiences, User: c.user()}, true, nil
 }
 
-// verify returns the claims of a token signed by one of our keys, and nil for
-// one that is not a token of ours.
+// verify returns the claims of a token that is signed by one of the Keys, and
+// nil for a token that this host did not make.
 func (a *Authenticator) verify(text string) (*claims, error) {
 	sum := sha256.Sum256([]byte(text))
 	if c, ok := a.checked.Get(sum); ok {
@@ -137,7 +140,7 @@ func (a *Authenticator) verify(text string) (*claims, error) {
 	}
 	t, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
-		return nil, nil //nolint:nilerr // not a JWT that this server makes
+		return nil, nil //nolint:nilerr // not a JWT made by this server
 	}
 	key := a.keys[t.Headers[0].KeyID]
 	if key == nil {
@@ -151,8 +154,8 @@ func (a *Authenticator) verify(text string) (*claims, error) {
 	return c, nil
 }
 
-// ours reads the issuer without checking the signature, so that a token meant
-// for another authenticator is passed on and not reported as bad.
+// ours reads the issuer without checking the signature, so that a token for
+// another authenticator is passed on instead of being refused.
 func (a *Authenticator) ours(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -168,7 +171,7 @@ func (a *Authenticator) ours(text string) bool {
 	return json.Unmarshal(payload, &c) == nil && c.Issuer == a.o.Issuer
 }
 
-// current tells whether the token is valid at this moment.
+// current checks whether the token is valid now.
 func (a *Authenticator) current(ctx context.Context, c *claims) error {
 	now := a.o.Clock.Now()
 	switch {
@@ -193,7 +196,7 @@ func (a *Authenticator) current(ctx context.Context, c *claims) error {
 	return bound(ctx, "task", a.o.Task, k.Namespace, &k.Task.Ref)
 }
 
-// bound checks that an object a token is bound to is still the same one.
+// bound checks that an object that a token is bound to is still the same one.
 func bound(ctx context.Context, kind string, lookup UIDFunc, namespace string, ref *Ref) error {
 	switch {
 	case ref == nil:
@@ -213,7 +216,7 @@ func bound(ctx context.Context, kind string, lookup UIDFunc, namespace string, r
 	return nil
 }
 
-// user is who the token stands for.
+// user returns the user that the token authenticates.
 func (c *claims) user() user.Info {
 	k := c.Kubernetes
 	info := &user.DefaultInfo{

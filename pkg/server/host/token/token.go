@@ -1,15 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token makes and checks the ServiceAccount tokens of a standalone
-// host: signed JWTs with the claims of Kubernetes' own tokens, for one or more
-// audiences, with an end, and optionally bound to a Secret or a Task.
+// Package token issues and checks the ServiceAccount tokens of a standalone host: signed JWTs with the claims of
+// Kubernetes' own tokens, for one or more audiences, with an expiry, and optionally bound to a Secret or a Task.
 //
-// A token is worth no more than what it is bound to: each use looks up the
-// ServiceAccount and the bound object and compares their UIDs, so a token ends
-// with the first of them. One that is bound to a Task also names the Task's run
-// at that time; that the run still goes on is for registry/guard to see. Only the check of the signature, the expensive part,
-// is remembered.
+// A token is valid only as long as the objects that it names. Each use looks up the ServiceAccount and the bound
+// object and compares their UIDs, so a token ends with the first of them that is gone. A token that is bound to a
+// Task also names the Task's run at that time; registry/guard checks that this run has not ended. Only the check of
+// the signature, which is the expensive part, is cached.
 package token
 
 import (
@@ -28,21 +26,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultIssuer is the iss claim and the audience of the API server itself, as
-// in a Kubernetes cluster.
+// DefaultIssuer is both the iss claim and the audience of the API server itself, as in a Kubernetes cluster.
 const DefaultIssuer = "https://kubernetes.default.svc"
 
 // credentialIDPrefix marks a credential ID as the ID of a JWT (KEP-4193).
 const credentialIDPrefix = "JTI="
 
-// Ref names one object for good: a name that is used again has another UID.
+// Ref identifies one object permanently: an object that reuses its name has another UID.
 type Ref struct {
 	Name string    `json:"name,omitempty"`
 	UID  types.UID `json:"uid,omitempty"`
 }
 
-// privateClaims stand under "kubernetes.io", as Kubernetes writes them; task is
-// ours.
+// privateClaims are the claims under "kubernetes.io", in Kubernetes' form. The claim task is the platform's own
+// addition.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace      string `json:"namespace,omitempty"`
@@ -52,23 +49,22 @@ type privateClaims struct {
 	} `json:"kubernetes.io"`
 }
 
-// run names a task and which run of it is meant.
+// run identifies a task and one of its runs.
 type run struct {
 	Ref
-	// Run is nil in tokens that were made before they named a run.
+	// Run is nil in tokens that were issued before tokens named a run.
 	Run *string `json:"run,omitempty"`
 }
 
-// Claims say whom a new token stands for.
+// Claims describe the subject, audiences and lifetime of a new token.
 type Claims struct {
 	Namespace      string
 	ServiceAccount Ref
-	// Secret or Task is the object the token is bound to, if any, in the same
-	// namespace.
+	// Secret or Task is the object that the token is bound to, if any, in the same namespace.
 	Secret, Task *Ref
-	// Run is the run of the Task that is meant; empty is none.
+	// Run is the current run of the Task; empty if there is none.
 	Run string
-	// Audiences are who may accept the token. Default: the API server.
+	// Audiences are the servers that may accept the token. Default: the API server.
 	Audiences []string
 	// Life is how long the token is valid from now.
 	Life time.Duration
@@ -76,14 +72,14 @@ type Claims struct {
 
 // Issued is a new token.
 type Issued struct {
-	// Token is the secret itself.
+	// Token is the secret token itself.
 	Token string
-	// CredentialID names the token in audit logs without being one.
+	// CredentialID identifies the token in audit logs without revealing it.
 	CredentialID string
 	Expires      time.Time
 }
 
-// Signer makes tokens.
+// Signer issues tokens.
 type Signer struct {
 	issuer    string
 	audiences []string
@@ -96,13 +92,13 @@ type SignerOptions struct {
 	Key *ecdsa.PrivateKey
 	// Issuer is the iss claim. Default: DefaultIssuer.
 	Issuer string
-	// Audiences are those of a token that asks for none. Default: the issuer.
+	// Audiences are the audiences of a token whose Claims name none. Default: the issuer.
 	Audiences []string
-	// Clock gives iat. Default: the real clock.
+	// Clock provides the time for iat. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// NewSigner fails on a key that is not P-256.
+// NewSigner makes a Signer. It fails on a key that is not P-256.
 func NewSigner(o SignerOptions) (*Signer, error) {
 	if o.Issuer == "" {
 		o.Issuer = DefaultIssuer
@@ -127,8 +123,7 @@ func NewSigner(o SignerOptions) (*Signer, error) {
 	return &Signer{issuer: o.Issuer, audiences: o.Audiences, clock: o.Clock, jose: s}, nil
 }
 
-// Sign makes a token. Whether the ServiceAccount and the bound object exist is
-// the caller's business.
+// Sign issues a token. The caller must check that the ServiceAccount and the bound object exist.
 func (s *Signer) Sign(c Claims) (Issued, error) {
 	// JWT times are whole seconds; truncating both keeps exp - iat exact.
 	now := s.clock.Now().Truncate(time.Second)
