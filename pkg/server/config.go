@@ -24,7 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
-// SetStorage makes the stores those of the generic server. Transformers, if any, encrypt resources at rest.
+// SetStorage makes the generic server use these stores. Transformers, if any, encrypt resources at rest.
 func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, transformers map[schema.GroupResource]value.Transformer) {
 	g.RESTOptionsGetter = object.NewRESTOptionsGetter(object.RESTOptions{
 		DB: s.Objects, Scheme: scheme, Codecs: apiserver.Codecs(scheme),
@@ -32,8 +32,9 @@ func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, 
 	})
 }
 
-// Config makes the configuration of an API server that serves the platform's own resources from the stores. Storage,
-// authentication and authorization of g are set before; what else a program serves it adds to the result.
+// Config makes the configuration of an API server that serves the platform's own resources from the stores. The
+// storage, authentication and authorization of g must be set before. A program adds whatever else it serves to the
+// result.
 func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st *Stores) (*apiserver.Config, error) {
 	timelines, err := timeline.New(timeline.Options{
 		Log: st.Events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,

@@ -31,15 +31,16 @@ import (
 )
 
 const (
-	// streamsPerConnection bounds the HTTP/2 streams of one client connection; Go's own default is 250, of which a
-	// client with many watches runs out.
+	// streamsPerConnection bounds the HTTP/2 streams of one client connection. Go's own default is 250, which is too
+	// few for a client with many watches.
 	streamsPerConnection = 1000
-	// loopbackLife is longer than any process lives.
+	// loopbackLife is longer than any process runs.
 	loopbackLife = 10 * 365 * 24 * time.Hour
 )
 
-// Generic makes the configuration of the generic server: the listener with its certificate files, which are read again
-// when they change; a loopback client whose token and certificate only this process has; and the audit log.
+// Generic makes the configuration of the generic server. It contains the listener with its certificate files, which
+// are read again when they change; a loopback client, whose token and certificate only this process has; and the
+// audit log.
 func (o *Options) Generic(scheme *runtime.Scheme, l *Listeners, certFile, keyFile string) (*genericapiserver.Config, error) {
 	g := apiserver.NewGeneric(scheme)
 	serving, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", certFile, keyFile)
@@ -57,8 +58,8 @@ func (o *Options) Generic(scheme *runtime.Scheme, l *Listeners, certFile, keyFil
 	return g, o.audit(g)
 }
 
-// addLoopback makes the client with which the server calls itself. It has a certificate of its own, chosen by a server
-// name that nobody else asks for, because the serving certificate may be anybody's and may change.
+// addLoopback makes the client with which the server calls itself. It has a separate certificate, selected by a
+// server name that nobody else uses, because the serving certificate may come from anywhere and may change.
 func (o *Options) addLoopback(g *genericapiserver.Config) error {
 	const name = genericapiserver.LoopbackClientServerNameOverride
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -89,7 +90,7 @@ func (o *Options) addLoopback(g *genericapiserver.Config) error {
 	if g.LoopbackClientConfig, err = g.SecureServing.NewLoopbackClientConfig(string(uuid.NewUUID()), certPEM); err != nil {
 		return err
 	}
-	// On HTTP/2 a listener that stops waits a second for each connection that its client does not close.
+	// On HTTP/2, a listener that stops waits a second for each connection that its client does not close.
 	own := connrotation.NewDialer((&net.Dialer{}).DialContext)
 	g.LoopbackClientConfig.Dial = own.DialContext
 	go func() { // ends when the server has no more requests
@@ -99,7 +100,7 @@ func (o *Options) addLoopback(g *genericapiserver.Config) error {
 	return nil
 }
 
-// audit sets up the audit log. Its file is appended to; it stays open until the process ends.
+// audit sets up the audit log. Its file is appended to and stays open until the process ends.
 func (o *Options) audit(g *genericapiserver.Config) error {
 	if o.AuditLog == "" {
 		return nil

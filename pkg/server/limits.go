@@ -15,7 +15,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Defaults of what one task may store: far above what runs need, and far below what fills a disk.
+// Default limits of what one task may store. They are far above what runs need, and far below what
+// fills a disk.
 const (
 	defaultTaskEvents    = 2_000_000
 	defaultTaskArtifacts = 1000

@@ -16,9 +16,9 @@ import (
 type Listeners struct {
 	// Secure is the port with TLS.
 	Secure net.Listener
-	// Plain serves the REST paths without TLS; nil where there is none.
+	// Plain serves the REST paths without TLS; it may be nil.
 	Plain net.Listener
-	// URL and RESTURL are where this machine reaches them; RESTURL is empty where Plain is nil.
+	// URL and RESTURL are the addresses of the ports for clients on this machine. RESTURL is empty if Plain is nil.
 	URL, RESTURL string
 }
 
@@ -51,7 +51,7 @@ func (l *Listeners) Close() error {
 	return err
 }
 
-// reachable is the host and port under which this machine reaches a listener.
+// reachable returns the host and port by which this machine reaches a listener.
 func reachable(addr *net.TCPAddr) string {
 	host := addr.IP
 	if host.IsUnspecified() {
@@ -60,7 +60,7 @@ func reachable(addr *net.TCPAddr) string {
 	return net.JoinHostPort(host.String(), strconv.Itoa(addr.Port))
 }
 
-// checkREST refuses an address from which tokens would cross a network in the clear, unless the operator wants that.
+// checkREST refuses an address with which tokens would cross a network unencrypted, unless the operator allows that.
 func (o *Options) checkREST() error {
 	if o.RESTBindAddress == "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// QuietLogs leaves warnings and errors in the process's log and drops what only tells of progress. A program calls it
-// once, before Run, unless its user asked for a verbosity.
+// QuietLogs keeps warnings and errors in the process's log and drops lines that only report progress. A program calls
+// it once, before Run, unless its user requested a verbosity.
 func QuietLogs() error {
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)

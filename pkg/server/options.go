@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server has what the standalone and the aggregated server share: their common options, opening and closing the
-// stores, listeners, the audit log, the parts of the API server that do not depend on where identities come from, and
-// the order in which a server starts and stops.
+// Package server has what the standalone and the aggregated server share: their common options, the opening and
+// closing of the stores, the listeners, the audit log, the parts of the API server that do not depend on where
+// identities come from, and the order in which a server starts and stops.
 //
 //	options.go  flags and their rules
 //	limits.go   what one task may store
@@ -34,64 +34,69 @@ import (
 
 const defaultStreamWriteTimeout = 30 * time.Second
 
-// Options are what every server of the platform is told.
+// Options are the options of every server of the platform.
 type Options struct {
-	// DataDir holds everything the server keeps. It is created if it does not exist.
+	// DataDir is the directory of everything the server stores. It is created if it does not exist.
 	DataDir string
 	// BindAddress is the IP address to listen on.
 	BindAddress string
 	// Port is the port to listen on; 0 takes a free one.
 	Port int
-	// RESTBindAddress is where the REST paths are also served without TLS, as address:port; port 0 takes a free one, and
-	// an empty text is none. The secure port serves the same paths in any case.
+	// RESTBindAddress is where the REST paths are also served without TLS, as address:port. Port 0 takes a free port;
+	// an empty string means no such listener. The secure port serves the same paths in any case.
 	RESTBindAddress string
-	// RESTAllowRemote accepts a RESTBindAddress that other machines reach.
+	// RESTAllowRemote accepts a RESTBindAddress that other machines can reach.
 	RESTAllowRemote bool
-	// CORSOrigins are the origins whose pages may use the REST paths; none is any.
+	// CORSOrigins are the origins whose pages may use the REST paths; empty allows any.
 	CORSOrigins []string
-	// EventRetention is how long events of a task are kept after its end, but for its terminal event; 0 is as long as the task.
+	// EventRetention is how long events of a task are kept after its end, except its terminal event; 0 keeps them as
+	// long as the task.
 	EventRetention time.Duration
-	// EventRetentionFailed, where set, is the same for tasks that failed.
+	// EventRetentionFailed, if set, applies to failed tasks instead of EventRetention.
 	EventRetentionFailed time.Duration
-	// StreamWriteTimeout is how long a client of an event stream may take to accept what it was sent; then it is cut,
-	// and may go on where it was. Default: 30 seconds.
+	// StreamWriteTimeout is how long a client of an event stream may take to accept what was sent before it is
+	// disconnected. The client may then resume. Default: 30 seconds.
 	StreamWriteTimeout time.Duration
-	// AuditLog is a file that gets one JSON line per request, "-" for standard output; empty for none.
+	// AuditLog is the file for one JSON line per request, "-" for standard output; empty disables the audit log.
 	AuditLog string
-	// AuditPolicy is an audit.k8s.io/v1 Policy file; needed with AuditLog.
+	// AuditPolicy is an audit.k8s.io/v1 Policy file. It is required with AuditLog.
 	AuditPolicy string
-	// BodyBudget is how many bytes of request bodies the process holds at a time. Default: intake.DefaultBudget.
+	// BodyBudget is the maximum number of bytes of request bodies in memory at a time. Default: intake.DefaultBudget.
 	BodyBudget resource.QuantityValue
-	// DiskReserve is how many bytes of the store's volume are kept for deletes and for what runs; 0 is engine.Options'.
+	// DiskReserve is how many bytes of the store's volume are kept for deletes and for running tasks; 0 uses the
+	// default of engine.Options.
 	DiskReserve resource.QuantityValue
-	// TaskEvents and TaskEventBytes bound the stream of a task; 0 is no limit. Bytes count 400 for the indexes of each event.
+	// TaskEvents and TaskEventBytes bound the stream of a task; 0 means no limit. Each event counts an additional 400
+	// bytes for its indexes.
 	TaskEvents     int64
 	TaskEventBytes resource.QuantityValue
-	// TaskEventRate and NamespaceEventRate are bytes of events a second, with 16 seconds of them at once; 0 is no limit.
+	// TaskEventRate and NamespaceEventRate are bytes of events per second, with bursts of 16 seconds' worth; 0 means
+	// no limit.
 	TaskEventRate, NamespaceEventRate resource.QuantityValue
 	// NamespaceEventBytes bounds the streams of all tasks of a namespace, and NamespaceArtifactBytes their artifacts,
-	// results and logs; 0 is no limit.
+	// results and logs; 0 means no limit.
 	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
-	// TaskLogRate is bytes of log a second, with 16 seconds of them at once; 0 is no limit.
+	// TaskLogRate is bytes of log per second, with bursts of 16 seconds' worth; 0 means no limit.
 	TaskLogRate resource.QuantityValue
-	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, with its result; 0 is no limit.
+	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, including its result; 0 means no limit.
 	TaskArtifacts     int64
 	TaskArtifactBytes resource.QuantityValue
-	// Profiling is where profiles are served; empty is nowhere.
+	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
-	// LocalRuns says that runs are processes of this machine, so that clients are warned of what only a cluster can honour.
+	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
+	// cluster can honour.
 	LocalRuns bool
-	// LockTimeout is how long the start waits while another server has the store open; 0 is not at all.
+	// LockTimeout is how long the start waits while another server has the store open; 0 does not wait.
 	LockTimeout time.Duration
 
-	// Waiting, where set, is called when the start begins to wait for the store's lock; what it returns is called when the
-	// wait is over.
+	// Waiting, if set, is called when the start begins to wait for the store's lock. The func it returns is called
+	// when the wait is over.
 	Waiting func(context.Context) (done func())
-	// Out gets what is meant for a person: the ready message, and the audit log where that is "-". Default: nowhere.
+	// Out receives output for a person: the ready message, and the audit log if AuditLog is "-". Default: discarded.
 	Out io.Writer
-	// Clock is the time of the whole process. Default: the real clock.
+	// Clock is the clock of the whole process. Default: the real clock.
 	Clock clock.WithTickerAndDelayedExecution
-	// Metrics, if set, gets the store's metrics; /metrics shows those of k8s.io/component-base's legacyregistry.
+	// Metrics, if set, registers the store's metrics. /metrics shows those of k8s.io/component-base's legacyregistry.
 	Metrics prometheus.Registerer
 }
 
@@ -113,7 +118,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
 }
 
-// Complete checks the options and fills in what follows from them. Errors name the flag.
+// Complete checks the options and derives the remaining ones. Errors name the flag.
 func (o *Options) Complete() error {
 	if o.DataDir == "" {
 		return errors.New("--data-dir must not be empty")
@@ -159,5 +164,5 @@ func (o *Options) Complete() error {
 	return nil
 }
 
-// Path is a path below the data folder.
+// Path returns a path in the data directory.
 func (o *Options) Path(name string) string { return filepath.Join(o.DataDir, name) }

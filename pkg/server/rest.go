@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// restHeaderTimeout is how long a client may take to send the head of a request, and restIdleTimeout how long a
-	// connection may lie idle. Bodies and answers have no limit: streams stay open.
+	// restHeaderTimeout is how long a client may take to send the header of a request, and restIdleTimeout how long a
+	// connection may be idle. Bodies and answers have no limit, because streams stay open.
 	restHeaderTimeout, restIdleTimeout = 30 * time.Second, 90 * time.Second
-	// restShutdown is how long requests may take to end when the server stops.
+	// restShutdown is how long requests may take to finish when the server stops.
 	restShutdown = 5 * time.Second
 )
 
-// serveREST serves the REST paths, and whether the server is healthy, until ctx ends.
+// serveREST serves the REST paths and the health checks until ctx ends.
 func (p *Process) serveREST(ctx context.Context) error {
 	mux := http.NewServeMux()
 	health := facaderest.NewHealth(p.Clock, map[string]facaderest.Check{
@@ -43,7 +43,7 @@ func (p *Process) serveREST(ctx context.Context) error {
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		// Streams end by themselves: the API server tells them.
+		// Streams end by themselves, because the API server ends their contexts.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), restShutdown)
 		defer cancel()
 		err := s.Shutdown(bounded)

@@ -35,7 +35,8 @@ server that finds none makes new keys; each Secret must then be deleted unread, 
 
   kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
 
-// NewRestoreCommand is the command of a server's program, with that name, that makes the server's store of a backup.
+// NewRestoreCommand returns the restore command of the named server program, which creates the server's store from a
+// backup.
 func NewRestoreCommand(program string) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{

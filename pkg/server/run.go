@@ -19,42 +19,43 @@ import (
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
-// readyPoll is how often a starting server is asked whether it is ready.
+// readyPoll is the time between two checks of whether a starting server is ready.
 const readyPoll = 5 * time.Millisecond
 
-// Process is a server that is built and does not answer yet.
+// Process is a server that is built but does not answer yet.
 type Process struct {
 	// API is the API server.
 	API *apiserver.Server
-	// Listeners are its ports.
+	// Listeners are the server's ports.
 	Listeners *Listeners
-	// Loopback is the client with which the server calls itself.
+	// Loopback is the client configuration with which the server calls itself.
 	Loopback *rest.Config
-	// Healthy tells whether the store works.
+	// Healthy returns an error if the store does not work.
 	Healthy func() error
-	// Sparse gets what clients of the plain listener can cause at will.
+	// Sparse receives the log lines that clients of the plain listener can cause at will.
 	Sparse *sparse.Log
-	// Clock is the time.
+	// Clock is the clock of the process.
 	Clock clock.WithTicker
-	// Parts run beside the API server, each until its context ends, which is when the server stops.
+	// Parts run alongside the API server, each until its context ends when the server stops.
 	Parts []Part
-	// Work runs once the server is ready. The server outlives it, and stops when it returns; its context ends first.
+	// Work runs once the server is ready. When Work returns, the server stops. On shutdown the context of Work ends
+	// first, so the server outlives it.
 	Work func(context.Context) error
 }
 
-// Part is one of the things that a process does all its life. One that ends early ends the process.
+// Part is something that a process does as long as it runs. A part that ends early ends the process.
 type Part struct {
-	// Name is for the error that tells what ended.
+	// Name is used in the error that says which part ended.
 	Name string
-	// Run returns after its context has ended.
+	// Run must return only after its context has ended.
 	Run func(context.Context) error
 }
 
 // Run builds a server over open stores, serves until ctx ends or a part fails, and closes the stores. Hooks, watches
-// and parts live in the context that build gets, which outlives ctx by the time that Process.Work takes to stop.
+// and parts use the context that is passed to build. It outlives ctx by the time that Process.Work takes to stop.
 //
-// The stores are closed as soon as nothing needs them, which is before the last connection has ended: a successor may
-// be waiting for their lock.
+// The stores are closed as soon as nothing needs them, which is before the last connection has ended, because a
+// successor may be waiting for their lock.
 func Run(ctx context.Context, st *Stores, build func(context.Context) (*Process, error)) error {
 	return errors.Join(serve(ctx, st, build), st.Close())
 }
@@ -102,7 +103,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	}()
 	select {
 	case <-p.API.Drained:
-		_ = st.Close() // Run tells its error
+		_ = st.Close() // Run returns its error
 	case <-ended:
 	}
 	<-ended
@@ -115,7 +116,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	return err
 }
 
-// awaitReady returns once /readyz answers yes.
+// awaitReady returns nil once /readyz succeeds.
 func (p *Process) awaitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(p.Loopback)
 	if err != nil {
@@ -127,7 +128,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	})
 }
 
-// readyOnce asks once; the error says why not.
+// readyOnce checks once; the error says why the server is not ready.
 func (p *Process) readyOnce(ctx context.Context, client *http.Client) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Loopback.Host+"/readyz", nil)
 	if err != nil {

@@ -20,28 +20,28 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
-// lockPoll is how often a start that waits for the store's lock tries again.
+// lockPoll is the time between attempts to get the store's lock.
 const lockPoll = 5 * time.Millisecond
 
-// Stores are what a server keeps on disk.
+// Stores are the data that a server keeps on disk.
 type Stores struct {
-	// Engine is the one database below all others.
+	// Engine is the database that all the other stores use.
 	Engine engine.Engine
-	// Objects are the kept kinds.
+	// Objects stores the API objects.
 	Objects *object.DB
-	// Events are the streams of tasks.
+	// Events stores the event streams of tasks.
 	Events *eventlog.Log
-	// Blobs are results, logs and artifacts.
+	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
-	// Transcripts are what was said in sessions.
+	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
 
 	closing  sync.Once
 	closeErr error // set by closing
 }
 
-// OpenStores opens the stores, and makes them in an empty folder. While another process has them open it waits
-// LockTimeout; the error is then engine.ErrLocked.
+// OpenStores opens the stores, and creates them in an empty directory. If another process has them open, it waits up
+// to LockTimeout; the error is then engine.ErrLocked.
 func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	st := &Stores{}
 	defer func() {
@@ -89,8 +89,8 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 	}
 }
 
-// Close closes what is open, in reverse order, and with it the lock. It waits for what is in flight; what comes later
-// fails. All calls give what the first gave.
+// Close closes the stores in reverse order and releases the lock. It waits for operations in progress; later
+// operations fail. All calls return the result of the first.
 func (s *Stores) Close() error {
 	s.closing.Do(func() {
 		var err error

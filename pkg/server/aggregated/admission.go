@@ -26,11 +26,11 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/policy"
 )
 
-// quotaWorkers is how many namespaces' quotas are charged at a time, Kubernetes' own default.
+// quotaWorkers is the number of namespaces whose quotas are charged concurrently. It is Kubernetes' own default.
 const quotaWorkers = 5
 
-// admission makes the plugins after NamespaceLifecycle: first those that change objects, then those that judge them,
-// the quota last, so that nothing is charged that is refused.
+// admission makes the plugins that run after NamespaceLifecycle: first those that change objects, then those that
+// validate them. The quota is last, so that a refused request is not charged.
 func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, host kubernetes.Interface) ([]admission.Interface, error) {
 	var plugins []admission.Interface
 	known, err := hasMutatingPolicies(host.Discovery())
@@ -69,7 +69,8 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 	return append(plugins, mutating, policies, validating, quota), nil
 }
 
-// newQuota counts objects. Events and approvals are no objects that somebody makes and removes: a task appends them.
+// newQuota makes the plugin that counts objects. It ignores events and approvals, which tasks append and nobody
+// creates or deletes individually.
 func newQuota(g *genericapiserver.Config) (admission.Interface, error) {
 	q, err := resourcequota.NewResourceQuota(&quotaconfig.Configuration{}, quotaWorkers)
 	if err != nil {
@@ -83,8 +84,8 @@ func newQuota(g *genericapiserver.Config) (admission.Interface, error) {
 	return q, nil
 }
 
-// hasMutatingPolicies tells whether the cluster serves the kinds whose informers the plugin waits for. Kubernetes has
-// them in v1 since 1.36.
+// hasMutatingPolicies reports whether the cluster serves the kinds whose informers the plugin waits for. Kubernetes
+// has served them in v1 since 1.36.
 func hasMutatingPolicies(host discovery.DiscoveryInterface) (bool, error) {
 	list, err := host.ServerResourcesForGroupVersion(admissionregistrationv1.SchemeGroupVersion.String())
 	if apierrors.IsNotFound(err) {

@@ -14,15 +14,15 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/pki"
 )
 
-// renewEvery is how often a running server looks whether its certificate is about to expire.
+// renewEvery is how often a running server checks whether its certificate is about to expire.
 const renewEvery = 12 * time.Hour
 
-// certificate is what the server answers with.
+// certificate is the serving certificate of the server.
 type certificate struct {
 	certFile, keyFile string
-	made              *pki.Authority // nil where the files are somebody else's
+	made              *pki.Authority // nil if the certificate files were given by the operator
 	clock             clock.WithTicker
-	renewed           chan struct{} // gets a value, at most one, when the authority may have changed
+	renewed           chan struct{} // receives at most one pending value when the authority may have changed
 }
 
 func (o *Options) certificate() (*certificate, error) {
@@ -39,13 +39,14 @@ func (o *Options) certificate() (*certificate, error) {
 	return c, nil
 }
 
-// names are those by which kube-apiserver and clients in the cluster call the server, and those that the operator gave.
+// names returns the names by which kube-apiserver and clients in the cluster call the server, and those that the
+// operator configured.
 func (o *Options) names() []string {
 	service := o.ServiceName + "." + o.Namespace
 	return slices.Concat([]string{o.ServiceName, service, service + ".svc", service + ".svc.cluster.local", o.BindAddress}, o.TLSNames)
 }
 
-// ca verifies the certificate; nil where that is for somebody else to tell.
+// ca returns the CA that verifies the certificate; nil if the certificate was given by the operator.
 func (c *certificate) ca() []byte {
 	if c.made == nil {
 		return nil
@@ -53,8 +54,8 @@ func (c *certificate) ca() []byte {
 	return c.made.CAPEM()
 }
 
-// run renews the certificate in time, until ctx ends; the listener reads the files again. The authority is renewed with
-// its own key, so whoever still has its former certificate can verify the server, too.
+// run renews the certificate in time, until ctx ends. The listener reads the files again. The authority is renewed
+// with its own key, so clients that still have its former certificate can verify the server too.
 func (c *certificate) run(ctx context.Context) error {
 	ticker := c.clock.NewTicker(renewEvery)
 	defer ticker.Stop()

@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// authenticationMap in kube-system holds the authorities of client certificates: of the cluster's users under
-	// clientCAKey, and of the proxies that may name their callers.
+	// authenticationMap in kube-system holds the authorities of client certificates: that of the cluster's users
+	// under clientCAKey, and that of the proxies that may name their callers.
 	authenticationMap = "extension-apiserver-authentication"
 	clientCAKey       = "client-ca-file"
-	// authorityPoll is how often a start looks whether the authorities are known.
+	// authorityPoll is the time between two checks, during the start, of whether the authorities are known.
 	authorityPoll = 2 * time.Millisecond
 )
 
-// delegate lets the cluster tell who callers are and what they may do. The name that a proxy gives in headers counts
-// only with the proxy's client certificate, whose authority the cluster publishes in kube-system. What is asked for of
-// every probe, the paths of health, is open to everybody.
+// delegate makes the cluster authenticate and authorize callers. A user name in the headers of a proxy counts only
+// with the proxy's client certificate, whose authority the cluster publishes in kube-system. The health paths, which
+// every probe requests, are open to everybody.
 //
-// It returns when the authorities are known. A server that accepts connections before cannot tell kube-apiserver which
-// certificate to show, and everything on such a connection, which may live for hours, would be anonymous.
+// delegate returns when the authorities are known. If the server accepted connections before, it could not tell
+// kube-apiserver which client certificate to present. Every request on such a connection, which may live for hours,
+// would then be anonymous.
 func (a *assembly) delegate(ctx context.Context, g *genericapiserver.Config) error {
 	users, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", metav1.NamespaceSystem, authenticationMap, clientCAKey, a.host)
 	if err != nil {
@@ -55,8 +56,9 @@ func (a *assembly) delegate(ctx context.Context, g *genericapiserver.Config) err
 	})
 }
 
-// authorities are certificates that are followed already. The generic server would only begin to follow them when it
-// opens its port; as they are no dynamiccertificates.ControllerRunner, it does not do so once more.
+// authorities provides certificates whose changes are already being followed. The generic server would start
+// following them only when it opens its port. This type is not a dynamiccertificates.ControllerRunner, so the generic
+// server does not follow them a second time.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 
@@ -64,7 +66,7 @@ type authorities struct {
 	listeners []dynamiccertificates.Listener
 }
 
-// start follows certificates until ctx ends.
+// start follows the certificates until ctx ends.
 func start(ctx context.Context, c dynamiccertificates.CAContentProvider) *authorities {
 	a := &authorities{CAContentProvider: c}
 	c.AddListener(a)
@@ -74,14 +76,14 @@ func start(ctx context.Context, c dynamiccertificates.CAContentProvider) *author
 	return a
 }
 
-// AddListener adds a listener, at any time.
+// AddListener adds a listener. It may be called at any time.
 func (a *authorities) AddListener(l dynamiccertificates.Listener) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.listeners = append(a.listeners, l)
 }
 
-// Enqueue tells all listeners of a change.
+// Enqueue notifies all listeners of a change.
 func (a *authorities) Enqueue() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

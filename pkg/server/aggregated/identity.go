@@ -22,10 +22,10 @@ var (
 	errAbsent = errors.New("there is no APIService " + apiServiceName() + "; apply the manifests, which have it")
 )
 
-// claim is what an APIService says about who serves the group.
+// claim is what an APIService says about which server serves the group.
 type claim struct {
-	store   string // the identity of the store that is registered; empty where it names none
-	holder  string // the Service of the server that has it, as NAMESPACE/NAME; empty where it names none
+	store   string // the identity of the registered store; empty if none is named
+	holder  string // the Service of the server that has the store, as NAMESPACE/NAME; empty if none is named
 	service string // the Service that kube-apiserver calls, as NAMESPACE/NAME
 	bundle  string // the CA of that Service, in base64
 }
@@ -41,9 +41,9 @@ func claimOf(s *unstructured.Unstructured) claim {
 	}
 }
 
-// judge says whether this server may serve the group, and why not otherwise. A group has one store. Whoever has
-// another one never registers it over the first, whether or not that is alive: an outage of the first one must not turn
-// into a store that is silently empty.
+// judge returns nil if this server may serve the group, and otherwise the reason why not. A group has one store. A
+// server with another store never registers it in place of the first one, whether or not the first one is alive:
+// otherwise an outage of the first store would silently lead to an empty one.
 func (r *registration) judge(c claim) error {
 	own := r.namespace + "/" + r.service
 	switch {
@@ -71,10 +71,11 @@ func (r *registration) judge(c claim) error {
 	}
 }
 
-// bundle is the CA as an APIService has it; empty where it is somebody else's.
+// bundle returns the CA in the form that an APIService contains; empty if the certificate was given by the operator.
 func (r *registration) bundle() string { return base64.StdEncoding.EncodeToString(r.cert.ca()) }
 
-// missing is what an APIService lacks to lead to this server, as a merge patch; nil for nothing.
+// missing returns what an APIService needs in order to lead to this server, as a merge patch; nil if nothing is
+// missing.
 func (r *registration) missing(s *unstructured.Unstructured) map[string]any {
 	c, own := claimOf(s), r.namespace+"/"+r.service
 	change, spec := map[string]any{}, map[string]any{}
@@ -97,7 +98,7 @@ func (r *registration) annotations() map[string]any {
 	return map[string]any{v1alpha1.AnnotationStoreID: r.store, v1alpha1.AnnotationStoreService: r.namespace + "/" + r.service}
 }
 
-// lost is the APIService of this server made anew, as it was when it was last seen.
+// lost returns a new APIService of this server with the content that was last seen.
 func (r *registration) lost() map[string]any {
 	spec, _, _ := unstructured.NestedMap(r.seen.Object, "spec")
 	spec["service"] = mergeService(spec["service"], r.namespace, r.service)

@@ -1,21 +1,22 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aggregated runs the API server in a cluster, behind kube-apiserver, which hands it the requests of the
-// group core.platform.ai. Who a caller is and what it may do the cluster says: kube-apiserver names the callers of
-// requests that it proxies, and clients that come straight to this server are asked for by TokenReview; permissions
-// are asked for by SubjectAccessReview. Namespaces, the configuration of admission, quotas and FlowSchemas are read
-// from the cluster; admission runs here, because the cluster's own never sees objects of this server.
+// Package aggregated runs the API server in a cluster, where kube-apiserver proxies the requests of the group
+// core.platform.ai to it. The cluster authenticates and authorizes callers: kube-apiserver names the callers of
+// requests that it proxies, clients that connect directly to this server are authenticated by TokenReview, and
+// permissions are checked by SubjectAccessReview. Namespaces, the configuration of admission, quotas and FlowSchemas
+// are read from the cluster. Admission runs in this process, because the cluster's own never sees the objects of this
+// server.
 //
 //	options.go       flags and their rules
 //	delegate.go      identities and permissions
-//	worker.go        whose task a worker is on
+//	worker.go        which task a worker belongs to
 //	admission.go     the chain of admission
 //	certificate.go   the serving certificate
-//	identity.go      whose store is served under the APIService
-//	registration.go  the APIService: the CA bundle, being found available again without delay, and what is repaired
-//	standby.go       what answers while another server has the store
-//	run.go           the order of starting
+//	identity.go      which store is served under the APIService
+//	registration.go  the APIService: its CA bundle, its availability after a restart, and repairs of it
+//	standby.go       the answers while another server has the store
+//	run.go           the order in which a server starts
 //
 // Its ServiceAccount needs, in the cluster:
 //
@@ -30,11 +31,11 @@
 //	flowcontrol.apiserver.k8s.io: flowschemas, prioritylevelconfigurations   get, list, watch
 //	flowcontrol.apiserver.k8s.io: flowschemas/status               patch
 //	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, create, patch
-//	pods; batch: jobs                                              get (whose task a worker is on)
+//	pods; batch: jobs                                              get (to find which task a worker belongs to)
 //	configmaps SERVICE-ca in its own namespace                     get, list, watch, create, patch (the CA for clients
-//	                                                               that come straight)
+//	                                                               that connect directly)
 //
-// Kinds that are parameters of policies need get, list and watch, too; the administrator who binds such a policy
+// Kinds that are parameters of policies also need get, list and watch. The administrator who binds such a policy
 // grants that.
 package aggregated
 
@@ -55,53 +56,53 @@ import (
 )
 
 const (
-	// DefaultPort is where the API is served unless told otherwise.
+	// DefaultPort is the default port of the API.
 	DefaultPort = 8443
 	// DefaultService is the Service through which kube-apiserver reaches this server.
 	DefaultService = "platform-apiserver"
-	// DefaultLockTimeout is how long a start waits for its predecessor to leave the store.
+	// DefaultLockTimeout is how long a starting server waits for its predecessor to release the store.
 	DefaultLockTimeout = 30 * time.Second
-	// podNamespaceFile is where a pod reads its namespace.
+	// podNamespaceFile is the file that contains the namespace of a pod.
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// Options of a server in a cluster.
+// Options configure a server in a cluster.
 type Options struct {
 	server.Options
-	// Kubeconfig reaches the cluster; empty is the pod's own ServiceAccount.
+	// Kubeconfig is the path of the kubeconfig for the cluster; empty uses the pod's own ServiceAccount.
 	Kubeconfig string
-	// Namespace is the server's own. Default: the pod's.
+	// Namespace is the server's own namespace. Default: that of the pod.
 	Namespace string
 	// ServiceName is the Service in Namespace that kube-apiserver calls.
 	ServiceName string
-	// ManageAPIService keeps the APIService of the group in order, and this server from being ready while another store
-	// than its own is registered there.
+	// ManageAPIService maintains the APIService of the group. It also keeps this server from being ready while
+	// another store than its own is registered there.
 	ManageAPIService bool
-	// TakeOver is the identity of the store that this server's may replace on the APIService; "unknown" stands for that of
-	// an APIService that names none.
+	// TakeOver is the identity of the registered store that this server's store may replace on the APIService.
+	// "unknown" stands for the store of an APIService that names none.
 	TakeOver string
-	// CertFile and KeyFile are the serving certificate of somebody else; empty makes one.
+	// CertFile and KeyFile are the operator's own serving certificate. If they are empty, the server creates one.
 	CertFile, KeyFile string
-	// TLSNames are further names and addresses of a certificate that is made.
+	// TLSNames are additional names and addresses for a serving certificate that the server creates.
 	TLSNames []string
-	// PriorityAndFairness shares the server among callers by the cluster's FlowSchemas.
+	// PriorityAndFairness shares the server's capacity among callers according to the cluster's FlowSchemas.
 	PriorityAndFairness bool
-	// SecureProfiling serves /debug/pprof on the secure port, too.
+	// SecureProfiling also serves /debug/pprof on the secure port.
 	SecureProfiling bool
 
 	// Ready, if set, is called once the server answers; an error stops the server.
 	Ready func(ctx context.Context, i Info) error
 }
 
-// Info tells where a running server is.
+// Info describes where a running server can be reached.
 type Info struct {
-	// URL is the address of the API on this machine, and RESTURL that of the listener without TLS, if any.
+	// URL is the address of the API on this machine; RESTURL is that of the listener without TLS, if there is one.
 	URL, RESTURL string
-	// CA verifies the serving certificate, as PEM; nil where the certificate is somebody else's.
+	// CA verifies the serving certificate, as PEM; nil if the certificate was given by the operator.
 	CA []byte
 }
 
-// NewOptions gives the defaults.
+// NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
 		Options:     server.Options{DataDir: "/data", BindAddress: "0.0.0.0", Port: DefaultPort, LockTimeout: DefaultLockTimeout},
@@ -125,7 +126,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.SecureProfiling, "profiling", o.SecureProfiling, "serve /debug/pprof on the secure port, to those whose role names it; --profiling-bind-address serves it on loopback")
 }
 
-// complete checks the options and fills in what follows from them.
+// complete checks the options and derives the remaining ones.
 func (o *Options) complete() error {
 	if err := o.Complete(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// client is the configuration of clients of the cluster.
+// client returns the configuration of clients of the cluster.
 func (o *Options) client() (*rest.Config, error) {
 	c, err := rest.InClusterConfig()
 	if o.Kubeconfig != "" {
@@ -167,7 +168,8 @@ func (o *Options) client() (*rest.Config, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--kubeconfig is needed outside a pod: %w", err)
 	}
-	// Requests wait for what these clients are asked, so their own limit is far above what happens.
+	// Requests to this server wait for the answers to these clients, so their own rate limit is far above the
+	// expected rate.
 	c.QPS, c.Burst = 200, 400
 	return rest.AddUserAgent(c, DefaultService), nil
 }

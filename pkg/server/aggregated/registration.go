@@ -28,43 +28,43 @@ import (
 )
 
 const (
-	// AnnotationReadyAt is set on the APIService while it is not available, to have it checked again.
+	// AnnotationReadyAt is set on an APIService that is not available, so that kube-apiserver checks it again.
 	AnnotationReadyAt = "platform.ai/ready-at"
 	// caKey is the key of the ConfigMap SERVICE-ca.
 	caKey = "ca.crt"
 	// knockMin and knockMax bound the time between two updates of an APIService that stays unavailable.
 	knockMin, knockMax = 250 * time.Millisecond, 5 * time.Second
-	// lookAgain is after how long the registration is looked at although nothing was heard.
+	// lookAgain is how long after the last check the registration is checked again, even if no change was seen.
 	lookAgain = 10 * time.Minute
 )
 
-// registration keeps the APIService of the group in order, and with it the ConfigMap of the CA.
+// registration maintains the APIService of the group and the ConfigMap with the CA.
 //
-// The APIService names the one store that is served under it. A server that has another one is not ready, and writes
-// nothing; see judge. One that has it repairs what others change.
+// The APIService names the one store that is served under it. A server with another store is not ready and writes
+// nothing; see judge. A server with that store repairs what others change.
 //
-// kube-apiserver looks at a server that failed ever more rarely, up to every 30 s, but looks at once when the
-// APIService changes. So a server that is ready while the APIService is not Available changes an annotation of it,
-// again and ever more slowly until it is.
+// kube-apiserver checks a server that failed at growing intervals, up to 30 s, but checks it immediately when the
+// APIService changes. So while a server is ready but its APIService is not Available, the server changes an
+// annotation of the APIService, repeatedly and at growing intervals.
 type registration struct {
 	client    dynamic.Interface
 	host      kubernetes.Interface
 	namespace string
 	service   string
-	store     string // the identity of this server's
-	takeOver  string // the store that this one may replace, until it did
+	store     string // the identity of this server's store
+	takeOver  string // the store that this one may replace, until it has done so
 	cert      *certificate
 	clock     clock.WithTickerAndDelayedExecution
-	changed   chan struct{} // gets a value, at most one, when there is something to look at
+	changed   chan struct{} // receives at most one pending value when there is something to check
 	answering atomic.Bool   // this server is ready
 
 	mu     sync.Mutex // guards reason
-	reason error      // why this server may not serve the group; nil when it may
+	reason error      // why this server may not serve the group; nil if it may
 
-	mine   bool                       // this server was registered since it started
-	seen   *unstructured.Unstructured // the APIService, while it was this server's
-	delay  time.Duration              // before the next knock; 0 while the APIService is available
-	before time.Time                  // of the last knock
+	mine   bool                       // this server has been registered since it started
+	seen   *unstructured.Unstructured // the APIService when it last belonged to this server
+	delay  time.Duration              // the time before the next knock; 0 while the APIService is available
+	before time.Time                  // the time of the last knock
 }
 
 func apiServices() schema.GroupVersionResource {
@@ -79,7 +79,7 @@ func apiServiceName() string {
 	return v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
 }
 
-// registration makes the one of this server.
+// registration makes the registration of this server with the given store.
 func (a *assembly) registration(store string) (*registration, error) {
 	client, err := dynamic.NewForConfig(a.config)
 	if err != nil {
@@ -91,14 +91,14 @@ func (a *assembly) registration(store string) (*registration, error) {
 	}, nil
 }
 
-// ready says whether this server may serve the group, and why not.
+// ready returns nil if this server may serve the group, and otherwise the reason why not.
 func (r *registration) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reason
 }
 
-// answers is told when the server begins, and ceases, to answer.
+// answers is called when the server starts and stops answering requests.
 func (r *registration) answers(yes bool) {
 	r.answering.Store(yes)
 	r.wake()
@@ -139,7 +139,7 @@ func (r *registration) run(ctx context.Context) error {
 	}
 }
 
-// follow watches one object.
+// follow watches a single object.
 func (r *registration) follow(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (cache.SharedIndexInformer, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, gvr, namespace, 0, nil, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -154,7 +154,7 @@ func (r *registration) follow(ctx context.Context, gvr schema.GroupVersionResour
 	return informer, nil
 }
 
-// look does what is to be done now, and says when to look again.
+// look does what is currently necessary and returns when to check again.
 func (r *registration) look(ctx context.Context, services, maps cache.SharedIndexInformer) time.Duration {
 	log := klog.FromContext(ctx)
 	wait, err := r.keep(ctx, only(services))
@@ -171,7 +171,7 @@ func (r *registration) look(ctx context.Context, services, maps cache.SharedInde
 	return wait
 }
 
-// only is the one object that is followed; nil while it does not exist.
+// only returns the one object that is followed; nil while it does not exist.
 func only(i cache.SharedIndexInformer) *unstructured.Unstructured {
 	for _, obj := range i.GetStore().List() {
 		return obj.(*unstructured.Unstructured)
@@ -179,7 +179,7 @@ func only(i cache.SharedIndexInformer) *unstructured.Unstructured {
 	return nil
 }
 
-// keep does what the APIService needs now, and says when to look again.
+// keep does what the APIService currently needs and returns when to check again.
 func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (time.Duration, error) {
 	switch {
 	case s == nil && r.mine:
@@ -199,14 +199,14 @@ func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (
 			}
 			return knockMax, err
 		}
-		r.delay = 0 // which is a knock, too
+		r.delay = 0 // the change has the effect of a knock
 	}
 	r.mine, r.seen, r.takeOver = true, s, ""
 	r.decide(ctx, nil)
 	return r.knock(ctx, s)
 }
 
-// decide makes err, or its absence, the answer to whether this server may serve.
+// decide stores whether this server may serve the group; err is the reason why not, or nil.
 func (r *registration) decide(ctx context.Context, err error) {
 	r.mu.Lock()
 	before := r.reason
@@ -217,7 +217,7 @@ func (r *registration) decide(ctx context.Context, err error) {
 	}
 }
 
-// claim changes the APIService that was judged, and no later one.
+// claim changes the APIService, but only the version of it that was judged.
 func (r *registration) claim(ctx context.Context, s *unstructured.Unstructured, change map[string]any) error {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
@@ -232,7 +232,7 @@ func (r *registration) claim(ctx context.Context, s *unstructured.Unstructured, 
 	return err
 }
 
-// knock has kube-apiserver look at a server that it does not find available.
+// knock makes kube-apiserver check this server again if the APIService is not available.
 func (r *registration) knock(ctx context.Context, s *unstructured.Unstructured) (time.Duration, error) {
 	if available(s) || !r.answering.Load() {
 		r.delay = 0
@@ -256,8 +256,8 @@ func (r *registration) patch(ctx context.Context, change map[string]any) error {
 	return err
 }
 
-// restore makes the APIService of this server anew, unless its namespace is being deleted: then the installation goes,
-// and an APIService that is left alone would hold up the deletion of every namespace.
+// restore creates the APIService of this server again, unless the server's namespace is being deleted. In that case
+// the installation is being removed, and a leftover APIService would block the deletion of every namespace.
 func (r *registration) restore(ctx context.Context) (time.Duration, error) {
 	ns, err := r.host.CoreV1().Namespaces().Get(ctx, r.namespace, metav1.GetOptions{})
 	if err != nil {
@@ -267,18 +267,18 @@ func (r *registration) restore(ctx context.Context) (time.Duration, error) {
 		return lookAgain, nil
 	}
 	klog.FromContext(ctx).Info("The APIService was deleted; it is made again", "name", apiServiceName())
-	// Not by force: one that somebody made meanwhile is judged as any other.
+	// Do not force this: if somebody has created the APIService meanwhile, it is judged like any other.
 	return knockMax, apply(ctx, r.client.Resource(apiServices()), r.lost(), false)
 }
 
-// apply creates or changes an object by server-side apply, for which a right to create can be had by name.
+// apply creates or changes an object by server-side apply. Unlike create, it can be permitted for a single name.
 func apply(ctx context.Context, c dynamic.ResourceInterface, object map[string]any, force bool) error {
 	_, err := c.Apply(ctx, (&unstructured.Unstructured{Object: object}).GetName(), &unstructured.Unstructured{Object: object},
 		metav1.ApplyOptions{FieldManager: DefaultService, Force: force})
 	return err
 }
 
-// available tells what kube-apiserver found when it last looked.
+// available reports whether kube-apiserver found the server available when it last checked.
 func available(s *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -289,8 +289,8 @@ func available(s *unstructured.Unstructured) bool {
 	return false
 }
 
-// publishCA writes the CA into the ConfigMap that clients read who come straight to this server; m is what it is now, or
-// nil. A CA of somebody else's is published by them.
+// publishCA writes the CA into the ConfigMap that clients read if they connect directly to this server. m is the
+// present ConfigMap, or nil. If the operator gave the certificate, the operator publishes its CA.
 func (r *registration) publishCA(ctx context.Context, m *unstructured.Unstructured) error {
 	ca := string(r.cert.ca())
 	if ca == "" {

@@ -25,13 +25,12 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-// hostPoll is how often a start tries to reach a cluster that does not answer.
+// hostPoll is the time between attempts to reach a cluster that does not answer.
 const hostPoll = time.Second
 
 // Run runs a server until ctx ends; then it returns nil after everything has stopped.
 //
-// A start waits for the cluster, and for a predecessor to leave the store, before it opens its port: what answers,
-// works.
+// It serves the API only after the cluster answers and its predecessor has released the store.
 func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
@@ -82,8 +81,9 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// awaitHost waits until the cluster answers and tells the authorities of client certificates; nil is that ctx ended.
-// That may be refused for a moment after an installation, too, while the cluster takes up what was granted.
+// awaitHost waits until the cluster answers and returns the ConfigMap with the authorities of client certificates;
+// nil if ctx ended first. The cluster may also refuse the request briefly after an installation, until new
+// permissions take effect.
 func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.ConfigMap) {
 	_ = wait.PollUntilContextCancel(ctx, hostPoll, true, func(ctx context.Context) (bool, error) {
 		m, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
@@ -97,22 +97,22 @@ func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.Co
 	return found
 }
 
-// announce tells, in one write, that the server is ready.
+// announce reports, in one write, that the server is ready.
 func announce(o *Options, i Info, took time.Duration) error {
 	_, err := fmt.Fprintf(o.Out, "platform-apiserver %s is ready after %.2f s at %s, as %s.%s, with %s\n",
 		version.Version(), took.Seconds(), i.URL, o.ServiceName, o.Namespace, o.DataDir)
 	return err
 }
 
-// assembly is what the server is made of.
+// assembly holds the parts of the server.
 type assembly struct {
 	*Options
 	config *rest.Config
 	host   kubernetes.Interface
-	// authorities are those of client certificates, as the cluster published them at the start.
+	// authorities are the authorities of client certificates that the cluster published when this server started.
 	authorities *corev1.ConfigMap
 	cert        *certificate
-	// registered is nil where somebody else keeps the APIService.
+	// registered is nil if the server does not manage the APIService.
 	registered *registration
 }
 
@@ -150,7 +150,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if err != nil {
 		return nil, err
 	}
-	config.Resources = append(config.Resources, review.WhoAmI()) // REST tells callers who they are
+	config.Resources = append(config.Resources, review.WhoAmI()) // the REST paths need it to tell callers their identity
 	if config.Identify, err = a.identify(config); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	}, nil
 }
 
-// work says that the server answers, until ctx ends.
+// work marks the server as answering until ctx ends.
 func (a *assembly) work(ctx context.Context, i Info) error {
 	if a.Ready != nil {
 		if err := a.Ready(ctx, i); err != nil {

@@ -16,11 +16,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// standbyHeaderTimeout is how long a client of a waiting server may take to send the head of a request.
+// standbyHeaderTimeout is how long a client of a waiting server may take to send the header of a request.
 const standbyHeaderTimeout = 5 * time.Second
 
-// standBy answers on the server's port while another server has the store: it is alive, and not ready. What it returns
-// closes the port again. A port that is taken, as by the other server on the same machine, is no error.
+// standBy answers on the server's port while another server has the store: the server is alive but not ready. Calling
+// done closes the port again. If the port is taken, for example by the other server on the same machine, that is no
+// error.
 func (o *Options) standBy(ctx context.Context) (done func()) {
 	log := klog.FromContext(ctx)
 	l, err := o.listenStandby(ctx)
@@ -42,7 +43,8 @@ func (o *Options) standBy(ctx context.Context) (done func()) {
 	}
 }
 
-// listenStandby listens with a certificate for this wait alone: the server's own is in the folder that another one uses.
+// listenStandby listens with a certificate for this wait alone, because the server's own is in the directory that
+// another server is using.
 func (o *Options) listenStandby(ctx context.Context) (net.Listener, error) {
 	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(o.ServiceName, nil, nil)
 	if err != nil {

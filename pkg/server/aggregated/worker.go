@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 )
 
-// identify is the filter that proves which task a worker works for.
+// identify returns the filter that establishes which task a worker works for.
 func (a *assembly) identify(c *apiserver.Config) (func(http.Handler) http.Handler, error) {
 	var tasks *task.Resource
 	for _, r := range c.Resources {

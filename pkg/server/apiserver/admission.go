@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// addAdmission sets the admission chain, and priority and fairness, and gives the informers that they read, which the
-// generic server starts and /readyz waits for.
+// addAdmission sets up the admission chain and priority and fairness. It returns the informers that they read, which
+// the generic server starts and /readyz waits for.
 func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error) {
 	host := c.Host
 	if host == nil {
@@ -35,7 +35,7 @@ func (c CompletedConfig) addAdmission() (informers.SharedInformerFactory, error)
 	if err != nil {
 		return nil, fmt.Errorf("admission client: %w", err)
 	}
-	// Kinds are looked up by the first plugin that asks, which is after the start.
+	// The first plugin that needs kinds looks them up, which is after the start.
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	namespaces, err := lifecycle.NewLifecycle(sets.New(c.Immortal...))

@@ -1,17 +1,17 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver assembles the API server: k8s.io/apiserver's generic server, the resources it is given, and what
-// they share (scheme, OpenAPI, admission, limits, health).
+// Package apiserver assembles the API server from k8s.io/apiserver's generic server, the given resources, and what
+// these share: scheme, OpenAPI, admission, limits and health.
 //
 //	Config > Complete > CompletedConfig > New > Server
 //
-// Authentication, authorization, storage and the listener are set on Config.Generic by the program: a standalone
-// process takes them from the host packages, a server in a cluster delegates to the cluster.
+// The program sets authentication, authorization, storage and the listener on Config.Generic. A standalone process
+// takes them from the host packages; a server in a cluster delegates to the cluster.
 //
 // Admission runs in this process, because a host cluster's admission never sees objects of an aggregated API.
-// NamespaceLifecycle is always on. Policies, webhooks and quotas need their kinds served somewhere, so a program passes
-// those plugins in Config.Admission whose kinds Config.Host serves.
+// NamespaceLifecycle is always on. Policies, webhooks and quotas read objects of certain kinds, so a program lists in
+// Config.Admission only the plugins whose kinds Config.Host serves.
 package apiserver
 
 import (
@@ -48,11 +48,11 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Config says what the server serves.
+// Config describes what the server serves.
 type Config struct {
-	// Generic holds what every API server has. NewGeneric makes one with our defaults.
+	// Generic holds what every API server has. NewGeneric makes one with the platform's defaults.
 	Generic *genericapiserver.Config
-	// Scheme has every type of Resources, as its version and as internal. NewScheme makes it.
+	// Scheme contains every type of Resources, as its version and as internal. NewScheme makes it.
 	Scheme *runtime.Scheme
 	// Resources are the served resources of all groups.
 	Resources []resource.Resource
@@ -60,35 +60,36 @@ type Config struct {
 	Definitions []common.GetOpenAPIDefinitions
 	// Admission plugins run after NamespaceLifecycle, in order.
 	Admission []admission.Interface
-	// Host is the client of the cluster that has the namespaces and the configuration of admission and of priority and
-	// fairness; nil is this server itself.
+	// Host is the client configuration for the cluster that has the namespaces and the configuration of admission and
+	// of priority and fairness; nil means this server itself.
 	Host *rest.Config
-	// PriorityAndFairness shares the server among its callers as the host's FlowSchemas say, instead of by two limits of
-	// requests in flight.
+	// PriorityAndFairness shares the server's capacity among callers according to the host's FlowSchemas, instead of
+	// two limits on requests in flight.
 	PriorityAndFairness bool
 	// Immortal are the namespaces that cannot be deleted.
 	Immortal []string
-	// Healthy is asked by /readyz and /livez under the name "store".
+	// Healthy is called by /readyz and /livez, under the name "store".
 	Healthy func() error
-	// GarbageCollector tells that a collector follows owner references; see resource.Config.
+	// GarbageCollector is set if a garbage collector follows owner references; see resource.Config.
 	GarbageCollector bool
-	// Clock tells ages in tables.
+	// Clock is used to compute ages in tables.
 	Clock clock.PassiveClock
-	// REST, where set, serves the documented REST paths beside the Kubernetes API.
+	// REST, if set, serves the documented REST paths in addition to the Kubernetes API.
 	REST *facade.Options
-	// Handlers serve paths outside the API groups, each exactly its path, for callers whose role names it under
+	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
 	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
 	Handlers map[string]http.Handler
-	// Intake, where set, accounts for the bodies of requests on all listeners, and closes them to callers that are not known.
+	// Intake, if set, accounts for the bodies of requests on all listeners, and refuses bodies from unauthenticated
+	// callers.
 	Intake *intake.Gate
-	// Sparse gets the lines that clients can cause at will. Default: one on Clock.
+	// Sparse receives the log lines that clients can cause at will. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
 	// StoreID is the identity of the store, which every answer names in a header; see v1alpha1.HeaderStoreID.
 	StoreID string
-	// Ready are further checks of /readyz, by name; /readyz/NAME says what a failing one says.
+	// Ready are additional checks of /readyz, by name. /readyz/NAME shows the error of a failing one.
 	Ready map[string]func() error
-	// Identify, where set, is the innermost filter: what it wraps sees the caller as it leaves the caller, who is
-	// authenticated, impersonated and authorized by then.
+	// Identify, if set, is the innermost filter. It runs after authentication, impersonation and authorization, and
+	// may change the user that the handler sees.
 	Identify func(http.Handler) http.Handler
 }
 
@@ -99,16 +100,17 @@ type CompletedConfig struct{ *completedConfig }
 
 // Server is an assembled server that does not serve yet.
 type Server struct {
-	// Generic is the server as k8s.io/apiserver knows it.
+	// Generic is the underlying server of k8s.io/apiserver.
 	Generic *genericapiserver.GenericAPIServer
-	// REST serves the REST paths alone, for a listener of their own; nil where Config.REST was.
+	// REST serves only the REST paths, for a listener of their own; nil if Config.REST is nil.
 	REST http.Handler
-	// Drained is closed when the server is stopping and no request needs the store any more; connections may be open.
+	// Drained is closed when the server is stopping and no request needs the store any more. Connections may still be
+	// open.
 	Drained <-chan struct{}
 	openapi *lazyOpenAPI
 }
 
-// Complete fills in what can be derived. It changes Config.Generic.
+// Complete derives the remaining settings. It changes Config.Generic.
 func (c *Config) Complete() (CompletedConfig, error) {
 	switch {
 	case c.Generic == nil || c.Scheme == nil || c.Generic.RESTOptionsGetter == nil:
@@ -149,7 +151,7 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	return CompletedConfig{&completedConfig{*c}}, nil
 }
 
-// nameStore has every answer name the store that it comes from.
+// nameStore sets the header that names the store in every answer.
 func nameStore(next http.Handler, id string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(v1alpha1.HeaderStoreID, id)
@@ -207,8 +209,8 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
-// Run serves until ctx ends and then shuts down: readiness fails first, watches and streams are told to end, requests
-// in flight finish, and only then the listener and the resources are closed.
+// Run serves until ctx ends and then shuts down. First readiness fails and watches and streams are ended, then
+// requests in flight finish, and only then are the listener and the resources closed.
 func (s *Server) Run(ctx context.Context) error {
 	s.openapi.install()
 	return s.Generic.PrepareRun().RunWithContext(ctx)
@@ -217,7 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
 func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGroupInfo, error) {
 	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
-	if len(c.Admission) > 0 { // without NamespaceLifecycle: what ends in a namespace that ends is still told of
+	if len(c.Admission) > 0 { // without NamespaceLifecycle: events are still recorded in a namespace that is being deleted
 		conf.Admission = admission.NewChainHandler(c.Admission...)
 	}
 	for _, r := range c.Resources {
@@ -267,7 +269,7 @@ func add(g *genericapiserver.APIGroupInfo, gvr schema.GroupVersionResource, stor
 	return nil
 }
 
-// NewGeneric gives a generic configuration with the defaults all our servers share.
+// NewGeneric returns a generic configuration with the defaults that all servers of the platform share.
 func NewGeneric(scheme *runtime.Scheme) *genericapiserver.Config {
 	g := genericapiserver.NewConfig(Codecs(scheme))
 	g.FeatureGate = utilfeature.DefaultFeatureGate

@@ -22,25 +22,26 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// backupRetry is after how many seconds a client should ask again that found a backup under way.
+// backupRetry is after how many seconds a client should retry if another backup is in progress.
 const backupRetry = 30
 
-// BackupOptions configure the handler of archive.Path. All are needed.
+// BackupOptions configure the handler of archive.Path. All fields are required.
 type BackupOptions struct {
 	// Engine is the store.
 	Engine engine.Engine
-	// Scheme is that of the server; refusals are written with it.
+	// Scheme is the scheme of the server. It is used to encode refusals.
 	Scheme *runtime.Scheme
-	// Clock tells when a backup was made.
+	// Clock provides the time of a backup.
 	Clock clock.PassiveClock
-	// WriteTimeout is how long a client may accept nothing before it is cut: it keeps others from their backup, and
-	// files on the disk.
+	// WriteTimeout is how long a client may accept no data before it is disconnected. A stalled client blocks other
+	// backups, and keeps files on the disk.
 	WriteTimeout time.Duration
 }
 
-// NewBackup serves backups of the store. Who gets one reads everything that is stored.
+// NewBackup returns a handler that serves backups of the store. A caller who may get one can read everything that is
+// stored.
 //
-// One that fails half-way ends with a broken connection, never like a whole one.
+// A backup that fails half-way ends with a broken connection, so that it cannot be mistaken for a complete one.
 func NewBackup(o BackupOptions) http.Handler {
 	codecs := Codecs(o.Scheme)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +51,7 @@ func NewBackup(o BackupOptions) http.Handler {
 	})
 }
 
-// serve returns an API error for what was refused before anything was written.
+// serve returns an API error if the request was refused before anything was written.
 func (o *BackupOptions) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
@@ -87,7 +88,7 @@ func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source 
 	})
 	defer func() {
 		if !interrupt() {
-			<-interrupted // the response is used until this function returns, not longer
+			<-interrupted // the response must not be used after this function returns
 		}
 		if err != nil {
 			out.cut()
@@ -102,9 +103,9 @@ func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source 
 	return source.Write(ctx, out)
 }
 
-// patient writes to a client that may be slow but must go on.
+// patient writes to a client that may be slow but must make progress.
 type patient struct {
-	ctx        context.Context //nolint:containedctx // of the one request
+	ctx        context.Context //nolint:containedctx // of this one request
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	clock      clock.PassiveClock
@@ -112,20 +113,20 @@ type patient struct {
 	deadline   time.Time
 }
 
-// Write moves the deadline when less than half of it is left, since that costs a message on HTTP/2.
+// Write moves the deadline only when less than half of it is left, because moving it costs a message on HTTP/2.
 func (p *patient) Write(b []byte) (int, error) {
 	if now := p.clock.Now(); p.deadline.Sub(now) < p.timeout/2 {
 		p.deadline = now.Add(p.timeout)
 		if err := p.controller.SetWriteDeadline(p.deadline); err != nil {
 			return 0, fmt.Errorf("backup: %w", err)
 		}
-		if err := context.Cause(p.ctx); err != nil { // or cut came before the new deadline
+		if err := context.Cause(p.ctx); err != nil { // otherwise cut came before the new deadline
 			return 0, err
 		}
 	}
 	return p.w.Write(b)
 }
 
-// cut ends the connection, or the stream on HTTP/2, and whatever is being written to it. Where it cannot be told so it
-// is over already.
+// cut ends the connection (on HTTP/2, the stream) and any write in progress. If that fails, the connection has
+// already ended.
 func (p *patient) cut() { _ = p.controller.SetWriteDeadline(time.Unix(1, 0)) }

@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-// guard closes the bodies of what a listener gets.
+// guard closes the bodies of all requests of a listener until they are admitted.
 func (c *Config) guard(h http.Handler) http.Handler {
 	if c.Intake == nil {
 		return h
@@ -33,7 +33,7 @@ func (c *Config) guardListener() {
 	}
 }
 
-// addSparseLog takes the errors of authentication to the sparse log; the chain would print each.
+// addSparseLog sends authentication errors to the sparse log. The chain would log each of them.
 func (c *Config) addSparseLog() {
 	inner := c.Generic.Authentication.Authenticator
 	c.Generic.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
@@ -51,9 +51,9 @@ func (c *Config) addSparseLog() {
 	}
 }
 
-// addIntake makes the filter that opens bodies the innermost of the chain: its callers are authenticated and authorized,
-// and count under the name under which they act. REST requests are authenticated once more, by
-// the facade, before their bodies are read.
+// addIntake makes the filter that opens bodies the innermost one of the chain. Its callers are authenticated and
+// authorized, and are accounted for under the name under which they act. The facade authenticates REST requests once
+// more before their bodies are read.
 func (c *Config) addIntake() {
 	limits := map[schema.GroupVersionResource]map[string]int64{}
 	for _, r := range c.Resources {
@@ -99,7 +99,8 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 	})
 }
 
-// authenticate gives the name of whoever makes a request, "" for nobody, as the chain will find it.
+// authenticate returns a func that returns the name of a request's caller, as the chain will find it; "" if the
+// caller is unknown.
 func authenticate(g *genericapiserver.Config) func(*http.Request) string {
 	return func(r *http.Request) string {
 		if audiences := g.Authentication.APIAudiences; len(audiences) > 0 {

@@ -12,7 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// LongRunning tells which requests have no deadline and do not count against the limit of requests in flight:
+// LongRunning reports whether a request has no deadline and does not count against the limit of requests in flight:
 // watches, streams, and logs that are followed. Everything else ends after Config.Generic.RequestTimeout.
 func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	if info == nil || !info.IsResourceRequest {
@@ -30,7 +30,7 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	return false
 }
 
-// addLongRunning makes requests of Handlers long-running ones.
+// addLongRunning treats requests to Handlers as long-running.
 func (c *Config) addLongRunning() {
 	inner := c.Generic.LongRunningFunc
 	c.Generic.LongRunningFunc = func(r *http.Request, info *request.RequestInfo) bool {
@@ -41,8 +41,8 @@ func (c *Config) addLongRunning() {
 	}
 }
 
-// handlerChain is the default chain, with one addition: streams end when the server begins to shut down. Watches are
-// told so by the generic server; raw streams would otherwise hold it up until they are cut.
+// handlerChain is the default chain with one addition: streams end when the server begins to shut down. The generic
+// server does so for watches; raw streams would otherwise delay the shutdown until they are cut off.
 func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 	return genericapiserver.DefaultBuildHandlerChain(endStreams(api, c.LongRunningFunc, c.ShutdownInitiatedNotify()), c)
 }

@@ -24,8 +24,8 @@ import (
 	"k8s.io/kube-openapi/pkg/handler3"
 )
 
-// addOpenAPI sets the OpenAPI configuration. The generic server itself only uses it to build the models of
-// server-side apply; the documents are served by lazyOpenAPI.
+// addOpenAPI sets the OpenAPI configuration. The generic server uses it only to build the models of server-side
+// apply; lazyOpenAPI serves the documents.
 func addOpenAPI(g *genericapiserver.Config, scheme *runtime.Scheme, definitions []common.GetOpenAPIDefinitions) {
 	all := func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		merged := map[string]common.OpenAPIDefinition{}
@@ -41,8 +41,8 @@ func addOpenAPI(g *genericapiserver.Config, scheme *runtime.Scheme, definitions 
 	g.SkipOpenAPIInstallation = true
 }
 
-// withoutInternal copies the scheme without internal versions. Ours are the versioned Go types once more, and clients
-// must not see an __internal version of a kind.
+// withoutInternal copies the scheme without internal versions. The internal versions are the same Go types as the
+// versioned ones, and clients must not see an __internal version of a kind.
 func withoutInternal(scheme *runtime.Scheme) *runtime.Scheme {
 	out := runtime.NewScheme()
 	for gvk, t := range scheme.AllKnownTypes() {
@@ -57,7 +57,7 @@ func withoutInternal(scheme *runtime.Scheme) *runtime.Scheme {
 }
 
 // lazyOpenAPI serves /openapi/v2 and /openapi/v3 and builds each on its first request. Building them costs more time
-// and memory than the rest of the start, and a server that only runs tasks is never asked for them.
+// and memory than the rest of the start, and a server that only runs tasks never needs them.
 type lazyOpenAPI struct {
 	server *genericapiserver.GenericAPIServer
 	v2     *common.Config

@@ -31,14 +31,14 @@ func NewScheme(install ...func(*runtime.Scheme) error) (*runtime.Scheme, error) 
 	return s, nil
 }
 
-// Codecs gives the codecs of the scheme: JSON, YAML and protobuf, where unknown and repeated fields are errors when
-// a client asks for strict validation.
+// Codecs returns the codecs of the scheme: JSON, YAML and protobuf. Unknown and repeated fields are errors when a
+// client requests strict validation.
 func Codecs(scheme *runtime.Scheme) serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme,
 		serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
 }
 
-// textOnly serves without protobuf, for groups whose types have no such encoding; a client that prefers protobuf and
+// textOnly serves without protobuf, for groups whose types lack that encoding. A client that prefers protobuf but
 // also accepts JSON then gets JSON.
 type textOnly struct{ runtime.NegotiatedSerializer }
 
@@ -53,7 +53,7 @@ func (t textOnly) SupportedMediaTypes() []runtime.SerializerInfo {
 	return infos
 }
 
-// speaksProtobuf tells whether every kind of the group has a protobuf encoding.
+// speaksProtobuf reports whether every kind of the group has a protobuf encoding.
 func speaksProtobuf(scheme *runtime.Scheme, group string) bool {
 	for _, gv := range scheme.PrioritizedVersionsForGroup(group) {
 		for kind := range scheme.KnownTypes(gv) {
@@ -73,7 +73,7 @@ func speaksProtobuf(scheme *runtime.Scheme, group string) bool {
 const kubernetesVersion = "1.37.2"
 
 // serverVersion is what clients read at /version. They compare it with their own version and parse it as a semantic
-// version, so it is Kubernetes' with ours as build metadata.
+// version, so it is the version of Kubernetes with that of the platform as build metadata.
 type serverVersion struct {
 	basecompatibility.EffectiveVersion
 }
@@ -82,7 +82,7 @@ func effectiveVersion() basecompatibility.EffectiveVersion {
 	return serverVersion{basecompatibility.NewEffectiveVersionFromString(kubernetesVersion, "", "")}
 }
 
-// Info tells the version and the build.
+// Info returns the version and the build.
 func (v serverVersion) Info() *apimachineryversion.Info {
 	info := v.EffectiveVersion.Info()
 	info.GitVersion = "v" + kubernetesVersion + "+platform"

@@ -1,8 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cors says which pages may use our HTTP endpoints from a browser. Only tokens
-// that a page itself sends count: cookies are never read, so credentials of the browser are not allowed.
+// Package cors decides which web pages may use the platform's HTTP endpoints from a browser. Callers are
+// authenticated only by tokens that a page sends itself. Cookies are never read, so browser credentials are not
+// allowed.
 package cors
 
 import (
@@ -13,30 +14,30 @@ import (
 )
 
 const (
-	// EnvOrigins lists the origins whose pages are let in, separated by commas or spaces; unset is any.
+	// EnvOrigins lists the origins whose pages are allowed, separated by commas or spaces; unset allows any.
 	EnvOrigins = "PLATFORM_CORS_ALLOWED_ORIGINS"
-	// EnvOriginsAlias is looked at where EnvOrigins is not set.
+	// EnvOriginsAlias is read if EnvOrigins is not set.
 	EnvOriginsAlias = "ORKA_CORS_ALLOWED_ORIGINS"
 )
 
-// maxAge is how long a browser may remember a preflight, in seconds.
+// maxAge is how long a browser may cache a preflight, in seconds.
 const maxAge = "600"
 
-// Origins reads the origins that are let in from the environment.
+// Origins reads the allowed origins from the environment.
 func Origins(getenv func(string) string) []string {
 	value := cmp.Or(getenv(EnvOrigins), getenv(EnvOriginsAlias))
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Policy is what the pages of some origins may do.
+// Policy is what the pages of the allowed origins may do.
 type Policy struct {
 	any                       bool
 	origins                   []string
 	methods, headers, exposed string
 }
 
-// New returns the policy that lets pages of origins, or any page where there is none or "*", use methods, send headers
-// and read the exposed ones.
+// New returns the policy that lets the pages of the given origins use methods, send headers and read the exposed
+// headers. If origins is empty or contains "*", any page may.
 func New(origins, methods, headers, exposed []string) Policy {
 	list := func(names []string) string { return strings.Join(names, ", ") }
 	return Policy{
@@ -45,16 +46,17 @@ func New(origins, methods, headers, exposed []string) Policy {
 	}
 }
 
-// IsPreflight tells whether a browser asks if a page may send a request.
+// IsPreflight reports whether a browser asks whether a page may send a request.
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// Allow lets the page that sent a request read the answer, or says nothing where it may not. Every answer needs it.
+// Allow sets the headers that let the page that sent a request read the answer, if its origin is allowed. Call it for
+// every answer.
 func (p Policy) Allow(h http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if !p.any {
-		h.Add("Vary", "Origin") // also on answers to others, for caches
+		h.Add("Vary", "Origin") // for caches; also on answers to other origins
 	}
 	if origin == "" || !p.any && !slices.Contains(p.origins, origin) {
 		return
@@ -66,7 +68,7 @@ func (p Policy) Allow(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Expose-Headers", p.exposed)
 }
 
-// Preflight says what a page may send, if Allow has let it.
+// Preflight sets the headers that say what a page may send, if Allow has allowed its origin.
 func (p Policy) Preflight(h http.Header) {
 	if h.Get("Access-Control-Allow-Origin") == "" {
 		return

@@ -23,22 +23,22 @@ func bodyOf(ctx context.Context) *body {
 // step is how many bytes of a body without a declared length are accounted for at a time.
 const step = 64 << 10
 
-// body is the body of one request on its way in. Who reads it reads it alone, as any body of a request.
+// body is the body of one request as it arrives. Like any request body it has one reader at a time.
 type body struct {
 	gate     *Gate
 	in       io.ReadCloser
-	declared int64 // -1: not known
+	declared int64 // -1 if unknown
 	conn     *http.ResponseController
 	began    time.Time
 
 	mu       sync.Mutex
 	admitted bool
-	ended    bool // to its last byte
+	ended    bool // read to its last byte
 	failed   bool
 	user     string
 	limit    int64
 	read     int64
-	taken    int64 // of the budget
+	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
 }
 
@@ -62,13 +62,14 @@ func (b *body) admit(user string, limit int64) error {
 	return nil
 }
 
-// extend gives the client the time that is due for what it has sent; the connection of a test may have no deadlines.
+// extend gives the client the additional time that its progress earns. Connections in tests may not support
+// deadlines.
 func (b *body) extend() {
 	_ = b.conn.SetReadDeadline(b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second))
 }
 
-// Read reads as any body does. It lets one byte beyond the limit through, for readers that have the same limit and an
-// answer of their own.
+// Read reads like any body. It returns one byte beyond the limit, for readers that enforce the same limit with an
+// error of their own.
 func (b *body) Read(p []byte) (int, error) {
 	room, err := b.room(len(p))
 	if err != nil {
@@ -82,7 +83,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		_ = b.conn.SetReadDeadline(time.Time{}) // else the connection of a stream ends when the body was due
+		_ = b.conn.SetReadDeadline(time.Time{}) // otherwise a stream's connection would end at the body's deadline
 		if b.read > b.limit {
 			err = nil // the next call refuses
 		}
@@ -97,7 +98,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// room is how many bytes may be read now.
+// room returns how many bytes may be read now.
 func (b *body) room(want int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +125,7 @@ func (b *body) room(want int) (int, error) {
 	return want, nil
 }
 
-// Close does not close what is below: the listener does, and reads what is left where that is little.
+// Close does nothing. The listener closes the underlying body, and reads its rest if that is short.
 func (*body) Close() error { return nil }
 
 func (b *body) hold() (done func()) {
@@ -134,7 +135,7 @@ func (b *body) hold() (done func()) {
 	return sync.OnceFunc(b.drop)
 }
 
-// drop gives back what the body took once nobody holds it.
+// drop releases one holder. The last one returns the body's bytes to the budget.
 func (b *body) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +145,7 @@ func (b *body) drop() {
 	}
 }
 
-// end bounds how long the listener waits for the rest of a body that nobody read.
+// end bounds how long the listener waits for the rest of a body that was not read.
 func (b *body) end() {
 	b.mu.Lock()
 	if !b.ended {
@@ -154,15 +155,15 @@ func (b *body) end() {
 	b.drop()
 }
 
-// refused reports whether the rest of the body is not wanted.
+// refused reports whether the rest of the body is unwanted.
 func (b *body) refused() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.ended && (!b.admitted || b.failed)
 }
 
-// writer answers a request with a body. Where the body is refused, the connection of HTTP/1.1 is closed after the answer:
-// the listener would otherwise read 256 KiB of it before it answers.
+// writer answers a request with a body. If the body is refused, an HTTP/1.1 connection is closed after the answer,
+// because the listener would otherwise read 256 KiB of the body before it answers.
 type writer struct {
 	http.ResponseWriter
 	body  *body

@@ -1,16 +1,16 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package intake decides whose request bodies are read, how long they may be, how many bytes of them the process holds at
-// a time, and how long a client may take to send one.
+// Package intake limits request bodies: whose are read, how long they may be, how many bytes of them the process
+// holds at a time, and how long a client may take to send one.
 //
-// Guard is the outermost handler of a listener. A body that came through it is closed to every reader until Admit was
-// called for its request, which whoever knows the caller and the route does: the facade for REST requests, the innermost
-// filter of the handler chain for all others. So no byte of a body is read for a caller that is not known, whatever is
-// forgotten in between.
+// Guard is the outermost handler of a listener. It closes a body to every reader until Admit is called for its
+// request. The code that knows the caller and the route calls Admit: the facade for REST requests, the innermost
+// filter of the handler chain for all others. So no byte of a body is read for an unknown caller, even if some code
+// in between is wrong.
 //
-// All bodies together share a budget. A caller may hold as much of it as is free beside: one caller alone gets half of it,
-// two a third each, and there is always something left for the next.
+// All bodies together share a budget. A caller may hold at most as much of it as remains free. So a single caller can
+// get half of the budget, two callers a third each, and something is always left for the next one.
 package intake
 
 import (
@@ -32,19 +32,21 @@ import (
 )
 
 const (
-	// MinBudget is the least budget with which one caller can send the longest body that any route takes.
+	// MinBudget is the smallest budget, in bytes, with which one caller can send the longest body that any route
+	// accepts.
 	MinBudget = 32 << 20
 	maxBudget = 256 << 20
-	// patience is how long a client may take for a body, and rate how many bytes a second it must send beyond that.
+	// patience is how long a client may take to send a body; for each additional rate bytes it gets another second.
 	patience, rate = 30 * time.Second, 64 << 10
-	// refusedPatience bounds how long the rest of a refused body is waited for, so that its client can read the answer.
+	// refusedPatience bounds how long the server waits for the rest of a refused body, so that its client can read
+	// the answer.
 	refusedPatience = 2 * time.Second
-	// retryAfter is what a client that met a full budget is told to wait, in seconds.
+	// retryAfter is the number of seconds after which a client that met a full budget should retry.
 	retryAfter = 1
 )
 
-// DefaultBudget is an eighth of the memory that the process is told to stay in (GOMEMLIMIT), from 32 to 256 MiB; 256 MiB
-// where it was told nothing.
+// DefaultBudget is an eighth of the process's memory limit (GOMEMLIMIT), but at least 32 MiB and at most 256 MiB.
+// Without a memory limit it is 256 MiB.
 func DefaultBudget() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -55,14 +57,14 @@ func DefaultBudget() int64 {
 
 // Options configure a Gate. The zero value of every field is usable.
 type Options struct {
-	// Budget is how many bytes of bodies are held at a time. Default: DefaultBudget.
+	// Budget is the maximum number of bytes of bodies held at a time. Default: DefaultBudget.
 	Budget int64
-	// Patience is how long a client may take to send a body, beside a second for each 64 KiB that arrived. Default:
-	// 30 seconds.
+	// Patience is how long a client may take to send a body, plus one second for each 64 KiB that has arrived.
+	// Default: 30 seconds.
 	Patience time.Duration
-	// Clock is the real time: deadlines of connections are. Default: the real clock.
+	// Clock must be the real time, because deadlines of connections are. Default: the real clock.
 	Clock clock.PassiveClock
-	// Metrics, where set, gets the gate's metrics until Close.
+	// Metrics, if set, registers the gate's metrics until Close.
 	Metrics prometheus.Registerer
 }
 
@@ -77,7 +79,7 @@ type Gate struct {
 	users map[string]int64
 }
 
-// New makes a gate. It fails where its metrics are registered already.
+// New makes a gate. It fails if its metrics are already registered.
 func New(o Options) (*Gate, error) {
 	if o.Budget == 0 {
 		o.Budget = DefaultBudget()
@@ -104,21 +106,21 @@ func New(o Options) (*Gate, error) {
 	return g, nil
 }
 
-// Close takes the metrics back.
+// Close unregisters the metrics.
 func (g *Gate) Close() {
 	if g.o.Metrics != nil {
 		g.o.Metrics.Unregister(g.all)
 	}
 }
 
-// Held is how many bytes are accounted for now.
+// Held returns the number of bytes that are currently accounted for.
 func (g *Gate) Held() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.held
 }
 
-// acquire takes n bytes of the budget for a user.
+// acquire takes n bytes of the budget for a user and reports whether it could.
 func (g *Gate) acquire(user string, n int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,7 +143,7 @@ func (g *Gate) release(user string, n int64) {
 	}
 }
 
-// Guard closes the bodies of all requests that next gets until Admit opens them.
+// Guard closes the bodies of all requests to next until Admit opens them.
 func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 || bodyOf(r.Context()) != nil {
@@ -156,10 +158,9 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Admit opens the body of the request whose context it gets, for a user who is known, up to limit bytes. A request without
-// a body, and one that was admitted before, is no error; neither is one that came through no Guard. Errors are API errors:
-// 413 for a body that is declared longer than limit, 429 while the budget is used up. done is called when nothing holds what
-// was read any more.
+// Admit opens the body of the request that ctx belongs to, up to limit bytes, for a user who is known. It is no error
+// if the request has no body, was admitted before or did not pass a Guard. Errors are API errors: 413 if the declared
+// length exceeds limit, 429 while the budget is used up. Call done when nothing holds what was read any more.
 func Admit(ctx context.Context, user string, limit int64) (done func(), err error) {
 	b := bodyOf(ctx)
 	if b == nil {
@@ -171,7 +172,7 @@ func Admit(ctx context.Context, user string, limit int64) (done func(), err erro
 	return b.hold(), nil
 }
 
-// TooLarge is the refusal of a body that is longer than limit bytes.
+// TooLarge returns the API error for a body that is longer than limit bytes.
 func TooLarge(limit int64) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
@@ -190,5 +191,5 @@ func slow(after time.Duration) error {
 	}}
 }
 
-// errClosed is what a reader gets that comes before Admit.
+// errClosed is the error of reading a body before Admit.
 var errClosed = errors.New("intake: the body of a request is read before its caller is known")

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sparse logs what clients can cause at will: one line per cause and interval, with the number of lines that were
-// left out since the one before.
+// Package sparse limits log lines that clients can cause at will. It logs one line per cause and interval, with the
+// number of lines that were left out since the previous one.
 package sparse
 
 import (
@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// Interval is the time between two lines of one cause.
+	// Interval is the time between two lines with the same cause.
 	Interval = 10 * time.Second
-	// maxCauses bounds what is remembered. Causes are few and fixed by the code, but for the first words of what a library
-	// prints.
+	// maxCauses bounds the number of causes in memory. Causes are few and fixed by the code, except those taken from
+	// the first words of what a library prints.
 	maxCauses = 200
-	// causeWords are the words of a library's line that name its cause; after them come addresses and values.
+	// causeWords is the number of words of a library's line that identify its cause; addresses and values follow
+	// them.
 	causeWords = 4
 )
 
@@ -50,7 +51,7 @@ func (l *Log) Error(ctx context.Context, err error, msg string, keysAndValues ..
 	}
 }
 
-// due reports whether a line of a cause may be printed, and how many were not since the last one.
+// due reports whether a line of a cause may be logged now, and how many were dropped since the last one.
 func (l *Log) due(name string) (dropped int, now bool) {
 	at := l.clock.Now()
 	l.mu.Lock()
@@ -71,7 +72,7 @@ func (l *Log) due(name string) (dropped int, now bool) {
 	return dropped, true
 }
 
-// Logger is for what prints lines, such as http.Server. The first words of a line are its cause.
+// Logger returns a logger for code that prints lines, such as http.Server. The first words of a line are its cause.
 func (l *Log) Logger(ctx context.Context) *log.Logger { return log.New(lines{l, ctx}, "", 0) }
 
 type lines struct {
@@ -92,8 +93,8 @@ func firstWords(text string) string {
 	return strings.Join(words[:min(len(words), causeWords)], " ")
 }
 
-// HandleErrors makes errors that libraries of Kubernetes report and do not return, such as those of writes to clients that
-// are gone, lines of this log. A program calls it once, before it starts anything.
+// HandleErrors logs here the errors that Kubernetes libraries report instead of returning, such as those of writes to
+// clients that are gone. A program calls it once, before it starts anything.
 func (l *Log) HandleErrors() {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(ctx context.Context, err error, msg string, keysAndValues ...any) {

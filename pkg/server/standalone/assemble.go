@@ -13,7 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host"
 )
 
-// assembly is a server that is built and does not answer yet.
+// assembly is a server that is built but does not answer yet.
 type assembly struct {
 	*server.Process
 	host *host.Host

@@ -24,16 +24,17 @@ const (
 	restartDelay, restartDelayMax = time.Second, 30 * time.Second
 )
 
-// mountsRefused tells why a task that wants a Secret mounted fails: it would lie on disk, in a folder of the run.
+// mountsRefused is the reason why a task that mounts a Secret fails: the Secret would be on disk, in a directory of
+// the run.
 const mountsRefused = "Secrets are not mounted into runs on this machine; give single values with spec.env and secretKeyRef"
 
-// hostCommandsRefused tells why a container task fails where the operator did not allow it.
+// hostCommandsRefused is the reason why a container task fails if the operator did not allow such tasks.
 const hostCommandsRefused = "container tasks are commands of the host here, which the operator did not allow (--allow-host-commands)"
 
-// imagesRefused tells why a container task that names an image fails.
+// imagesRefused is the reason why a container task that names an image fails.
 const imagesRefused = "container tasks are commands of the host here, so another program than that of the image would run; leave spec.image out"
 
-// programRefusal tells why no program of a run is started on this machine; empty where they are.
+// programRefusal returns why programs of runs cannot be started on this machine; empty if they can.
 func (o *Options) programRefusal(ctx context.Context) string {
 	log := klog.FromContext(ctx)
 	if o.SandboxOff {
@@ -49,7 +50,7 @@ func (o *Options) programRefusal(ctx context.Context) string {
 	return ""
 }
 
-// control runs the controllers until ctx ends. Runs go on when it returns, and are found again by the next process.
+// control runs the controllers until ctx ends. Runs continue after it returns, and the next process finds them again.
 func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if o.Controllers != nil {
 		o.keepRunning(ctx, a.Loopback, o.Controllers)
@@ -78,8 +79,8 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	return nil
 }
 
-// keepRunning runs controllers until ctx ends. Those that fail are started again, ever more slowly; the API stays up
-// meanwhile.
+// keepRunning runs controllers until ctx ends. If they fail, it starts them again after growing delays; the API stays
+// available meanwhile.
 func (o *Options) keepRunning(ctx context.Context, c *rest.Config, run func(context.Context, *rest.Config) error) {
 	log := klog.FromContext(ctx)
 	for delay := restartDelay; ; delay = min(2*delay, restartDelayMax) {

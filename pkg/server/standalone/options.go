@@ -1,18 +1,18 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standalone runs the whole platform in one process on one machine: the store, the API server with the small
-// host API beside it, and the controllers. Workers are child processes.
+// Package standalone runs the whole platform in one process on one machine: the store, the API server with a small
+// part of the Kubernetes API, and the controllers. Workers are child processes.
 //
-// Everything it keeps is below one data folder, which one process at a time may use:
+// All its files are in one data directory, which only one process at a time may use:
 //
 //	kubeconfig   the administrator's client certificate, for kubectl
 //	pki/         keys and certificates
 //	store/       all objects, events and results (see FORMAT.md of pkg/storage/engine)
-//	runs/        working folders of tasks; no secrets
+//	runs/        working directories of tasks; no secrets
 //
-// The order of starting is store, host, API server, controllers; that of stopping is the reverse, so that controllers
-// can write their last status and no write is refused half way.
+// The parts start in the order store, host, API server, controllers, and stop in the reverse order. So controllers
+// can write their last status, and no write is interrupted.
 package standalone
 
 import (
@@ -29,28 +29,29 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// DefaultPort is where the API is served unless told otherwise.
+// DefaultPort is the default port of the API.
 const DefaultPort = 7443
 
-// DefaultRESTAddress is where the REST API is served without TLS unless told otherwise.
+// DefaultRESTAddress is the default address of the REST API without TLS.
 const DefaultRESTAddress = "127.0.0.1:7080"
 
-// DefaultMaxRunning is how many tasks run at once unless told otherwise: a worker mostly waits for its model, and takes
-// about 50 MB, so these are 1.6 GB.
+// DefaultMaxRunning is the default number of tasks that run at once. A worker mostly waits for its model and takes
+// about 50 MB, so this many take 1.6 GB.
 const DefaultMaxRunning = 32
 
-// Options of a standalone server.
+// Options configure a standalone server.
 type Options struct {
 	server.Options
-	// AllowHostCommands lets tasks of type container run as commands of this machine, with the rights of this process.
+	// AllowHostCommands lets tasks of type container run as commands on this machine, with the permissions of this
+	// process.
 	AllowHostCommands bool
-	// SandboxOff runs programs of agents and tasks without a sandbox: they can read what this process can, its keys
-	// among it.
+	// SandboxOff runs programs of agents and tasks without a sandbox. They can then read everything that this process
+	// can, including its keys.
 	SandboxOff bool
-	// SandboxRead are folders that programs may read and execute beside those of the system.
+	// SandboxRead are directories that programs may read and execute, in addition to those of the system.
 	SandboxRead []string
-	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace; others wait
-	// their turn. 0 is no limit.
+	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace. Other tasks
+	// wait. 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
 	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
 	WorkerBinary string
@@ -60,7 +61,7 @@ type Options struct {
 	// Controllers runs until ctx ends. Default: the platform's own controllers.
 	Controllers func(ctx context.Context, c *rest.Config) error
 
-	// SearchURL and SearchKey are the search service behind the tool web_search; an empty URL is none.
+	// SearchURL and SearchKey configure the search service of the tool web_search; an empty URL means none.
 	SearchURL, SearchKey string
 	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch may reach although they are not public.
 	WebFetchAllow []string
@@ -68,21 +69,21 @@ type Options struct {
 	WebhookAllow []string
 }
 
-// Info tells where a running server is.
+// Info describes where a running server can be reached.
 type Info struct {
 	// URL is the address of the API.
 	URL string
-	// RESTURL is the address of the listener without TLS; empty where there is none.
+	// RESTURL is the address of the listener without TLS; empty if there is none.
 	RESTURL string
-	// DataDir is the data folder as an absolute path.
+	// DataDir is the absolute path of the data directory.
 	DataDir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Admin is the same as a client configuration.
+	// Admin is the content of Kubeconfig as a client configuration.
 	Admin *rest.Config
 }
 
-// NewOptions gives the defaults.
+// NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
 		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress},
@@ -104,7 +105,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
 }
 
-// complete checks the options and fills in what follows from them.
+// complete checks the options and derives the remaining ones.
 func (o *Options) complete() error {
 	if err := o.Complete(); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// names are the names of the server that its certificate needs beside the usual ones.
+// names returns the names that the server's certificate needs in addition to the usual ones.
 func (o *Options) names() []string {
 	if ip := net.ParseIP(o.BindAddress); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-// announce tells, in one write, that the server is ready, where things are and what to type next.
+// announce reports, in one write, that the server is ready, where things are and what to type next.
 func announce(w io.Writer, i Info, took time.Duration) error {
 	reach := "from this machine only"
 	if u, err := url.Parse(i.URL); err == nil {

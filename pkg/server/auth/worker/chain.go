@@ -23,25 +23,26 @@ import (
 
 const (
 	defaultRemember = 30 * time.Second
-	// maxChains bounds the memory of what was looked up, at about 0.5 KiB each.
+	// maxChains bounds the cache of looked-up chains, in entries of about 0.5 KiB each.
 	maxChains = 8192
-	// lookupTimeout bounds one lookup of Pod and Job. It is not bound to one request, since others wait for it too.
+	// lookupTimeout bounds one lookup of a Pod and its Job. A lookup is not bound to one request, because other
+	// requests may wait for it too.
 	lookupTimeout = 10 * time.Second
 )
 
-// podRef names the Pod of a token.
+// podRef identifies the Pod that a token is bound to.
 type podRef struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// ref names an object in the Pod's namespace.
+// ref identifies an object in the Pod's namespace.
 type ref struct {
 	name string
 	uid  types.UID
 }
 
-// chain is what leads from a Pod to its Task. It is not changed once made.
+// chain is the chain of owners from a Pod to its Task. It is immutable.
 type chain struct {
 	pod podRef
 	// account is the ServiceAccount that the Pod runs as.
@@ -50,20 +51,21 @@ type chain struct {
 	// run is the identity that the controller gave the run before the Job existed.
 	run  string
 	task ref
-	// spec is the digest of the Pod's spec, which was compared with that of the Job.
+	// spec is the digest of the Pod's spec, which has been compared with that of the Job.
 	spec [sha256.Size]byte
-	// until is when the Pod must be looked at again: what it is cannot change, but whether it is active can.
+	// until is when the Pod must be looked up again: most of what was checked cannot change, but the Pod may stop
+	// being active.
 	until time.Time
 }
 
-// refusal is why a caller is not taken for the worker of a task.
+// refusal is the reason why a caller is not accepted as the worker of a task.
 type refusal struct {
-	// later tells that it may be true a moment later.
+	// later is set if a retry may succeed.
 	later bool
 	why   string
 }
 
-// Error says why.
+// Error returns the reason.
 func (r *refusal) Error() string { return "worker: " + r.why }
 
 func never(format string, args ...any) error { return &refusal{why: fmt.Sprintf(format, args...)} }
@@ -72,14 +74,14 @@ func later(format string, args ...any) error {
 	return &refusal{later: true, why: fmt.Sprintf(format, args...)}
 }
 
-// chain is the remembered chain of a Pod, or the one that is found now.
+// chain returns the chain of a Pod, either from the cache or by looking it up.
 func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
 	if c, active := f.remembered(pod); active {
 		return c, nil
 	}
 	found := f.flights.DoChan(pod.namespace+"/"+pod.name+"/"+string(pod.uid), func() (any, error) {
 		old, active := f.remembered(pod)
-		if active { // since another lookup that has ended just now
+		if active { // since another lookup that has just ended
 			return old, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
@@ -102,7 +104,7 @@ func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
 	}
 }
 
-// remembered is what is known of a Pod, nil if nothing, and whether the Pod is still taken to be active.
+// remembered returns the cached chain of a Pod, or nil, and whether the Pod is still assumed to be active.
 func (f *Filter) remembered(pod podRef) (c *chain, active bool) {
 	v, ok := f.chains.Get(pod.uid)
 	if !ok || v.(*chain).pod != pod {
@@ -112,7 +114,7 @@ func (f *Filter) remembered(pod podRef) (c *chain, active bool) {
 	return c, f.o.Clock.Now().Before(c.until)
 }
 
-// lookUp reads the Pod, and its Job unless old has it.
+// lookUp reads the Pod, and also its Job unless old contains it.
 func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, error) {
 	now := f.o.Clock.Now()
 	pod, err := f.o.Pods.Pods(want.namespace).Get(ctx, want.name, metav1.GetOptions{})
@@ -147,7 +149,7 @@ func (f *Filter) lookUp(ctx context.Context, want podRef, old *chain) (*chain, e
 	return c, nil
 }
 
-// jobOf is the Job that controls an active Pod of that UID.
+// jobOf returns the Job that controls the Pod. The Pod must be active and have the UID.
 func jobOf(pod *corev1.Pod, uid types.UID) (ref, error) {
 	switch {
 	case pod.UID != uid:
@@ -165,7 +167,7 @@ func jobOf(pod *corev1.Pod, uid types.UID) (ref, error) {
 	return r, nil
 }
 
-// digest tells whether a Pod's spec has changed.
+// digest is used to detect changes of a Pod's spec.
 func digest(pod *corev1.Pod) (sum [sha256.Size]byte, err error) {
 	text, err := json.Marshal(pod.Spec)
 	if err != nil {
@@ -174,7 +176,7 @@ func digest(pod *corev1.Pod) (sum [sha256.Size]byte, err error) {
 	return sha256.Sum256(text), nil
 }
 
-// taskOf is the Task that controls a Job of that UID.
+// taskOf returns the Task that controls the Job, which must have the UID.
 func taskOf(job *batchv1.Job, uid types.UID) (ref, error) {
 	if job.UID != uid {
 		return ref{}, never("the Pod is controlled by an earlier Job %s", job.Name)
@@ -186,7 +188,7 @@ func taskOf(job *batchv1.Job, uid types.UID) (ref, error) {
 	return r, nil
 }
 
-// controller is the object's controlling owner, if that is of the kind.
+// controller returns the object's controlling owner, if it is of the given kind.
 func controller(obj metav1.Object, kind schema.GroupKind) (ref, bool) {
 	o := metav1.GetControllerOfNoCopy(obj)
 	if o == nil || o.Kind != kind.Kind {
@@ -199,7 +201,7 @@ func controller(obj metav1.Object, kind schema.GroupKind) (ref, bool) {
 	return ref{name: o.Name, uid: o.UID}, true
 }
 
-// missing is the error for an object that the host did not give.
+// missing returns the error for an object that the host did not return.
 func missing(kind, name string, err error) error {
 	if apierrors.IsNotFound(err) {
 		return later("%s %s is not found", kind, name)

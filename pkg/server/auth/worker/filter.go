@@ -1,20 +1,21 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker proves, in a cluster, which task a worker works for.
+// Package worker establishes, in a cluster, which task a worker works for.
 //
-// A worker's token is one of its Pod: the host says so in the extras pod-name and pod-uid of the user. From there the
-// proof goes up: the Pod exists with that UID, is active, runs as the ServiceAccount and is controlled by a Job; the
-// Job is controlled by a Task; the Task's status names the Job, by name and UID, and the Pod, by UID. Every link is a
-// UID, so that nothing of an earlier name is taken for a later one, and the last link is what the controller wrote. The
-// Pod's spec must be what the Job's template makes, each time the Pod is looked at. Whoever can make Pods and Jobs in the
-// namespace does not become a worker by it; who can make tokens of the workers' accounts, or execute in their Pods, does.
+// A worker's token is bound to its Pod: the cluster puts the extras pod-name and pod-uid into the user. From there
+// the owners are followed upwards. The Pod must exist with that UID, be active, run as the ServiceAccount and be
+// controlled by a Job. The Job must be controlled by a Task. The Task's status must name the Job, by name and UID,
+// and the Pod, by UID. Every link is checked by UID, so that a reused name is never taken for the earlier object, and
+// the last link was written by the controller. Each time the Pod is looked up, its spec must be the one that the
+// Job's template produces. Creating Pods and Jobs in the namespace is therefore not enough to become a worker;
+// creating tokens for the workers' ServiceAccounts, or executing commands in their Pods, is.
 //
-// What is proved is put into the user's extras, as a token of the standalone host has it; the resources hold the
-// worker to that task. Nobody else's extras of these names are let through.
+// The result is put into the user's extras, in the same form as in a token of the standalone host. The resources then
+// limit the worker to that task. Extras of these names are removed from all other users.
 //
 // A refusal is 403, and final. If a retry may succeed (the controller writes the UIDs of Job and Pod after they were
-// made), the answer is 503 with Retry-After.
+// created), the answer is 503 with Retry-After.
 package worker
 
 import (
@@ -45,10 +46,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// extraPrefix starts the keys of the extras that only this package sets.
+// extraPrefix is the prefix of the extras that only this package sets.
 const extraPrefix = v1alpha1.GroupName + "/task-"
 
-// Options configure a Filter. All fields without a default are needed.
+// Options configure a Filter. All fields without a default are required.
 type Options struct {
 	// Pods and Jobs read the host's objects from the host itself, not from a cache.
 	Pods corev1client.PodsGetter
@@ -57,11 +58,11 @@ type Options struct {
 	Task func(ctx context.Context, namespace, name string) (*v1alpha1.Task, error)
 	// Serializer writes refusals in the encoding that the request accepts.
 	Serializer runtime.NegotiatedSerializer
-	// Remember is how long a Pod that was found active is taken to be so. Default: 30 s.
+	// Remember is how long a Pod that was found active is assumed to remain so. Default: 30 s.
 	Remember time.Duration
-	// Clock tells when that is over. Default: the real clock.
+	// Clock is the clock for Remember. Default: the real clock.
 	Clock clock.PassiveClock
-	// Metrics, where set, gets the proofs' metrics.
+	// Metrics, if set, registers the metrics.
 	Metrics prometheus.Registerer
 }
 
@@ -69,13 +70,13 @@ type Options struct {
 type Filter struct {
 	o       Options
 	metrics *metrics
-	// chains has a *chain for each Pod's UID, the least recently used forgotten first.
+	// chains holds a *chain for each Pod's UID and evicts the least recently used first.
 	chains *lru.Cache
-	// flights makes concurrent requests of one Pod wait for one lookup.
+	// flights makes concurrent requests from one Pod share one lookup.
 	flights singleflight.Group
 }
 
-// New fails on missing options, and where the metrics are registered already.
+// New makes a Filter. It fails if an option is missing or if the metrics are already registered.
 func New(o Options) (*Filter, error) {
 	if o.Pods == nil || o.Jobs == nil || o.Task == nil || o.Serializer == nil {
 		return nil, errors.New("worker: Pods, Jobs, Task and Serializer are needed")
@@ -95,9 +96,9 @@ func New(o Options) (*Filter, error) {
 	return f, nil
 }
 
-// Wrap gives next requests whose user has the extras of a task if, and only if, the user is proved to be its worker.
-// It must be the innermost filter: it needs the user as authentication and impersonation leave it, and what a refusal
-// tells is only for the authorized.
+// Wrap passes requests to next. The user of a request has the extras of a task if, and only if, it was established to
+// be the worker of that task. Wrap must be the innermost filter: it needs the user after authentication and
+// impersonation, and the details in a refusal are only for authorized callers.
 func (f *Filter) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
@@ -116,7 +117,7 @@ func (f *Filter) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// identify is the caller with what is proved of it. Errors are API errors.
+// identify returns the caller with the extras of the task that it was established to work for. Errors are API errors.
 func (f *Filter) identify(ctx context.Context, caller user.Info, info *request.RequestInfo) (user.Info, error) {
 	namespace, account, ok := workerAccount(caller)
 	if !ok || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
@@ -134,8 +135,8 @@ func (f *Filter) identify(ctx context.Context, caller user.Info, info *request.R
 	}), nil
 }
 
-// prove finds the task that the caller, an account of workers, works for. Errors that are not refusals
-// tell of the host or the store.
+// prove finds the task that the caller, a ServiceAccount of workers, works for. An error that is not a refusal is one
+// of the host or the store.
 func (f *Filter) prove(ctx context.Context, namespace, account string, caller user.Info, info *request.RequestInfo) (*v1alpha1.Task, error) {
 	if info.Namespace != namespace {
 		return nil, never("the ServiceAccount's namespace is %q, the request's is %q", namespace, info.Namespace)
@@ -162,8 +163,8 @@ func (f *Filter) prove(ctx context.Context, namespace, account string, caller us
 	return t, nil
 }
 
-// current tells whether the chain leads to the present attempt of a task that runs. An append to a task that ended is
-// let through to the event log, which refuses it as it does for everybody.
+// current checks that the chain leads to the present attempt of a running task. An append to a task that has ended is
+// passed on to the event log, which refuses it as it does for everybody.
 func current(c *chain, t *v1alpha1.Task, appends bool) error {
 	s := &t.Status
 	switch {
@@ -189,7 +190,7 @@ func current(c *chain, t *v1alpha1.Task, appends bool) error {
 	return nil
 }
 
-// workerAccount is the namespace and name of the caller's ServiceAccount, if that is one of workers.
+// workerAccount returns the namespace and name of the caller's ServiceAccount, if it is one of workers.
 func workerAccount(u user.Info) (namespace, name string, ok bool) {
 	namespace, name, err := serviceaccount.SplitUsername(u.GetName())
 	if err != nil {
@@ -202,7 +203,7 @@ func workerAccount(u user.Info) (namespace, name string, ok bool) {
 	return "", "", false
 }
 
-// podOf is the Pod that the caller's token is bound to.
+// podOf returns the Pod that the caller's token is bound to.
 func podOf(u user.Info) (podRef, error) {
 	names, uids := u.GetExtra()[serviceaccount.PodNameKey], u.GetExtra()[serviceaccount.PodUIDKey]
 	if len(names) != 1 || len(uids) != 1 || names[0] == "" || uids[0] == "" {
@@ -211,7 +212,7 @@ func podOf(u user.Info) (podRef, error) {
 	return podRef{name: names[0], uid: types.UID(uids[0])}, nil
 }
 
-// isAppend tells whether the request is one to append events.
+// isAppend reports whether the request appends events.
 func isAppend(info *request.RequestInfo) bool {
 	if info.Verb != "create" {
 		return false
@@ -219,7 +220,8 @@ func isAppend(info *request.RequestInfo) bool {
 	return info.Resource == "tasks" && info.Subresource == "events" || info.Resource == "executionevents" && info.Subresource == ""
 }
 
-// withExtras is u with exactly these extras of a task, each once. A u that others may hold is not changed.
+// withExtras returns u with exactly these extras of a task, each with one value. It does not modify u, which others
+// may hold.
 func withExtras(u user.Info, own map[string]string) user.Info {
 	have := u.GetExtra()
 	foreign := 0
@@ -243,7 +245,8 @@ func withExtras(u user.Info, own map[string]string) user.Info {
 	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: extra}
 }
 
-// apiError is what the client gets. What the host or the store says is for the operator only.
+// apiError returns the error for the client. It logs errors of the host or the store and does not show their details
+// to the client.
 func apiError(ctx context.Context, info *request.RequestInfo, err error) error {
 	r, refused := errors.AsType[*refusal](err)
 	if refused && !r.later {

@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics tell how often workers were identified, with what outcome, and how long it took.
+// metrics count how often workers were identified, by outcome, and how long that took.
 type metrics struct {
 	metric.Group
 	proofs   *prometheus.CounterVec
