@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
-// approval is an approval as REST clients see it.
+// approval returns the fields of an approval as REST clients see it.
 func approval() []rest.Field {
 	return rest.Fields(
 		"id: metadata.name", `action: spec.action = ""`, "riskSummary: spec.riskSummary", "severity: spec.severity", "targetTool: spec.targetTool",
@@ -23,7 +23,7 @@ func approval() []rest.Field {
 	)
 }
 
-// approvals are those of a task. What is said of the task shows whether a decision is still possible.
+// approvals returns the fields of a task's approvals. Those of the task show whether a decision is still possible.
 func approvals() []rest.Field {
 	return append(
 		rest.Fields("namespace: request.namespace", "taskName: task.metadata.name", "taskUID: task.metadata.uid", `taskPhase: task.status.phase = ""`),
@@ -34,8 +34,8 @@ func approvals() []rest.Field {
 
 func present(json.RawMessage) json.RawMessage { return json.RawMessage("true") }
 
-// figures are what the row of a session and its detail share. Token counts that nobody reported are left out: they are
-// not zero.
+// figures returns the fields that the row of a session and its detail share. Token counts that nobody reported are
+// left out, because they are not zero.
 func figures(of string) []rest.Field {
 	return rest.Fields(
 		"name: "+of+"metadata.name", "namespace: "+of+"metadata.namespace", "messageCount: "+of+"status.messageCount = 0",
@@ -50,12 +50,12 @@ func sessionList() []rest.Field {
 	return append([]rest.Field{{Name: "items", From: []string{"items"}, Default: "[]", Each: row}}, rest.Fields("metadata: = {}")...)
 }
 
-// conversation is a session with all that was said, one JSON object a line.
+// conversation returns the fields of a session with its whole transcript, one JSON object per line.
 func conversation() []rest.Field {
 	return slices.Concat(figures("session."), rest.Fields(`transcript: transcript = ""`, "executionControl: session.status.executionControl"))
 }
 
-// forked is what a fork made. A sequence of 0 is one.
+// forked returns the fields of the result of a fork. A sequence of 0 is valid.
 func forked() []rest.Field {
 	return rest.Fields(
 		`namespace: status.namespace = ""`, `sourceTaskName: status.sourceTaskName = ""`, `newTaskName: status.newTaskName = ""`,
@@ -63,7 +63,7 @@ func forked() []rest.Field {
 	)
 }
 
-// identity is who the caller is.
+// identity returns the fields that identify the caller.
 func identity() []rest.Field {
 	const name = "status.userInfo.username"
 	return slices.Concat(
@@ -73,7 +73,7 @@ func identity() []rest.Field {
 	)
 }
 
-// stored is where an event was stored. Its time is without trailing zeros.
+// stored returns the fields that say where an event was stored. Its time has no trailing zeros.
 func stored() []rest.Field {
 	return append(rest.Fields(`id: id = ""`, "seq: seq = 0"), rest.Field{Name: "createdAt", From: []string{"createdAt"}, Default: `"0001-01-01T00:00:00Z"`, As: shortTime})
 }

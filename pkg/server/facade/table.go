@@ -1,12 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facade is the table of the documented REST paths (/api/v1, /internal/v1). A row is data: the path, the native
-// requests that it stands for, and how queries and bodies become those of the other side. Behaviour belongs to the native
-// resource or subresource, which is built first; the way in which rows are served is in facade/rest.
+// Package facade is the table of the documented REST paths (/api/v1, /internal/v1). A row is data: the path, the
+// native requests that it maps to, and how queries and bodies are converted. Behaviour belongs to the native resource
+// or subresource, which is built first. The code that serves rows is in facade/rest.
 //
-// A test holds this package to 25 lines of Go a row. The machinery in facade/rest is not counted. It is some 1,900 lines,
-// more than 70 for each of the 26 rows, but it knows no row and does not grow with the table.
+// A test limits this package to 25 lines of Go per row. The machinery in facade/rest is not counted: it is
+// independent of the rows and does not grow with the table.
 package facade
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
-// Limits of request bodies, in bytes: of an object, of one event, and of a result or an artifact.
+// Limits of request bodies, in bytes: for an object, for one event, and for a result or an artifact.
 const (
 	maxObject = 3 << 20
 	maxEvent  = 256 << 10
@@ -29,11 +29,11 @@ type Options = rest.Options
 // Facade serves the table.
 type Facade = rest.Facade
 
-// New puts the table in front of the handler chain of an API server. It fails if its metrics are registered already.
+// New puts the table in front of the handler chain of an API server. It fails if its metrics are already registered.
 func New(chain http.Handler, o Options) (*Facade, error) { return rest.New(chain, Rows(), o) }
 
-// Rows are the endpoints. Tests compare them with the endpoint lists of the contract, and their native targets with what
-// a server offers.
+// Rows returns the endpoints. Tests compare them with the documented endpoint lists, and their native targets with
+// the resources of a server.
 func Rows() []rest.Row {
 	const (
 		get, post, remove = http.MethodGet, http.MethodPost, http.MethodDelete
@@ -42,7 +42,7 @@ func Rows() []rest.Row {
 		sessions          = "/api/v1/sessions"
 		session           = sessions + "/:id"
 		worker            = "/internal/v1"
-		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways belong to their gateway
+		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
 	frame := []string{"kind", "apiVersion", "metadata"}                    // of an object
 	envelope := []string{"kind", "apiVersion", "metadata.resourceVersion"} // leaves that of a list
@@ -80,7 +80,7 @@ func Rows() []rest.Row {
 
 		{Method: get, Path: task + "/events", Native: one("get", "tasks/:id/events", "after", "limit", "type"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type")},
-		// The metadata of a trace stays: it is there only where there is more.
+		// The metadata of a trace is kept, because it exists only if there are more pages.
 		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue"), Answer: rest.Answer{Drop: frame[:2]}},
 		{
 			Method: post, Path: task + "/fork", Native: one("create", "tasks/:id/fork"),
@@ -138,12 +138,12 @@ func Rows() []rest.Row {
 	}
 }
 
-// one is a single request, with the parameters of the query that mean the same natively.
+// one returns a single request with the query parameters that have the same meaning natively.
 func one(verb, path string, pass ...string) []rest.Native {
 	return []rest.Native{{Verb: verb, Path: path, Pass: pass}}
 }
 
-// whoAmI asks who the caller is.
+// whoAmI returns the request for the caller's identity.
 func whoAmI() []rest.Native {
 	const review = `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 	return []rest.Native{{Verb: "create", Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Send: review}}

@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	// knownFor is how long a good token is not asked about again.
+	// knownFor is how long an accepted token is cached.
 	knownFor = 60 * time.Second
-	// refusedFor is the same for a bad one: enough to take the load of a client that tries again and again.
+	// refusedFor is how long a refused token is cached: long enough to absorb the load of a client that keeps
+	// retrying.
 	refusedFor = 5 * time.Second
-	// maxKnown bounds the tokens that are remembered. An entry has about 300 bytes, so these are 3 MB.
+	// maxKnown bounds the number of cached tokens. An entry takes about 300 bytes, so this many take 3 MB.
 	maxKnown = 10_000
-	// reviewTimeout bounds one question.
+	// reviewTimeout bounds one token review.
 	reviewTimeout = 10 * time.Second
 )
 
@@ -36,8 +37,8 @@ const (
 	groupNamespace = "system:serviceaccounts:"
 )
 
-// credential selects the one credential of a request: Authorization is looked at first and, where it is
-// there, alone; x-api-key counts for the messages style only.
+// credential returns the one credential of a request. If there is an Authorization header, only that counts.
+// x-api-key is accepted only for the messages style.
 func credential(h http.Header, s style) (string, error) {
 	if _, has := h[headerTxnToken]; has {
 		return "", unauthorized("transaction tokens are not accepted here: use the address of the installation")
@@ -64,8 +65,8 @@ func credential(h http.Header, s style) (string, error) {
 	return token, nil
 }
 
-// isJWT tells whether a text has the form of a signed token, as every ServiceAccount token has. Nothing else is sent to
-// the API server: it may be the key of somebody else's service.
+// isJWT reports whether a text has the form of a signed token, as every ServiceAccount token has. No other text is
+// sent to the API server, because it may be the key of another service.
 func isJWT(token string) bool {
 	if strings.Count(token, ".") != 2 {
 		return false
@@ -83,15 +84,15 @@ func isJWT(token string) bool {
 // caller is the ServiceAccount of a token.
 type caller struct{ namespace, name string }
 
-// reviewer knows whose a token is. Tokens are remembered by their hash.
+// reviewer finds out whose token it is. It caches results by the hash of the token.
 type reviewer struct {
 	reviews authenticationv1.TokenReviewInterface
 	known   *cache.LRUExpireCache // [sha256.Size]byte to verdict
-	flight  singleflight.Group    // one question at a time about one token
+	flight  singleflight.Group    // at most one review per token at a time
 	metrics *metrics
 }
 
-// verdict is an answer about a token: a caller, or the error for whoever brings it.
+// verdict is the result of a review: a caller, or the error for whoever presents the token.
 type verdict struct {
 	caller caller
 	err    error
@@ -101,13 +102,13 @@ func newReviewer(reviews authenticationv1.TokenReviewInterface, c clock.PassiveC
 	return &reviewer{reviews: reviews, known: cache.NewLRUExpireCacheWithClock(maxKnown, c), metrics: m}
 }
 
-// review gives the ServiceAccount of a token.
+// review returns the ServiceAccount of a token.
 func (r *reviewer) review(ctx context.Context, token string) (caller, error) {
 	key := sha256.Sum256([]byte(token))
 	if v, ok := r.known.Get(key); ok {
 		return v.(verdict).caller, v.(verdict).err
 	}
-	// The question goes on when its first caller leaves: others may wait for the answer, too.
+	// The review continues if its first caller disconnects, because others may be waiting for the result.
 	answers := r.flight.DoChan(string(key[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
@@ -127,7 +128,7 @@ func (r *reviewer) review(ctx context.Context, token string) (caller, error) {
 	}
 }
 
-// ask asks the API server and remembers what it said. An error, which says nothing about the token, is not remembered.
+// ask asks the API server and caches the result. An error that says nothing about the token is not cached.
 func (r *reviewer) ask(ctx context.Context, key [sha256.Size]byte, token string) (verdict, error) {
 	out, err := r.reviews.Create(ctx, &authenticationv1api.TokenReview{
 		Spec: authenticationv1api.TokenReviewSpec{Token: token},
@@ -152,7 +153,8 @@ func (r *reviewer) ask(ctx context.Context, key [sha256.Size]byte, token string)
 	return v, nil
 }
 
-// serviceAccount reads who a user is. The groups are asked, too: another authenticator could give out such a name.
+// serviceAccount returns the ServiceAccount of a user. It also checks the groups, because another authenticator could
+// issue such a name.
 func serviceAccount(u authenticationv1api.UserInfo) (caller, bool) {
 	rest, ok := strings.CutPrefix(u.Username, userPrefix)
 	namespace, name, two := strings.Cut(rest, ":")

@@ -10,16 +10,17 @@ import (
 	"github.com/platform-ai/platform/pkg/server/cors"
 )
 
-// newCORS lets pages of the origins send what the vendors' SDKs send.
+// newCORS allows pages of the origins to send what the vendors' SDKs send.
 func newCORS(origins []string) cors.Policy {
 	headers := slices.Concat(passed(), []string{headerAuthorization, headerAPIKey, headerRequestID}, sdkHeaders())
 	return cors.New(origins, corsMethods(), headers, []string{"Request-Id", "Retry-After", headerRequestID})
 }
 
-// corsMethods are those of the endpoints.
+// corsMethods returns the methods of the endpoints.
 func corsMethods() []string { return []string{http.MethodGet, http.MethodPost} }
 
-// sdkHeaders are metadata that the vendors' SDKs send from a browser. A page may send them; they are not forwarded.
+// sdkHeaders returns headers with metadata that the vendors' SDKs send from a browser. A page may send them, but they
+// are not forwarded.
 func sdkHeaders() []string {
 	return []string{
 		"Anthropic-Dangerous-Direct-Browser-Access", "Idempotency-Key", "Openai-Beta", "Openai-Organization", "Openai-Project",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// style is the kind of API that a path belongs to. It decides on credentials and on the form of errors.
+// style is the kind of API that a path belongs to. It determines the accepted credentials and the form of errors.
 type style int
 
 const (
@@ -23,7 +23,7 @@ type endpoint struct {
 	path   string // at the installation
 }
 
-// name is the endpoint in logs and metrics.
+// name returns the name of the endpoint in logs and metrics.
 func (e endpoint) name() string {
 	if e.path == "" {
 		return "unknown"
@@ -36,7 +36,7 @@ const (
 	messagesPrefix, messagesAlias               = "/anthropic/v1", "/provider-b/v1"
 )
 
-// endpoints are all that is forwarded, by method and path. The aliases are names without a vendor.
+// endpoints returns all forwarded operations, by method and path. Aliases are paths without a vendor's name.
 func endpoints() map[string]endpoint {
 	all := map[string]endpoint{}
 	add := func(s style, prefix, alias, method, path string) {
@@ -52,7 +52,7 @@ func endpoints() map[string]endpoint {
 	return all
 }
 
-// styleOf is the style of any path, for the form of errors.
+// styleOf returns the style of any path, for the form of errors.
 func styleOf(path string) style {
 	for _, prefix := range []string{messagesPrefix, messagesAlias} {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
@@ -62,7 +62,7 @@ func styleOf(path string) style {
 	return chatCompletions
 }
 
-// knownMethod keeps what a client invents out of logs.
+// knownMethod keeps methods that clients invent out of logs.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodOptions, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:

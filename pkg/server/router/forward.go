@@ -20,20 +20,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxBody is the size of the largest request, in bytes: an installation accepts no more.
+// maxBody is the maximum size of a request, in bytes. Installations accept no more.
 const maxBody = 15 << 20
 
-// copyBuffer is how much of an answer is taken at once, in bytes.
+// copyBuffer is how much of an answer is read at a time, in bytes.
 const copyBuffer = 32 << 10
 
 var (
-	// errClient is that nobody takes the answer: the client left, or does not read.
+	// errClient means that the client has disconnected or does not read the answer.
 	errClient = errors.New("router: the client left or does not read")
-	// errBroken is that the answer of the installation broke off.
+	// errBroken means that the installation's answer broke off.
 	errBroken = errors.New("router: the answer of the installation broke off")
 )
 
-// forward sends a request to an installation and its answer to the client, as it arrives.
+// forward sends a request to an installation, and the answer to the client as it arrives.
 func (rt *Router) forward(x *exchange, to *url.URL, token string) error {
 	out := (&http.Request{
 		Method: x.endpoint.method, URL: to, Host: to.Host, Header: outgoing(x.r.Header, token, x.id),
@@ -59,7 +59,8 @@ func (rt *Router) forward(x *exchange, to *url.URL, token string) error {
 	return relay(x.w, in.Body)
 }
 
-// unanswered is why there is no answer of the installation: what the client sent, or the installation.
+// unanswered returns the error for a missing answer of the installation. The cause is either the client's body or the
+// installation.
 func unanswered(x *exchange, up *upload, err error) error {
 	if up != nil {
 		if p, failed := up.failure(); failed {
@@ -76,9 +77,9 @@ func unanswered(x *exchange, up *upload, err error) error {
 	return p
 }
 
-// relay copies an answer and sends each part at once. An answer that breaks off is an error.
+// relay copies an answer and sends each part immediately. An answer that breaks off is an error.
 func relay(w *writer, body io.Reader) error {
-	if err := w.flush(); err != nil { // a stream's client learns at once that it is accepted
+	if err := w.flush(); err != nil { // a stream's client learns immediately that it was accepted
 		return fmt.Errorf("%w: %w", errClient, err)
 	}
 	buf := make([]byte, copyBuffer)
@@ -101,17 +102,17 @@ func relay(w *writer, body io.Reader) error {
 	}
 }
 
-// upload is the body of a request on its way. It is bounded in size, and in time by the server's read timeout, which
-// net/http ends with the body: a stream that follows may take as long as it likes.
+// upload is the body of a request while it is being sent. It is bounded in size, and in time by the server's read
+// timeout. net/http ends that timeout with the body, so a stream that follows may take as long as it likes.
 type upload struct {
 	mu     sync.Mutex // guards body and closed; held while reading, so that no read outlives Close
 	body   io.ReadCloser
 	closed bool
 
-	err atomic.Pointer[error] // why it did not arrive; not guarded, so that nobody waits for a client to send
+	err atomic.Pointer[error] // why the body did not arrive; not guarded, so that nobody waits for a client to send
 }
 
-// newUpload gives the body of a request, or nil where there is none.
+// newUpload returns the body of a request, or nil if there is none.
 func newUpload(x *exchange) (*upload, error) {
 	if x.r.ContentLength > maxBody {
 		return nil, tooLarge()
@@ -135,8 +136,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives the body back. Where it has not ended, this waits for what is on its way, at most as long as the upload
-// may take.
+// Close releases the body. If the body has not ended, Close waits for a read in progress, at most as long as the
+// upload may take.
 func (u *upload) Close() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,7 +148,7 @@ func (u *upload) Close() error {
 	return u.body.Close()
 }
 
-// failure is the error for a client that did not send its body as it should.
+// failure returns the error for a client that did not send its body correctly.
 func (u *upload) failure() (problem, bool) {
 	failed := u.err.Load()
 	if failed == nil {
@@ -167,8 +168,8 @@ func tooLarge() problem {
 	return problem{code: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the request is larger than %d MiB", maxBody>>20)}
 }
 
-// cause is the part of an error that may be logged: what the network, a certificate or the API server is about. Other
-// errors of a transport quote what came over the wire.
+// cause returns the part of an error that may be logged: errors of the network, of certificates or of the API server.
+// Other errors of a transport may quote what was received.
 func cause(err error) error {
 	if _, network := errors.AsType[net.Error](err); network {
 		return err

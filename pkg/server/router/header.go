@@ -18,15 +18,15 @@ const (
 	headerRequestID     = "X-Request-Id"
 	headerCacheControl  = "Cache-Control"
 
-	// cacheControl is on every answer: no cache may give one caller's answer to another.
+	// cacheControl is set on every answer, so that no cache gives one caller's answer to another.
 	cacheControl = "private, no-store"
-	// maxRequestID bounds an id that a client gives, in bytes: it goes into logs.
+	// maxRequestID is the maximum length of a client's request ID, in bytes: the ID goes into logs.
 	maxRequestID = 128
 )
 
-// passed are the headers of a request that reach the installation, beside Authorization and the
-// length of the body. Everything else stays here: other credentials, cookies, impersonation, metadata of SDKs, and what
-// proxies say.
+// passed returns the request headers that are forwarded to the installation, in addition to Authorization and the
+// length of the body. All others are dropped: other credentials, cookies, impersonation, metadata of SDKs, and what
+// proxies add.
 func passed() []string {
 	return []string{
 		"Accept", "Accept-Encoding", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Traceparent", "Tracestate",
@@ -34,9 +34,9 @@ func passed() []string {
 	}
 }
 
-// outgoing is the header of the request to the installation.
+// outgoing returns the header of the request to the installation.
 func outgoing(in http.Header, token, id string) http.Header {
-	out := http.Header{"User-Agent": {""}} // which keeps the transport from making one up
+	out := http.Header{"User-Agent": {""}} // keeps the transport from adding its own
 	hop := nominated(in)
 	for _, name := range passed() {
 		if values := in[name]; len(values) > 0 && !slices.Contains(hop, name) {
@@ -48,8 +48,9 @@ func outgoing(in http.Header, token, id string) http.Header {
 	return out
 }
 
-// withheld tells whether a header of an answer stays here: what concerns one connection, what the router itself
-// decides (cookies, CORS, caching), and what would speak for the whole hostname, which an installation only shares.
+// withheld reports whether a header of an answer is not passed on: headers about one connection, headers that the
+// router itself sets (cookies, CORS, caching), and headers that apply to the whole hostname, which the installations
+// share.
 func withheld(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -62,14 +63,14 @@ func withheld(name string) bool {
 	return strings.HasPrefix(name, "Access-Control-")
 }
 
-// answer adds the header of an installation's answer to that for the client.
+// answer adds the header of an installation's answer to the header for the client.
 func answer(to, from http.Header) {
 	hop := nominated(from)
 	for name, values := range from {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		switch {
 		case withheld(name) || slices.Contains(hop, name):
-		case name == "Vary": // beside the router's own
+		case name == "Vary": // in addition to the router's own
 			to[name] = append(to[name], values...)
 		default:
 			to[name] = slices.Clone(values)
@@ -77,7 +78,7 @@ func answer(to, from http.Header) {
 	}
 }
 
-// nominated are the headers that concern one connection because its Connection header says so.
+// nominated returns the headers that concern one connection because the Connection header lists them.
 func nominated(h http.Header) []string {
 	var names []string
 	for _, value := range h["Connection"] {
@@ -88,7 +89,7 @@ func nominated(h http.Header) []string {
 	return names
 }
 
-// requestID is the client's id of the request, if it is fit to be logged, or a new one.
+// requestID returns the client's ID of the request if it is safe to log, otherwise a new one.
 func requestID(h http.Header) string {
 	id := h.Get(headerRequestID)
 	fit := func(c rune) bool {

@@ -12,7 +12,8 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics are those of the router. An endpoint is one of the table, never a path; no label is a namespace or a caller.
+// metrics are the metrics of the router. The label endpoint is an entry of the table, never a path. No label is a
+// namespace or a caller.
 type metrics struct {
 	metric.Group
 	requests *prometheus.CounterVec

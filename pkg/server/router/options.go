@@ -30,41 +30,44 @@ const (
 	connectTimeout         = 5 * time.Second // of a connection to an installation, and again of its TLS handshake
 )
 
-// Options of the router program.
+// Options configure the router program.
 type Options struct {
-	// BindAddress is where the router listens, as address:port; port 0 takes a free one.
+	// BindAddress is the address to listen on, as address:port; port 0 takes a free one.
 	BindAddress string
-	// TLSCertFile and TLSKeyFile are the certificate and key of the listener, as PEM; they are read again when they
-	// change. None is plain HTTP, for an ingress that ends TLS.
+	// TLSCertFile and TLSKeyFile are the certificate and key of the listener, as PEM. They are read again when they
+	// change. Without them the listener uses plain HTTP, for an ingress that terminates TLS.
 	TLSCertFile, TLSKeyFile string
-	// RoutesFile is the routes file.
+	// RoutesFile is the path of the routes file.
 	RoutesFile string
-	// RoutesReloadInterval is how often the routes file is looked at for changes; 0 reads it at start only.
+	// RoutesReloadInterval is how often the routes file is checked for changes; 0 reads it only at the start.
 	RoutesReloadInterval time.Duration
-	// OriginCAFile has certificates, as PEM, that installations' certificates may be signed with, beside the system's.
+	// OriginCAFile contains CA certificates, as PEM, that are accepted for installations in addition to those of the
+	// system.
 	OriginCAFile string
-	// Kubeconfig leads to the API server that reviews tokens; empty is the cluster that the router runs in.
+	// Kubeconfig is the path of the kubeconfig for the API server that reviews tokens; empty uses the cluster that
+	// the router runs in.
 	Kubeconfig string
-	// MetricsBindAddress is where /metrics is served, as address:port; empty is nowhere.
+	// MetricsBindAddress is where /metrics is served, as address:port; empty serves none.
 	MetricsBindAddress string
-	// Profiling is where profiles are served; empty is nowhere.
+	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// ReadTimeout bounds the upload of a request.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds each write and flush to a client.
 	WriteTimeout time.Duration
-	// ShutdownTimeout is how long requests may go on after the program was told to stop.
+	// ShutdownTimeout is how long requests may continue after the program was told to stop.
 	ShutdownTimeout time.Duration
-	// Origins are the pages that may use the router, as exact origins; none, or *, is any.
+	// Origins are the origins whose pages may use the router, as a browser sends them; empty, or *, allows any.
 	Origins []string
 
-	// Clock is the time of everything but the network's. Default: the real clock.
+	// Clock is used for everything except network timeouts. Default: the real clock.
 	Clock clock.WithTicker
-	// Ready, if set, is called with the listeners' addresses once they listen; metrics is nil where there is none.
+	// Ready, if set, is called with the listeners' addresses once they listen; metrics is nil if there is no such
+	// listener.
 	Ready func(address, metrics net.Addr)
 }
 
-// NewOptions gives the defaults.
+// NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
 		BindAddress: ":8080", RoutesFile: "/etc/platform-router/routes.yaml",
@@ -88,7 +91,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout, "how long requests may go on after SIGTERM; a Pod's grace period must be 10s longer")
 }
 
-// validate checks what can be checked without looking anywhere. Errors name the flag.
+// validate checks what can be checked without reading files or using the network. Errors name the flag.
 func (o *Options) validate() error {
 	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file belong together")
@@ -125,8 +128,8 @@ func (o *Options) router() (*Router, error) {
 	}), nil
 }
 
-// reviews is the client that asks about tokens. It has no rate limit of its own: the API server's priority and fairness
-// limits the router, and a limit here would let a few bad clients delay all others.
+// reviews returns the client that reviews tokens. It has no rate limit of its own: the API server's priority and
+// fairness limits the router, and a limit here would let a few misbehaving clients delay all others.
 func (o *Options) reviews() (authenticationv1.TokenReviewInterface, error) {
 	var c *rest.Config
 	var err error
@@ -139,7 +142,7 @@ func (o *Options) reviews() (authenticationv1.TokenReviewInterface, error) {
 		return nil, err
 	}
 	c.QPS, c.UserAgent = -1, "platform-router"
-	if c.Proxy == nil { // one that the kubeconfig names is meant; the environment's is not
+	if c.Proxy == nil { // a proxy in the kubeconfig is intended; that of the environment is not
 		c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
 	client, err := authenticationv1.NewForConfig(c)
@@ -149,8 +152,8 @@ func (o *Options) reviews() (authenticationv1.TokenReviewInterface, error) {
 	return client.TokenReviews(), nil
 }
 
-// transport reaches the installations: directly, whatever proxy the environment names, and without a limit on the whole
-// answer. It leaves compression to client and installation.
+// transport connects to the installations directly, whatever proxy the environment names, and without a time limit
+// for the whole answer. Compression is left to client and installation.
 func (o *Options) transport() (http.RoundTripper, error) {
 	t := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
@@ -158,7 +161,7 @@ func (o *Options) transport() (http.RoundTripper, error) {
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
-		// A connection of HTTP/2 that went silent is noticed; for HTTP/1 TCP's own keep-alive does.
+		// These pings detect a silent HTTP/2 connection. For HTTP/1, TCP's own keep-alive does.
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        90 * time.Second,
@@ -173,7 +176,7 @@ func (o *Options) transport() (http.RoundTripper, error) {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // an image without any
+		pool = x509.NewCertPool() // the image may lack certificates
 	}
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("%s: has no certificate", o.OriginCAFile)

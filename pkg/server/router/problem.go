@@ -8,11 +8,11 @@ import (
 	"net/http"
 )
 
-// problem is an error that the client is told.
+// problem is an error that is shown to the client.
 type problem struct {
 	code    int
 	message string
-	err     error // why, for the log only
+	err     error // the cause, for the log only
 }
 
 func (p problem) Error() string {
@@ -24,7 +24,7 @@ func (p problem) Error() string {
 
 func (p problem) Unwrap() error { return p.err }
 
-// kind is the error type of both styles.
+// kind returns the error type, which is the same in both styles.
 func (p problem) kind() string {
 	switch p.code {
 	case http.StatusUnauthorized:
@@ -61,7 +61,7 @@ type (
 	}
 )
 
-// writeProblem answers with an error in the envelope of a style. It is the only place that does.
+// writeProblem answers with an error in the format of a style. No other code writes errors.
 func writeProblem(w http.ResponseWriter, s style, p problem) {
 	var body any = chatCompletionsError{Error: chatCompletionsDetail{Message: p.message, Type: p.kind()}}
 	if s == messages {
@@ -78,5 +78,5 @@ func writeProblem(w http.ResponseWriter, s style, p problem) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(p.code)
-	_, _ = w.Write(append(data, '\n')) // a client that is gone cannot be told
+	_, _ = w.Write(append(data, '\n')) // the client may be gone, so there is nobody to report an error to
 }

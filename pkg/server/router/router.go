@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package router serves the chat-completions and the messages API of many installations on one hostname. The
-// ServiceAccount token of a caller says which namespace it belongs to, and the routes file which installation serves
-// that namespace; the request goes there, its answer comes back as it arrives. The router keeps no conversation, calls
-// no model and asks no other installation after an error. It trusts nobody: the installation authenticates and
-// authorizes every request again.
+// namespace of a caller is that of its ServiceAccount token, and the routes file says which installation serves that
+// namespace. The router forwards the request to that installation and returns the answer as it arrives. It stores no
+// conversations, calls no models and tries no other installation after an error. It is not trusted by the
+// installations: each authenticates and authorizes every request again.
 //
 // A request passes endpoint.go, auth.go, query in this file, header.go and forward.go, in this order.
 package router
@@ -28,17 +28,17 @@ import (
 
 // Config is what a Router needs.
 type Config struct {
-	// Routes say which installation serves which namespace.
+	// Routes maps namespaces to installations.
 	Routes *Routes
 	// Reviews checks tokens.
 	Reviews authenticationv1.TokenReviewInterface
-	// Transport reaches the installations. It must not follow redirects.
+	// Transport connects to the installations. It must not follow redirects.
 	Transport http.RoundTripper
-	// Origins are the pages that may use the router, as exact origins; none, or *, is any.
+	// Origins are the origins whose pages may use the router, as a browser sends them; empty, or *, allows any.
 	Origins []string
 	// WriteTimeout is how long a client may take to accept one write or flush. Default: 30 seconds.
 	WriteTimeout time.Duration
-	// Clock is the time of everything. Default: the real clock.
+	// Clock is used for all times. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -74,29 +74,31 @@ func New(c Config) *Router {
 	return r
 }
 
-// SetRoutes replaces the routes for later requests. Those under way end where they began.
+// SetRoutes replaces the routes for later requests. Requests in progress keep their installation.
 func (rt *Router) SetRoutes(routes *Routes) {
 	rt.routes.Store(routes)
 	rt.metrics.routes.Set(float64(routes.Len()))
 }
 
-// Metrics are those of the router, to be registered.
+// Metrics returns the metrics of the router, to be registered by the caller.
 func (rt *Router) Metrics() prometheus.Collector { return rt.metrics }
 
-// statusClientGone stands in logs and metrics for a request whose client left before it was answered. It is never sent.
+// statusClientGone is used in logs and metrics for a request whose client disconnected before it was answered. It is
+// never sent.
 const statusClientGone = 499
 
-// exchange is one request and what is known of it.
+// exchange is one request and what is known about it.
 type exchange struct {
 	w        *writer
 	r        *http.Request
 	id       string
-	endpoint endpoint // empty where the path is unknown
+	endpoint endpoint // empty if the path is unknown
 	style    style
 	caller   caller // empty before authentication
 }
 
-// ServeHTTP answers one request. An answer that broke off is aborted, so that the client does not take it for whole.
+// ServeHTTP answers one request. If an answer broke off, the connection is aborted, so that the client does not take
+// the answer for complete.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := rt.clock.Now()
 	rt.metrics.inFlight.Inc()
@@ -111,11 +113,11 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.w.finish()
 	rt.done(x, err, broken, rt.clock.Since(began)) //nolint:contextcheck // as above
 	if broken {
-		panic(http.ErrAbortHandler) // the server's way to break a connection, or a stream of HTTP/2
+		panic(http.ErrAbortHandler) // breaks the connection or, on HTTP/2, the stream
 	}
 }
 
-// serve finds out where a request goes and sends it there.
+// serve determines the installation of a request and forwards it.
 func (rt *Router) serve(x *exchange) error {
 	if cors.IsPreflight(x.r) {
 		return rt.answerPreflight(x)
@@ -143,7 +145,7 @@ func (rt *Router) serve(x *exchange) error {
 	return rt.forward(x, target(origin, ep.path, q), token)
 }
 
-// answerPreflight answers what a browser asks before a request. It needs no credential, and tells of none.
+// answerPreflight answers a CORS preflight. It needs no credential.
 func (rt *Router) answerPreflight(x *exchange) error {
 	path := x.r.URL.EscapedPath()
 	for _, method := range corsMethods() {
@@ -157,7 +159,7 @@ func (rt *Router) answerPreflight(x *exchange) error {
 	return problem{code: http.StatusNotFound, message: "the router does not serve this path"}
 }
 
-// refuse answers with an error, unless an answer has begun or nobody is there to read it.
+// refuse answers with an error, unless an answer has begun or the client has disconnected.
 func (rt *Router) refuse(x *exchange, err error) bool {
 	p, own := errors.AsType[problem](err)
 	if !own || x.w.code != 0 {
@@ -167,8 +169,8 @@ func (rt *Router) refuse(x *exchange, err error) bool {
 	return true
 }
 
-// query is the query for the installation: that of the client, with the namespace of its token. A client may name that
-// namespace, and no other.
+// query returns the query for the installation: that of the client, with the namespace of its token. A client may
+// name only that namespace.
 func query(raw, namespace string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -185,12 +187,13 @@ func query(raw, namespace string) (url.Values, error) {
 	return q, nil
 }
 
-// target is the URL of a request to an installation. Nothing of it but the query comes from the client.
+// target returns the URL of a request to an installation. Only the query comes from the client.
 func target(origin *url.URL, path string, q url.Values) *url.URL {
 	return &url.URL{Scheme: origin.Scheme, Host: origin.Host, Path: path, RawQuery: q.Encode()}
 }
 
-// done tells of a request that has ended. Paths, queries and headers are the client's and may hold secrets: none is told.
+// done logs and counts a finished request. It does not log paths, queries or headers: they come from the client and
+// may contain secrets.
 func (rt *Router) done(x *exchange, err error, broken bool, took time.Duration) {
 	code := x.w.code
 	if code == 0 {

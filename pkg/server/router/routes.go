@@ -25,12 +25,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Routes say which installation serves which namespace. They do not change.
+// Routes maps namespaces to installations. It is immutable.
 type Routes struct {
 	origins map[string]*url.URL // by namespace
 }
 
-// ReadRoutes reads a routes file. Errors name the file and the path of what is wrong in it.
+// ReadRoutes reads a routes file. Errors name the file and the path of the invalid value in it.
 func ReadRoutes(path string) (*Routes, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -43,9 +43,9 @@ func ReadRoutes(path string) (*Routes, error) {
 	return routes, nil
 }
 
-// ParseRoutes reads the text of a routes file: a mapping namespaces, from namespace to the origin of
-// its installation's API, such as https://platform-apiserver.team-a.svc, and nothing else. Errors name the path of a
-// value and never the value, which may hold a credential that does not belong there.
+// ParseRoutes parses the text of a routes file. It contains only a mapping namespaces, from each namespace to the
+// origin of its installation's API, such as https://platform-apiserver.team-a.svc. Errors name the path of a value
+// but never quote the value, which may contain a credential by mistake.
 func ParseRoutes(data []byte) (*Routes, error) {
 	first, err := onlyDocument(data)
 	if err != nil {
@@ -83,7 +83,8 @@ func ParseRoutes(data []byte) (*Routes, error) {
 	return routes, nil
 }
 
-// place is where in a file YAML found an error, as far as it says. The rest of its text may quote values.
+// place returns where in the file the YAML parser found an error, if it says so. The rest of the parser's message may
+// quote values.
 func place(err error) string {
 	_, rest, _ := strings.Cut(err.Error(), "line ")
 	number, _, _ := strings.Cut(rest, ":")
@@ -93,7 +94,8 @@ func place(err error) string {
 	return " (line " + number + ")"
 }
 
-// onlyDocument gives the one YAML document of a file: a second one would be ignored silently.
+// onlyDocument returns the only YAML document of a file. A second one is an error, because it would be ignored
+// silently.
 func onlyDocument(data []byte) ([]byte, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var only []byte
@@ -124,7 +126,7 @@ func isComment(document []byte) bool {
 	return true
 }
 
-// parseOrigin reads scheme://host or scheme://host:port.
+// parseOrigin parses scheme://host or scheme://host:port.
 func parseOrigin(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -156,10 +158,10 @@ func parseOrigin(text string) (*url.URL, error) {
 
 func isNamespace(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
 
-// Len is the number of namespaces that are enabled.
+// Len returns the number of namespaces that have a route.
 func (r *Routes) Len() int { return len(r.origins) }
 
-// origin is the installation of a namespace.
+// origin returns the installation of a namespace.
 func (r *Routes) origin(namespace string) (*url.URL, bool) {
 	u, ok := r.origins[namespace]
 	return u, ok
@@ -169,8 +171,7 @@ func (r *Routes) equal(other *Routes) bool {
 	return maps.EqualFunc(r.origins, other.origins, func(a, b *url.URL) bool { return *a == *b })
 }
 
-// follow takes changes of a routes file over until ctx ends. A file that cannot be used changes nothing; log and metrics
-// tell of it.
+// follow applies changes of a routes file until ctx ends. An invalid file changes nothing, but is logged and counted.
 func (rt *Router) follow(ctx context.Context, path string, c clock.WithTicker, every time.Duration) {
 	ticker := c.NewTicker(every)
 	defer ticker.Stop()

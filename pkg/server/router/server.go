@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// maxHeader bounds the header of a request, in bytes: a token with what SDKs send has less than 8 KiB.
+	// maxHeader is the maximum size of a request's header, in bytes. A token and what SDKs send take less than 8 KiB.
 	maxHeader = 64 << 10
 	// idleTimeout is how long a connection without a request is kept.
 	idleTimeout = 2 * time.Minute
 )
 
-// Run serves until ctx ends, and then until the requests under way have ended or the shutdown timeout has passed.
+// Run serves until ctx ends, and then until the requests in progress have ended or the shutdown timeout has passed.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) error {
 	helpers, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer stop() // helpers work for the requests under way, so they end after these
+	defer stop() // helpers serve the requests in progress, so they end after these
 	metrics, err := o.serveMetrics(helpers, &wg, rt)
 	if err != nil {
 		return fmt.Errorf("--metrics-bind-address: %w", err)
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	return o.serve(ctx, s, listener)
 }
 
-// serve runs the server until ctx ends and its requests have.
+// serve runs the server until ctx has ended and its requests have finished.
 func (o *Options) serve(ctx context.Context, s *http.Server, l net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { // ends with the server
@@ -94,20 +94,20 @@ func (o *Options) serve(ctx context.Context, s *http.Server, l net.Listener) err
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ShutdownTimeout)
 	defer cancel()
 	if err := s.Shutdown(bounded); err != nil {
-		_ = s.Close() // breaks what is left
+		_ = s.Close() // breaks the remaining connections
 		return errors.New("requests were broken off: they had not ended within --shutdown-timeout")
 	}
 	return nil
 }
 
-// server is the shared listener's: the router, and probes of the listener itself.
+// server returns the server of the shared listener: the router, and the probes of the listener itself.
 func (o *Options) server(ctx context.Context, rt *Router) (*http.Server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", alive)
 	s := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// The mux would redirect paths that it finds unclean; only what is exactly a probe's goes there.
+			// The mux would redirect paths that are not clean, so it gets only the exact paths of probes.
 			if p := r.URL.EscapedPath(); p == "/healthz" || p == "/readyz" {
 				out := newWriter(w, o.Clock, o.WriteTimeout)
 				mux.ServeHTTP(out, r)
@@ -131,16 +131,16 @@ func (o *Options) server(ctx context.Context, rt *Router) (*http.Server, error) 
 	return s, nil
 }
 
-// alive answers a probe. It tells of this listener only: no installation's failure may take the
-// router from the others.
+// alive answers a probe. It reports only on this listener, because the failure of one installation must not make the
+// others unreachable.
 func alive(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(headerCacheControl, "no-store")
 	_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
 }
 
-// serveMetrics serves /metrics on a listener of its own until ctx ends: callers' tokens have no business there, and
-// callers none with metrics.
+// serveMetrics serves /metrics on a separate listener until ctx ends, so that callers cannot read metrics and their
+// tokens are not sent there.
 func (o *Options) serveMetrics(ctx context.Context, wg *sync.WaitGroup, rt *Router) (net.Addr, error) {
 	if o.MetricsBindAddress == "" {
 		return nil, nil
@@ -174,7 +174,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return lc.Listen(ctx, "tcp", address)
 }
 
-// keyPair is a certificate that is read again when one of its files changes.
+// keyPair is a certificate that is loaded again when one of its files changes.
 type keyPair struct {
 	certFile, keyFile string
 
@@ -183,7 +183,7 @@ type keyPair struct {
 	stamp [2]time.Time // of the files, when cert was read
 }
 
-// get is for tls.Config. Where the files cannot be read any more, the last certificate stays.
+// get is for tls.Config. If the files cannot be read any more, the last certificate stays in use.
 func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,24 +10,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// writer is the way to the client. Each write and each flush has a deadline of its own, so that a client that stopped
-// reading does not hold a stream, and its installation, for ever, and one that reads may take as long as it likes.
+// writer writes to the client. Each write and each flush has its own deadline. So a client that stops reading does
+// not hold a stream and its installation forever, while a client that reads may take as long as it likes.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	clock   clock.PassiveClock
 	timeout time.Duration
-	code    int   // 0 while nothing was sent
+	code    int   // 0 if nothing was sent
 	sent    int64 // bytes of the body
 }
 
 func newWriter(w http.ResponseWriter, c clock.PassiveClock, timeout time.Duration) *writer {
 	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), clock: c, timeout: timeout}
-	out.unbound() // the last deadline of the connection's request before
+	out.unbound() // the last deadline of the previous request on this connection
 	return out
 }
 
-// WriteHeader remembers the status.
+// WriteHeader records the status code.
 func (w *writer) WriteHeader(code int) {
 	if w.code == 0 {
 		w.code = code
@@ -50,11 +50,12 @@ func (w *writer) flush() error {
 	return err
 }
 
-// finish bounds what the server sends after the handler.
+// finish sets a deadline for what the server sends after the handler.
 func (w *writer) finish() { w.bound() }
 
-// bound and unbound ignore an error: a writer that knows no deadline is a test's.
+// bound and unbound ignore errors: only writers in tests do not support deadlines.
 func (w *writer) bound() { _ = w.control.SetWriteDeadline(w.clock.Now().Add(w.timeout)) }
 
-// unbound is needed between writes: HTTP/2 ends a stream whose deadline passes even while nothing is written.
+// unbound is needed between writes, because HTTP/2 resets a stream whose deadline passes even if nothing is being
+// written.
 func (w *writer) unbound() { _ = w.control.SetWriteDeadline(time.Time{}) }

@@ -15,12 +15,12 @@ import (
 const (
 	headerRequestID = "X-Request-Id"
 	headerAPIKey    = "X-Api-Key" //nolint:gosec // a name, not a key
-	// maxRequestID bounds an id that a client gives, in bytes: it goes into logs and the audit.
+	// maxRequestID is the maximum length of a client's request ID, in bytes: the ID goes into logs and the audit log.
 	maxRequestID = 128
 )
 
-// authorization is the Authorization of a request, and whether it brings one, good or bad. An x-api-key counts only
-// without an Authorization: a bad one must not fall through to another identity.
+// authorization returns the Authorization of a request, and whether the request has one, valid or not. An x-api-key
+// counts only without an Authorization header, so that an invalid header does not fall through to another identity.
 func authorization(r *http.Request) (value string, has bool) {
 	if _, has := r.Header["Authorization"]; has {
 		return r.Header.Get("Authorization"), true
@@ -29,8 +29,8 @@ func authorization(r *http.Request) (value string, has bool) {
 	return "Bearer " + key, key != ""
 }
 
-// authorize sets the credentials of a native request. A browser sends a client certificate with requests of any page,
-// so a request that a page made must bring a token.
+// authorize sets the credentials of a native request. A browser sends a client certificate with the requests of any
+// page, so a request that a page made must carry a token.
 func authorize(r *http.Request, page bool) {
 	if value, has := authorization(r); has {
 		r.Header.Set("Authorization", value)
@@ -41,7 +41,7 @@ func authorize(r *http.Request, page bool) {
 	}
 }
 
-// bearer is the token of a request as the chain reads it, and whether the request brings one, good or bad.
+// bearer returns the token of a request as the chain reads it, and whether the request has one, valid or not.
 func bearer(r *http.Request) (token string, has bool) {
 	value, has := authorization(r)
 	parts := strings.SplitN(strings.TrimSpace(value), " ", 3)
@@ -51,8 +51,8 @@ func bearer(r *http.Request) (token string, has bool) {
 	return parts[1], has
 }
 
-// credentials reports whether a request brings what the chain will check. Without credentials a chain that lets anybody
-// read health and discovery would accept an anonymous caller, whom REST does not know.
+// credentials reports whether a request has credentials that the chain will check. Without them, a chain that lets
+// anybody read health and discovery would accept an anonymous caller, which REST does not allow.
 func credentials(r *http.Request) bool {
 	if token, has := bearer(r); has {
 		return token != ""
@@ -63,8 +63,8 @@ func credentials(r *http.Request) bool {
 // fromPage reports whether a page in a browser made a request.
 func fromPage(r *http.Request) bool { return r.Header.Get("Origin") != "" }
 
-// ownNamespace is the namespace of the ServiceAccount that a request's token names, or "". It only chooses where to
-// look. The chain checks the signature before it answers.
+// ownNamespace returns the namespace of the ServiceAccount that a request's token names, or "". It is used only as
+// the default namespace; the chain checks the token's signature before it answers.
 func ownNamespace(r *http.Request) string {
 	token, _ := bearer(r)
 	parts := strings.Split(token, ".")
@@ -84,8 +84,8 @@ func ownNamespace(r *http.Request) string {
 	return serviceAccountNamespace(claims.Subject)
 }
 
-// AccountNamespace is the namespace in the user name of a ServiceAccount, both as JSON; nil for any other name. It is for
-// Field.As.
+// AccountNamespace returns the namespace in the user name of a ServiceAccount, both as JSON; nil for any other name.
+// It is for use as Field.As.
 func AccountNamespace(user json.RawMessage) json.RawMessage {
 	var name string
 	if json.Unmarshal(user, &name) != nil {
@@ -98,7 +98,7 @@ func AccountNamespace(user json.RawMessage) json.RawMessage {
 	return json.RawMessage(strconv.Quote(ns))
 }
 
-// serviceAccountNamespace is the namespace in the user name of a ServiceAccount, or "".
+// serviceAccountNamespace returns the namespace in the user name of a ServiceAccount, or "".
 func serviceAccountNamespace(user string) string {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	ns, _, two := strings.Cut(rest, ":")
@@ -108,7 +108,7 @@ func serviceAccountNamespace(user string) string {
 	return ns
 }
 
-// requestID is the client's id of the request if it can be logged, else a new one.
+// requestID returns the client's ID of the request if it is safe to log, otherwise a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	fit := func(c rune) bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-// admit opens the request's body if its caller is known and the row takes one of that length. The chain checks the caller
-// again; this only keeps bodies of unknown callers out of memory.
+// admit opens the request's body if its caller is known and the row accepts a body of that length. The chain checks
+// the caller again; this check only keeps bodies of unknown callers out of memory.
 func (c *call) admit() error {
 	user := ""
 	if check := c.f.o.Authenticate; check != nil {
@@ -36,7 +36,7 @@ func (c *call) admit() error {
 	return nil
 }
 
-// asREST is an API error in the shape of REST, with its Retry-After.
+// asREST turns an API error into a REST error, with its Retry-After.
 func (c *call) asREST(err error) error {
 	s, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -67,8 +67,8 @@ func (c *call) body() ([]byte, error) {
 	return nil, badRequest("the body could not be read: %v", err)
 }
 
-// object reads a JSON object, whatever its Content-Type: tools that send one by hand call it a form. more sees its keys.
-// With optional an empty body is an empty object.
+// object reads a JSON object, whatever its Content-Type, because tools for manual requests send one as a form. more
+// is called with its keys. If optional is set, an empty body is an empty object.
 func (c *call) object(optional bool, more check) (map[string]json.RawMessage, error) {
 	data, err := c.body()
 	if err != nil {

@@ -23,8 +23,8 @@ type call struct {
 	params map[string]string // of the path
 	id     string
 	ns     string // the namespace of the request
-	limit  int64  // of the body, by the row
-	done   func() // ends the accounting of the body; nil where none was read
+	limit  int64  // of the body, set by the row
+	done   func() // ends the accounting of the body; nil if none was read
 }
 
 // native is a request to the chain.
@@ -32,14 +32,15 @@ type native struct {
 	method string
 	path   string
 	query  url.Values
-	// body is nil for none.
+	// body may be nil.
 	body io.Reader
 	// contentType of the body. Default: JSON.
 	contentType string
 	header      http.Header
 }
 
-// namespace is the first value that was given explicitly, else the caller's own namespace, else "default".
+// namespace returns the first namespace that was given explicitly, otherwise the caller's own namespace, otherwise
+// "default".
 func (c *call) namespace(explicit ...string) (string, error) {
 	ns := "default"
 	if own := ownNamespace(c.r); own != "" {
@@ -60,12 +61,12 @@ func (c *call) namespace(explicit ...string) (string, error) {
 	return ns, nil
 }
 
-// request makes the native request: the caller's own, with another target. Nothing of the REST query goes along
-// unless n has it, for the same word may mean something else natively.
+// request makes the native request: the caller's own request with another target. Query parameters are passed on only
+// if n has them, because the same name may mean something else natively.
 func (c *call) request(n native) *http.Request {
 	r := c.r.Clone(c.r.Context())
 	r.Method = n.method
-	// Left to itself, the chain indents for some clients by their names.
+	// By default, the chain indents answers for some clients, which it recognizes by name.
 	q := url.Values{"pretty": {"false"}}
 	maps.Copy(q, n.query)
 	r.URL = &url.URL{Path: n.path, RawQuery: q.Encode()}
@@ -91,7 +92,7 @@ func (c *call) request(n native) *http.Request {
 	return r
 }
 
-// warn sends on the warnings of the API, and when to try again.
+// warn passes on the warnings of the API and its Retry-After.
 func (c *call) warn(from http.Header) {
 	for _, name := range []string{"Warning", "Retry-After"} {
 		for _, v := range from.Values(name) {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// document is the native answers of a request by their names. A path in it begins with a name; that of the answer
-// without a name has none.
+// document holds the native answers of a request by name. A path in it begins with such a name, except for the answer
+// without a name.
 type document map[string]*node
 
-// node is a JSON value whose members are decoded when they are asked for.
+// node is a JSON value whose members are decoded when they are needed.
 type node struct {
 	raw     json.RawMessage
 	members map[string]*node
@@ -27,7 +27,7 @@ func (d document) add(name string, raw json.RawMessage) {
 
 func (d document) has(name string) bool { return d[name] != nil }
 
-// get finds the value at a path, nil if there is none; null is none.
+// get returns the value at a path; nil if there is none or if it is null.
 func (d document) get(path string) json.RawMessage {
 	n := d[path]
 	if n == nil {
@@ -49,7 +49,7 @@ func (d document) get(path string) json.RawMessage {
 func (n *node) member(name string) *node {
 	if n.members == nil {
 		var raw map[string]json.RawMessage
-		_ = json.Unmarshal(n.raw, &raw) // what is no object has no members
+		_ = json.Unmarshal(n.raw, &raw) // a value that is not an object has no members
 		n.members = make(map[string]*node, len(raw))
 		for k, v := range raw {
 			n.members[k] = &node{raw: v}
@@ -58,7 +58,7 @@ func (n *node) member(name string) *node {
 	return n.members[name]
 }
 
-// text is the value at a path as text, without quotes.
+// text returns the value at a path as text, without quotes.
 func (d document) text(path string) string {
 	raw := d.get(path)
 	var s string

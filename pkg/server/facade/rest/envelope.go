@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// restError is an error as a REST client sees it. An empty message is the text of the code.
+// restError is an error as a REST client sees it. If message is empty, the text of the status code is used.
 type restError struct {
 	code    int
 	message string
@@ -44,7 +44,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// fail answers with an error. Any other error than restError is the server's own, which the client must not see.
+// fail answers with an error. An error other than a restError is internal, and its text is not shown to the client.
 func (f *Facade) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := asError(err)
 	if !ok {
@@ -62,8 +62,8 @@ func (f *Facade) fail(w http.ResponseWriter, r *http.Request, err error) {
 	reply(w, p.code, e)
 }
 
-// statusProblem turns an error answer of the chain, a Status mostly, into what a REST client sees. This is the only
-// place that does.
+// statusProblem turns an error answer of the chain, usually a Status, into the error that a REST client sees. No
+// other code does this.
 func statusProblem(code int, body []byte) restError {
 	p := restError{code: code}
 	var s metav1.Status
@@ -76,7 +76,7 @@ func statusProblem(code int, body []byte) restError {
 	}
 	switch {
 	case code == http.StatusUnprocessableEntity && s.Reason == metav1.StatusReasonInvalid:
-		p.code = http.StatusBadRequest // the contract knows one code for what is wrong with a request
+		p.code = http.StatusBadRequest // the REST API has one code for invalid requests
 	case code == http.StatusInternalServerError:
 		p.message = ""
 	}
@@ -86,13 +86,13 @@ func statusProblem(code int, body []byte) restError {
 // reply writes a JSON body.
 func reply(w http.ResponseWriter, code int, body any) {
 	data, err := json.Marshal(body)
-	if err != nil { // what is replied is made of strings, numbers and JSON that was parsed
+	if err != nil { // the body consists of strings, numbers and valid JSON
 		code, data = http.StatusInternalServerError, []byte(`{"error":{"code":500,"message":"Internal Server Error"}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n')) // a client that is gone cannot be told
+	_, _ = w.Write(append(data, '\n')) // the client may be gone, so there is nobody to report an error to
 }
 
 const (
@@ -100,7 +100,7 @@ const (
 	maxLimit     = 500
 )
 
-// page reads limit and continue. The limit 0 is everything.
+// page reads limit and continue. A limit of 0 means no limit.
 func page(q url.Values) (url.Values, error) {
 	limit := defaultLimit
 	if s := q.Get("limit"); s != "" {

@@ -1,10 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rest serves documented REST paths in front of the handler chain of an API server. A Row says what a path stands
-// for: the native requests, and how parameters and bodies become those of the other side. The requests go through the
-// whole chain with the caller's own credentials, so authentication, authorization, admission, audit and limits are those
-// of every other client. This package is the machinery; it knows no endpoint, only an http.Handler and the API types.
+// Package rest serves documented REST paths in front of the handler chain of an API server. A Row maps a path to
+// native requests, and describes how parameters and bodies are converted in both directions. The requests pass the
+// whole chain with the caller's own credentials, so authentication, authorization, admission, audit and limits are
+// the same as for every other client. This package is only the machinery: it contains no endpoints, and needs only an
+// http.Handler and the API types.
 //
 //	row.go       what a row can say
 //	route.go     finding the row of a request
@@ -16,8 +17,8 @@
 //	writer.go    answers of the chain on their way to the client
 //	envelope.go  the shape of errors and pages
 //
-// What is streamed natively (events, logs, artifacts, traces, lists) is streamed here. Only errors and answers that a row
-// makes of native ones are held in memory.
+// What is streamed natively (events, logs, artifacts, traces, lists) is streamed here too. Only errors and answers
+// that a row computes from native ones are held in memory.
 package rest
 
 import (
@@ -37,20 +38,21 @@ import (
 type Options struct {
 	// Clock measures durations and paces heartbeats. Default: the real clock.
 	Clock clock.WithTicker
-	// Metrics, where set, gets the facade's metrics until Close.
+	// Metrics, if set, registers the facade's metrics until Close.
 	Metrics prometheus.Registerer
-	// Origins are the origins whose pages may read answers, exactly as a browser sends them; none, or "*", is any.
+	// Origins are the origins whose pages may read answers, exactly as a browser sends them; empty, or "*", allows
+	// any.
 	Origins []string
-	// Namespace, where set, is the only namespace that is served.
+	// Namespace, if set, is the only namespace that is served.
 	Namespace string
-	// Sparse gets the failures of requests. Default: one on Clock.
+	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
-	// Authenticate returns who makes a request, "" for nobody, before its body is read. If it is not set, only the chain
-	// does, after the body was read.
+	// Authenticate returns the user who makes a request, or "" if unknown, before the request's body is read. If it
+	// is nil, only the chain authenticates, after the body was read.
 	Authenticate func(*http.Request) (user string)
 }
 
-// Facade is an http.Handler. It leaves paths that are not its own to the chain.
+// Facade is an http.Handler. It passes requests for other paths to the chain.
 type Facade struct {
 	chain   http.Handler
 	o       Options
@@ -60,7 +62,7 @@ type Facade struct {
 	metrics *metrics
 }
 
-// New puts rows in front of the handler chain of an API server. It fails if its metrics are registered already.
+// New puts rows in front of the handler chain of an API server. It fails if its metrics are already registered.
 func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -80,14 +82,14 @@ func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	return f, nil
 }
 
-// Close takes the metrics back.
+// Close unregisters the metrics.
 func (f *Facade) Close() {
 	if f.o.Metrics != nil {
 		f.o.Metrics.Unregister(f.metrics)
 	}
 }
 
-// ServeHTTP serves REST paths, and leaves all others to the chain: the host's core API is below /api/v1, too.
+// ServeHTTP serves REST paths and passes all others to the chain. Kubernetes' core API is below /api/v1 too.
 func (f *Facade) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if segments, ok := split(r.URL.EscapedPath()); ok && f.own[family(segments)] {
 		f.serve(w, r)
@@ -96,10 +98,10 @@ func (f *Facade) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.chain.ServeHTTP(w, r)
 }
 
-// Alone gives a handler of the REST paths without the rest of the API: every other path is unknown.
+// Alone returns a handler of only the REST paths: every other path is unknown.
 func (f *Facade) Alone() http.Handler { return http.HandlerFunc(f.serve) }
 
-// serve is the outside of every row: what happens before a row is known and after it has answered.
+// serve does what is common to all rows: what happens before the row is known and after it has answered.
 func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	began := f.o.Clock.Now()
 	out := &observed{ResponseWriter: w}
@@ -125,7 +127,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recoverPanic answers for a row that panicked. An aborted answer stays aborted: its client must notice.
+// recoverPanic answers if a row panicked. An aborted answer stays aborted, so that its client notices.
 func (f *Facade) recoverPanic(w *observed, r *http.Request) {
 	v := recover()
 	if v == nil {

@@ -8,28 +8,28 @@ import (
 	"io"
 )
 
-// filter copies a JSON document and leaves out some members. It holds no more than a key and one write in memory, and
-// looks at the members of the document itself and of the objects directly in it. The input must be valid JSON.
+// filter copies a JSON document without some of its members. It holds no more than a key and one write in memory. It
+// can leave out members of the document itself and of the objects directly in it. The input must be valid JSON.
 type filter struct {
 	w    io.Writer
 	drop map[string]bool // "kind", "metadata.resourceVersion"
-	out  []byte          // of the write under way
+	out  []byte          // of the current write
 
-	depth    int               // objects and arrays that are open
+	depth    int               // open objects and arrays
 	object   [watched + 1]bool // whether the one at that depth is an object
 	kept     [watched + 1]bool // whether a member of it was written
-	member   string            // of the document, that is being read
+	member   string            // of the document, being read
 	wantsKey bool              // the next string is a key
 	key      []byte            // the key being read, with its quotes; empty when none is
-	skipping int               // the depth of the object whose present member is left out; 0 for none
+	skipping int               // the depth of the object whose current member is left out; 0 if none is
 	inString bool
 	escaped  bool
 }
 
-// watched is how deep members are looked at.
+// watched is the depth down to which members can be left out.
 const watched = 2
 
-// newFilter leaves out the members with these paths.
+// newFilter makes a filter that leaves out the members with these paths.
 func newFilter(w io.Writer, members ...string) *filter {
 	f := &filter{w: w, drop: map[string]bool{}}
 	for _, m := range members {
@@ -42,7 +42,7 @@ func newFilter(w io.Writer, members ...string) *filter {
 func (f *filter) Write(p []byte) (int, error) {
 	f.out = f.out[:0]
 	for rest := p; len(rest) > 0; rest = rest[1:] {
-		if f.inString && !f.wantsKey && !f.escaped { // text goes through in one piece
+		if f.inString && !f.wantsKey && !f.escaped { // text passes in one piece
 			n := plainText(rest)
 			if f.skipping == 0 {
 				f.out = append(f.out, rest[:n]...)
@@ -59,7 +59,7 @@ func (f *filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plainText is how much of b comes before a quote or backslash.
+// plainText returns how many bytes of b precede a quote or backslash.
 func plainText(b []byte) int {
 	if i := bytes.IndexByte(b, '"'); i >= 0 {
 		b = b[:i]
@@ -105,7 +105,7 @@ func (f *filter) next(b byte) {
 	}
 }
 
-// text takes a byte of a string.
+// text processes one byte of a string.
 func (f *filter) text(b byte) {
 	if f.wantsKey {
 		f.key = append(f.key, b)
@@ -122,7 +122,7 @@ func (f *filter) text(b byte) {
 	}
 }
 
-// begin decides about the member whose key was read.
+// begin decides whether to keep the member whose key was read.
 func (f *filter) begin() {
 	path := string(f.key[1 : len(f.key)-1])
 	if f.depth == 1 {

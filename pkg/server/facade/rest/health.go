@@ -15,16 +15,16 @@ import (
 // checkTimeout bounds one check of readiness.
 const checkTimeout = 2 * time.Second
 
-// Check returns what is wrong, or nil.
+// Check returns nil, or an error that says what is wrong.
 type Check func(ctx context.Context) error
 
-// Health answers the probes of a listener that serves REST paths alone. They need no credentials.
+// Health answers the probes of a listener that serves only REST paths. They need no credentials.
 type Health struct {
 	clock  clock.WithTicker
 	checks map[string]Check
 }
 
-// NewHealth makes probes; each check has 2 seconds.
+// NewHealth makes the probes. Each check may take 2 seconds.
 func NewHealth(c clock.WithTicker, checks map[string]Check) *Health {
 	return &Health{clock: c, checks: checks}
 }
@@ -35,13 +35,13 @@ type health struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// Alive answers that the process serves.
+// Alive answers that the process is running.
 func (h *Health) Alive(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	reply(w, http.StatusOK, health{Status: "ok"})
 }
 
-// Ready runs the checks, all at once.
+// Ready runs all checks concurrently.
 func (h *Health) Ready(w http.ResponseWriter, r *http.Request) {
 	type result struct {
 		name string

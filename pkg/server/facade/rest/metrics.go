@@ -14,7 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-// metrics are those of REST requests. An endpoint is the pattern of a row, never a path.
+// metrics are the metrics of REST requests. The label endpoint is the pattern of a row, never a
+// path.
 type metrics struct {
 	metric.Group
 	requests *prometheus.CounterVec
@@ -43,7 +44,7 @@ func (m *metrics) done(endpoint, method string, status int, took time.Duration) 
 	known := []string{
 		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, http.MethodHead,
 	}
-	if !slices.Contains(known, method) { // clients may invent methods, and each would be a series
+	if !slices.Contains(known, method) { // clients may invent methods, and each would create a series
 		method = "other"
 	}
 	m.requests.WithLabelValues(endpoint, method, strconv.Itoa(status)).Inc()

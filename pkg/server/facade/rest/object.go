@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// toNative reads the request's body and makes it the native one. namespace is the one that the body names, or "".
+// toNative reads the request's body and returns the native object. namespace is the one that the body names, or "".
 func (c *call) toNative(b *Body) (native map[string]any, namespace string, err error) {
 	var look check
 	if b.Flat {
@@ -70,8 +70,8 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 	return native, namespace, nil
 }
 
-// flat reads the three forms of an object: flat fields, fields and spec, metadata and spec. What the fields may hold is
-// checked natively, where unknown ones are refused.
+// flat reads the three forms of an object: flat fields, fields and spec, or metadata and spec. The native side
+// validates the fields and refuses unknown ones.
 func flat(body map[string]json.RawMessage) (object map[string]any, namespace string, err error) {
 	object = map[string]any{}
 	meta, spec := map[string]json.RawMessage{}, map[string]json.RawMessage{}

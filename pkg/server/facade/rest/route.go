@@ -33,7 +33,8 @@ func (r Row) match(segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// wanted reports whether the query asks for the row. A value that is not boolean does, so that the native side refuses it.
+// wanted reports whether the query selects the row. A value that is not a boolean does, so that the native side
+// refuses it.
 func (r Row) wanted(q url.Values) bool {
 	if r.When == "" {
 		return true
@@ -42,7 +43,7 @@ func (r Row) wanted(q url.Values) bool {
 	return on || err != nil && q.Get(r.When) != ""
 }
 
-// find returns the row of a request, or the error that there is none.
+// find returns the row of a request, or an error if there is none.
 func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 	segments, ok := split(r.URL.EscapedPath())
 	if !ok {
@@ -73,7 +74,7 @@ func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 	}
 }
 
-// oneSegmentEach refuses values that would address something else once they stand in a native path.
+// oneSegmentEach refuses values that would address something else in a native path.
 func oneSegmentEach(params map[string]string) error {
 	for name, v := range params {
 		if v == "." || v == ".." || strings.Contains(v, "/") {
@@ -83,7 +84,7 @@ func oneSegmentEach(params map[string]string) error {
 	return nil
 }
 
-// split takes a path apart; it ignores a slash at the end.
+// split splits a path into segments; it ignores a slash at the end.
 func split(escaped string) ([]string, bool) {
 	path, ok := strings.CutPrefix(escaped, "/")
 	if !ok {
@@ -100,7 +101,7 @@ func split(escaped string) ([]string, bool) {
 	return segments, true
 }
 
-// family is the part of a path that says to which API it belongs.
+// family returns the part of a path that identifies the API it belongs to.
 func family(segments []string) string {
 	switch {
 	case len(segments) >= 3 && segments[0] == "api":

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// check looks at a key of a document. path is the names of the members around it; members of a list have the name of
-// the list.
+// check checks a key of a document. path holds the names of the members around it; elements of a list have the name
+// of the list.
 type check func(path []string, key string) error
 
-// scan checks what a decoder does not: that there is one JSON value, and that no object has a key twice, of which one
-// would win silently. more, where set, sees every key. It takes one pass.
+// scan checks what a decoder does not: that there is exactly one JSON value, and that no object has a key twice, in
+// which case one would silently win. more, if set, is called for every key. scan takes one pass.
 func scan(data []byte, more check) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

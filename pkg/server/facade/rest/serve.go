@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// serve carries out a row. A caller without credentials gets its answer before a body is read.
+// serve carries out a row. A caller without credentials is refused before a body is read.
 func (c *call) serve(r Row) error {
 	if !credentials(c.r) {
 		return restError{code: http.StatusUnauthorized}
@@ -67,7 +67,7 @@ func (c *call) serve(r Row) error {
 	return c.answer(r.Answer, parts)
 }
 
-// begin reads a JSON body and finds the namespace. What the path says of the namespace is checked before the body.
+// begin reads a JSON body and determines the namespace. A namespace in the path is checked before the body.
 func (c *call) begin(b *Body) (body any, err error) {
 	_, inPath := c.params["namespace"]
 	if inPath || b == nil || b.Raw {
@@ -90,14 +90,14 @@ func (c *call) begin(b *Body) (body any, err error) {
 	return body, err
 }
 
-// send gives a native request its body.
+// send sets the body of a native request.
 func (c *call) send(n *native, b *Body, body any) error {
 	if b.Raw {
 		n.contentType = c.r.Header.Get("Content-Type")
 		if n.contentType == "" {
 			n.contentType = "application/octet-stream"
 		}
-		n.body = c.r.Body // the native path has the same limit, and an answer of its own for a body of no declared length
+		n.body = c.r.Body // the native path has the same limit, and its own error for a body without a declared length
 		return nil
 	}
 	data, err := json.Marshal(body)
@@ -109,7 +109,7 @@ func (c *call) send(n *native, b *Body, body any) error {
 	return nil
 }
 
-// native makes the native request.
+// native carries out the native request.
 func (c *call) native(n Native, parts document) (native, error) {
 	req := native{method: methods[n.Verb], path: c.path(n.Path), query: url.Values{}}
 	if n.Page {
@@ -150,7 +150,7 @@ func (c *call) native(n Native, parts document) (native, error) {
 
 var methods = map[string]string{"get": http.MethodGet, "list": http.MethodGet, "create": http.MethodPost, "delete": http.MethodDelete}
 
-// path is the native path, with the parameters of the REST path.
+// path returns the native path, with the parameters of the REST path filled in.
 func (c *call) path(pattern string) string {
 	segments := strings.Split(pattern, "/")
 	for i, s := range segments {
@@ -181,7 +181,7 @@ func (c *call) expand(s string, parts document) string {
 	return before + value + c.expand(after, parts)
 }
 
-// read gets a small answer as JSON; of an empty text it is nothing.
+// read returns a small answer as JSON; nil for an empty text.
 func (c *call) read(n Native, req native) (json.RawMessage, error) {
 	var all []json.RawMessage
 	for {
@@ -227,7 +227,7 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 	}
 }
 
-// answer makes the answer from those of the native requests.
+// answer builds the answer from those of the native requests.
 func (c *call) answer(a Answer, parts document) error {
 	switch {
 	case a.Fail != "":
@@ -251,7 +251,7 @@ func (c *call) answer(a Answer, parts document) error {
 	return nil
 }
 
-// pass sends the answer on as it comes, without the members that are left out.
+// pass streams the answer on, without the members that are left out.
 func (c *call) pass(n native, s Answer) error {
 	a := &answer{ctx: c.r.Context(), header: c.w.Header(), out: c.w, client: http.NewResponseController(c.w)}
 	a.begin = func(code int) {
@@ -268,11 +268,11 @@ func (c *call) pass(n native, s Answer) error {
 	if err := a.problem(); err != nil {
 		return err
 	}
-	a.WriteHeader(http.StatusOK) // where the chain wrote nothing at all
+	a.WriteHeader(http.StatusOK) // if the chain wrote nothing at all
 	return nil
 }
 
-// stream writes the body of the answer to out, as it comes.
+// stream writes the body of the answer to out as it arrives.
 func (c *call) stream(n native, out io.Writer) error {
 	a := &answer{ctx: c.r.Context(), header: http.Header{}, out: out}
 	c.f.chain.ServeHTTP(a, c.request(n))

@@ -14,10 +14,10 @@ import (
 // maxError is how much of an error answer is kept, in bytes.
 const maxError = 1 << 20
 
-// observed remembers the status that was sent.
+// observed records the status code that was sent.
 type observed struct {
 	http.ResponseWriter
-	code int // 0 while nothing was sent
+	code int // 0 if nothing was sent
 }
 
 func (o *observed) WriteHeader(code int) {
@@ -44,15 +44,15 @@ func (o *observed) status() int {
 	return o.code
 }
 
-// answer takes an answer of the chain. Its body goes to out as it comes; the body of an error is kept.
+// answer receives an answer of the chain. Its body goes to out as it arrives; the body of an error is kept.
 type answer struct {
 	ctx    context.Context //nolint:containedctx // of the request that is answered; CloseNotify needs it
 	header http.Header
 	code   int // 0 until the chain answers
-	// begin is called once, with the status of an answer that is no error, before its body comes.
+	// begin is called once, with the status code of an answer that is not an error, before its body.
 	begin func(code int)
 	out   io.Writer
-	// client is the connection of an answer that is passed on; nil where the answer is only read here.
+	// client is the connection of an answer that is passed on; nil if the answer is only read here.
 	client *http.ResponseController
 	err    bytes.Buffer
 }
@@ -80,7 +80,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FlushError sends what was written. Nothing is sent of an error that has yet to be translated.
+// FlushError sends what was written, except for an error that has yet to be translated.
 func (a *answer) FlushError() error {
 	a.WriteHeader(http.StatusOK)
 	if a.failed() || a.client == nil {
@@ -100,7 +100,8 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 // Flush is FlushError for callers that ignore errors.
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// CloseNotify reports that the client went away. The chain's own wrappers flush only writers that have it.
+// CloseNotify reports that the client has disconnected. The chain's own wrappers flush only writers that have this
+// method.
 func (a *answer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(a.ctx, func() { gone <- true })
@@ -109,7 +110,7 @@ func (a *answer) CloseNotify() <-chan bool {
 
 func (a *answer) failed() bool { return a.code >= http.StatusBadRequest }
 
-// problem is the error that the chain answered with, or nil.
+// problem returns the error that the chain answered with, or nil.
 func (a *answer) problem() error {
 	if !a.failed() {
 		return nil
