@@ -1,4 +1,4 @@
-# Everything a person or CI does with this repository. `make` alone prints help.
+# All tasks of developers and CI in this repository. `make` alone prints help.
 SHELL      := /bin/bash
 OUT        := _output
 BIN        := $(OUT)/bin
@@ -8,19 +8,19 @@ ROWS       ?= .
 KUBE       := v1.37.2
 DELVE      ?= dlv
 
-# A tag such as v1.2.3, or the commits since it, or a revision. It is what --version prints.
+# What --version prints: a tag such as v1.2.3, a tag with the number of commits since it, or a revision.
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS    := -X github.com/platform-ai/platform/pkg/version.version=$(VERSION)
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
 KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
-# The cluster of the tests. Root gets a node, in a network namespace, where the machine lets root make one.
+# The cluster for the tests. As root it also has a node in a network namespace, if the machine permits that.
 CLUSTER_DIR ?= /tmp/platform-test
 ROOT        := $(shell test "$$(id -u)" = 0 && unshare --net --mount --pid --fork true 2>/dev/null && echo yes)
 NETNS       ?= $(if $(ROOT),platform-test)
 CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 
-# What runs in a cluster, and the names it has there.
+# The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone,$(notdir $(wildcard cmd/platform-*)))
 IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev

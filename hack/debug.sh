@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds platform-standalone and platform-worker without optimizations and
-# starts the server on ./_data under dlv. Arguments go to the server.
+# starts the server on ./_data under dlv. Arguments are passed to the server.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=_output/debug delve=${DELVE:-dlv}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The quick start: a task from `kubectl apply` to its result, an approval and a
-# fork, through the real path. Prints each command with its output and leaves nothing running.
+# fork, with the real programs. Prints each command with its output and leaves nothing running.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# post PATH BODY: creates a subresource with kubectl; of the answer it shows the beginning.
+# post PATH BODY: creates a subresource with kubectl and shows the beginning of the answer.
 post() {
   printf '\033[36m$ kubectl create -f - --raw /apis/core.platform.ai/v1alpha1/namespaces/default/%s <<< %q\033[0m\n' "$1" "$2"
   local answer

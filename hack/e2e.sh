@@ -2,9 +2,9 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# The end-to-end tests, against standalone servers and against a real cluster.
-# For root the cluster has a node: the tests run in its network namespace, and
-# nothing of it is left afterwards. Arguments go to "go test".
+# Runs the end-to-end tests, against standalone servers and against a real cluster.
+# As root the cluster has a node: the tests run in its network namespace, and it is
+# removed completely afterwards. Arguments are passed to "go test".
 #   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER hack/e2e.sh [-run NAME ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,5 +36,5 @@ test/cluster/cluster.sh up
 test/cluster/cluster.sh node
 test/cluster/cluster.sh load _output/images/*.tar >/dev/null
 echo "the cluster is up after $SECONDS s"
-# one package after the other: they share the node
+# one package at a time, because they share the node
 PLATFORM_TEST_CLUSTER=$CLUSTER_DIR go test -count=1 -v -p 1 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"

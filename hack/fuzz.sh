@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz test for FUZZTIME (default 10s), one after the other. Making new inputs small is bounded, or it takes all of that time.
+# Runs every fuzz test for FUZZTIME (default 10s), one after the other. The time for minimizing new inputs is bounded,
+# because it would otherwise take all of FUZZTIME.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 grep -rlE '^func Fuzz' --include='*_test.go' pkg test | while read -r file; do

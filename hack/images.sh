@@ -2,11 +2,11 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes images as tarballs in the OCI layout, from nothing but our programs:
+# Writes images as tarballs in the OCI layout, built only from our own programs:
 #   hack/images.sh platform-worker ...      one _output/images/NAME.tar each
-# IMAGE_PREFIX and IMAGE_TAG make the images' names. IMAGE_GOFLAGS go to "go
-# build": with -trimpath a program does not depend on the folder it is built in.
-# GOARCH is the architecture, SOURCE_DATE_EPOCH the time of the images.
+# IMAGE_PREFIX and IMAGE_TAG form the images' names. IMAGE_GOFLAGS are passed to
+# "go build"; with -trimpath a program does not depend on the directory in which
+# it is built. GOARCH is the architecture, SOURCE_DATE_EPOCH the time of the images.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +16,7 @@ revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo "$tag")}
 export CGO_ENABLED=0 GOOS=linux
 
-# programs IMAGE: the packages whose programs it holds; the first one is what it runs.
+# programs IMAGE: prints the packages whose programs the image contains; the image runs the first one.
 programs() {
   case $1 in
     platform-apiserver) echo ./cmd/platform-apiserver ./cmd/platform ;; # the latter for backups
@@ -26,7 +26,7 @@ programs() {
   esac
 }
 
-# extra IMAGE: other arguments of the tool.
+# extra IMAGE: prints additional arguments of the tool.
 extra() {
   case $1 in
     platform-worker) echo -user 1000:1000 ;; # the user of tasks, whose files others may share

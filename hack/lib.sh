@@ -1,4 +1,4 @@
-# Shared by demo.sh and run.sh: where things are, and starting what they need.
+# Shared by demo.sh and run.sh: paths, and functions that start what the scripts need.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/_output/bin
 PATH=$bin:$PATH
@@ -6,7 +6,7 @@ PATH=$bin:$PATH
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
 show() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@"; }
 
-# await FILE PATTERN PID: prints FILE as PID writes it, up to the line with PATTERN, which it leaves in $line.
+# await FILE PATTERN PID: prints FILE while PID writes it, up to the line with PATTERN, and stores that line in $line.
 await() {
   while IFS= read -r line; do
     printf '%s\n' "$line"
@@ -16,7 +16,7 @@ await() {
   return 1
 }
 
-# model: sets MODEL_URL, MODEL_KEY and MODEL_NAME; starts the scripted stand-in where no endpoint is given.
+# model: sets MODEL_URL, MODEL_KEY and MODEL_NAME; starts a scripted substitute for the model if no endpoint is given.
 model() {
   if [[ -n ${OPENAI_API_KEY:-} ]]; then
     MODEL_URL=${OPENAI_BASE_URL:-https://api.openai.com/v1} MODEL_KEY=$OPENAI_API_KEY MODEL_NAME=${OPENAI_MODEL:-gpt-4o-mini}
@@ -31,7 +31,7 @@ model() {
   export MODEL_URL MODEL_KEY MODEL_NAME
 }
 
-# manifest FILE: the file with the model's settings filled in.
+# manifest FILE: prints the file with the model's settings filled in.
 manifest() {
   local text
   text=$(<"$1")

@@ -5,8 +5,8 @@
 # Writes a release of this commit to _output/release: an archive of all programs
 # and an OCI tarball of each image for every architecture, and SHA256SUMS.
 #   VERSION=v1.2.3 hack/release.sh IMAGE ...
-# Nothing depends on the machine, the folder or the time, so two runs on one
-# commit write the same bytes.
+# The output does not depend on the machine, the directory or the time, so two
+# runs on one commit write the same bytes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=${VERSION:-$(git describe --tags --always --dirty)}

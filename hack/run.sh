@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts the server on ./_data with the demo's agent and stays until Ctrl-C.
+# Starts the server on ./_data with the demo's agent and runs until Ctrl-C.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"

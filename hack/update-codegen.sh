@@ -2,10 +2,10 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes all generated code anew: zz_generated.* next to the API types,
+# Regenerates all generated code: zz_generated.* next to the API types,
 # pkg/generated, and the reference in artifacts/reference. Tools are pinned in
-# hack/tools/go.mod. With a folder as argument it writes the code, but not the
-# reference, in that copy of the repository.
+# hack/tools/go.mod. With a directory as argument, which must be a copy of the
+# repository, it writes the code there, but not the reference.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -33,8 +33,8 @@ mkdir -p pkg/generated/openapi
 deepcopy-gen "${header[@]}" --output-file zz_generated.deepcopy.go "$types"
 defaulter-gen "${header[@]}" --output-file zz_generated.defaults.go "$types"
 
-# Validation of metav1 types is generated into another package than the types
-# are in. The generator learns that only from its inputs, and it writes beside
+# Validation of metav1 types is generated into a package other than that of the
+# types. The generator learns this only from its inputs, and it writes next to
 # every input, so it gets a copy of apimachinery to write to.
 cp -R "$(go list -m -f '{{.Dir}}' k8s.io/apimachinery)" "$tools/apimachinery"
 chmod -R u+w "$tools/apimachinery"
@@ -45,14 +45,14 @@ validation-gen "${header[@]}" --output-file zz_generated.validations.go \
 	"$types" k8s.io/apimachinery/pkg/apis/meta/v1/validation
 unset GOWORK
 
-# The standalone host serves some kinds of Kubernetes itself, so their
-# definitions are here beside ours.
+# The standalone host serves some Kubernetes kinds itself, so their definitions
+# are generated together with ours.
 violations=$(mktemp -p "$tools")
 openapi-gen "${header[@]}" --output-dir pkg/generated/openapi --output-pkg "$out/openapi" \
 	--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 	--report-filename "$violations" "${libraries[@]/#/--readonly-pkg=}" "${kubernetes[@]/#/--readonly-pkg=}" \
 	"$types" "${libraries[@]}" "${kubernetes[@]}"
-# names_match is left out: the contract spells some JSON names differently from Go's initialisms.
+# names_match is left out, because the API spells some JSON names differently from Go's initialisms.
 if grep "$module" "$violations" | grep -v names_match; then
 	echo "these types break a rule of API conventions" >&2
 	exit 1

@@ -2,9 +2,9 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails, with the difference, if generated code is not what the generators
-# write from the API types, if the reference is not what the code says, or if a
-# module was changed after its download.
+# Fails and shows the difference if generated code differs from what the generators
+# write, if the reference does not match the code, or if a module was changed after
+# its download.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

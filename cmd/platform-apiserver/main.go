@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platform-apiserver serves the platform's API group in a cluster, behind kube-apiserver, from a folder of its
-// own.
+// Command platform-apiserver serves the platform's API group in a cluster, as an aggregated API server of
+// kube-apiserver. It stores its data in a directory of its own.
 package main
 
 import (

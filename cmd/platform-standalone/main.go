@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command platform-standalone runs the whole platform on one machine: API server, store and controllers in this
-// process, tasks in child processes. It needs nothing but a folder.
+// process, tasks in child processes. All it needs is a directory.
 package main
 
 import (

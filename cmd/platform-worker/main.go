@@ -1,10 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platform-worker runs one attempt of one task. An executor starts it, and tells it everything by environment and
-// standard input; see package runspec. People do not start it. The one flag is --profiling-bind-address.
+// Command platform-worker runs one attempt of one task. An executor starts it and passes all settings in the
+// environment and on standard input; see package runspec. It is not meant to be started by people. Its only flag is
+// --profiling-bind-address.
 //
-// "platform-worker install DIR" copies the program into a folder, for a container of another image.
+// "platform-worker install DIR" copies the program into a directory, for a container that runs another image.
 package main
 
 import (

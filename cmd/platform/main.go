@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platform is the client for people. Under the name kubectl-platform it is a plugin of kubectl.
+// Command platform is the command-line client for people. Under the name kubectl-platform it is a kubectl plugin.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	s.Ask = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		s.Width, _, _ = term.GetSize(fd) // 0 when it is not known
+		s.Width, _, _ = term.GetSize(fd) // 0 if unknown
 	}
 	code := cli.Main(ctx, filepath.Base(os.Args[0]), os.Args[1:], s)
 	stop()

@@ -23,20 +23,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// where programs look for the public certificate authorities (crypto/x509 does).
+// certificatesPath is where programs look for the public certificate
+// authorities; see crypto/x509.
 const certificatesPath = "etc/ssl/certs/ca-certificates.crt"
 
-// entry is one file, folder or link of an image; its owner is root.
+// entry is one file, directory or link of an image. Its owner is root.
 type entry struct {
 	mode int64
-	file string // on this machine
-	text string // content, where there is no file
+	file string // path on this machine
+	text string // content, if file is empty
 	link string // target, for a symbolic link
 	dir  bool
 }
 
-// newLayer makes the only layer of an image: the options' files, /tmp, users
-// and the certificate authorities of this machine.
+// newLayer makes the only layer of an image: the files of the options, /tmp,
+// the users and the certificate authorities of this machine.
 func newLayer(o options) (v1.Layer, error) {
 	entries, err := collect(o)
 	if err != nil {
@@ -54,7 +55,7 @@ func newLayer(o options) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// collect is what goes into the image, by path without the first slash.
+// collect returns the content of the image, by path without the leading slash.
 func collect(o options) (map[string]entry, error) {
 	id, _, _ := strings.Cut(o.user, ":")
 	entries := map[string]entry{
@@ -86,7 +87,7 @@ func collect(o options) (map[string]entry, error) {
 	return entries, nil
 }
 
-// add puts a file or a folder of this machine at a path of the image.
+// add puts a file or a directory of this machine at a path of the image.
 func add(entries map[string]entry, from, to string) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -109,7 +110,7 @@ func add(entries map[string]entry, from, to string) error {
 	})
 }
 
-// writeEntries writes a tar archive, sorted by path, so parents come first.
+// writeEntries writes a tar archive sorted by path, so that parents come first.
 func writeEntries(w io.Writer, entries map[string]entry, at time.Time) error {
 	tw := tar.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -151,7 +152,7 @@ func (e entry) write(tw *tar.Writer, name string, at time.Time) error {
 	return err
 }
 
-// pack writes the folder of an OCI layout as one tarball, in one step, and
+// pack writes the directory of an OCI layout as one tarball, atomically, and
 // returns its size in bytes.
 func pack(dir, out string, at time.Time) (int64, error) {
 	entries := map[string]entry{}

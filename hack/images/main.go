@@ -1,13 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images writes one image, made from nothing but the named files, as a
+// Command images writes one image, built only from the given files, as a
 // tarball in the OCI layout. It needs no container engine, and the same input
-// gives the same bytes.
+// produces the same bytes.
 //
 //	images -name platform.ai/x:dev -o x.tar -entrypoint /x FILE=/x ...
 //
-// FILE=/PATH puts a file, or a folder with all that is in it, at PATH;
+// FILE=/PATH puts a file, or a directory with all its content, at PATH;
 // @TARGET=/PATH makes a symbolic link.
 package main
 
@@ -46,7 +46,7 @@ type options struct {
 	files           []string
 }
 
-// run writes the image and says on w what it wrote.
+// run writes the image and reports on w what it wrote.
 func run(args []string, w io.Writer) error {
 	o, err := parse(args)
 	if err != nil {

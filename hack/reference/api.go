@@ -13,7 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// rules says what a validation tag demands; %s is its value.
+// rules describes the requirement of each validation tag; %s is its value.
 var rules = map[string]string{
 	"k8s:maxLength":     "at most %s characters",
 	"k8s:maxBytes":      "at most %s bytes",
@@ -25,20 +25,20 @@ var rules = map[string]string{
 	"k8s:immutable":     "cannot be changed",
 }
 
-// silent are tags that are no rule for a user, or are said in another column.
+// silent lists tags that are no rule for a user or that appear in another column.
 var silent = map[string]bool{
 	"k8s:optional": true, "k8s:required": true, "k8s:opaqueType": true, "k8s:listType": true, "k8s:enum": true,
 	"k8s:supportsSubresource": true, "k8s:deepcopy-gen:interfaces": true,
 }
 
-// formats are the values of k8s:format.
+// formats describes the values of k8s:format.
 var formats = map[string]string{
 	"k8s-short-name": "a DNS label (RFC 1123): at most 63 of a-z, 0-9 and -",
 	"k8s-long-name":  "a DNS subdomain (RFC 1123): at most 253 of a-z, 0-9, - and .",
 	"k8s-uuid":       "a UUID (RFC 9562)",
 }
 
-// api describes every kind and, once each, the types that its fields have.
+// api describes every kind and, once each, the types of its fields.
 func api(root string) (string, error) {
 	src, err := readSource(filepath.Join(root, apiFolder))
 	if err != nil {
@@ -52,7 +52,7 @@ func api(root string) (string, error) {
 	for _, obj := range v1alpha1.KnownTypes() {
 		kind := reflect.TypeOf(obj).Elem().Name()
 		if item, ok := strings.CutSuffix(kind, "List"); ok && src.types[item] != nil {
-			continue // says nothing of its own
+			continue // has no content of its own
 		}
 		if err := a.describe(2, kind); err != nil {
 			return "", err
@@ -104,7 +104,7 @@ func (a *apiPage) describe(level int, name string) error {
 	return nil
 }
 
-// values are the constants of a type.
+// values returns the constants of a type.
 func (a *apiPage) values(typ string) [][]string {
 	var rows [][]string
 	for _, c := range a.src.consts {
@@ -141,8 +141,8 @@ func (a *apiPage) row(f field) ([]string, error) {
 	return []string{code(f.json), a.typeName(f.expr), required, fallback, strings.Join(said, "; "), prose(unnamed(f.doc, f.json))}, nil
 }
 
-// ruleOf says what a tag demands; empty for tags that demand nothing. A validation tag that is not known is an error, so
-// that none is left out.
+// ruleOf describes the requirement of a tag; empty if it has none. An unknown validation tag is an error, so that
+// none is left out.
 func ruleOf(t tag) (string, error) {
 	if t.name == "k8s:eachVal" {
 		name, value, _ := strings.Cut(strings.TrimPrefix(t.value, "+"), "=")
@@ -167,7 +167,7 @@ func ruleOf(t tag) (string, error) {
 	return "", nil
 }
 
-// typeName is a type as JSON has it, with a link to those of this page.
+// typeName returns the name of a type in JSON, with a link if it is on this page.
 func (a *apiPage) typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -195,7 +195,7 @@ func (a *apiPage) typeName(e ast.Expr) string {
 	}
 }
 
-// foreign are types of Kubernetes that JSON has as something simple; others keep their name.
+// foreign returns the JSON type of Kubernetes types with a simple JSON form; others keep their name.
 func foreign(name string) string {
 	switch name {
 	case "metav1.Time", "metav1.MicroTime":
@@ -213,7 +213,7 @@ func foreign(name string) string {
 	return "Kubernetes " + code(short)
 }
 
-// simple is a basic type in the words of JSON schema.
+// simple returns the JSON schema name of a basic type.
 func simple(name string) string {
 	switch {
 	case strings.HasPrefix(name, "int"):
@@ -226,7 +226,7 @@ func simple(name string) string {
 	return name
 }
 
-// named are the types of this package that an expression has.
+// named returns the types of this package that occur in an expression.
 func named(e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -242,7 +242,7 @@ func named(e ast.Expr) []string {
 	}
 }
 
-// unnamed is a comment without the name that it begins with, which the table has in another column.
+// unnamed returns a comment without the name at its start, which the table shows in another column.
 func unnamed(doc, name string) string {
 	rest, ok := strings.CutPrefix(doc, name)
 	if !ok {
@@ -261,7 +261,7 @@ func unnamed(doc, name string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// describe is a constant's comment.
+// describe returns a constant's comment without its name.
 func describe(c constDecl) string { return unnamed(c.doc, c.name) }
 
 func link(name string) string { return "[" + name + "](#" + strings.ToLower(name) + ")" }

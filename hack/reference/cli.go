@@ -50,7 +50,7 @@ func addCommand(p *page, cmd *cobra.Command) {
 	}
 }
 
-// addFlags is a table of flags, without those that every command hides.
+// addFlags adds a table of flags, except those that every command hides.
 func addFlags(p *page, fs *pflag.FlagSet) {
 	var rows [][]string
 	fs.VisitAll(func(f *pflag.Flag) {

@@ -47,7 +47,7 @@ func events(root string) (string, error) {
 	return p.String(), nil
 }
 
-// meaning is what a type does beyond being recorded.
+// meaning returns the effects of a type beyond being recorded.
 func meaning(t v1alpha1.EventType) []string {
 	var words []string
 	if event.Terminal(t) {

@@ -14,7 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// programs are those that an operator starts, with what adds their flags.
+// programs are the programs that an operator starts, with the funcs that add
+// their flags.
 var programs = []struct {
 	name, about string
 	add         func(*pflag.FlagSet)
@@ -25,7 +26,7 @@ var programs = []struct {
 	{"platform-router", "One address for the model APIs of many installations.", func(fs *pflag.FlagSet) { router.NewOptions().AddFlags(fs) }},
 }
 
-// flags describes those of every program that serves.
+// flags describes the flags of every program that serves.
 func flags(string) (string, error) {
 	p := &page{}
 	p.heading(1, "Flags of the programs")

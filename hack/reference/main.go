@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The program reference writes artifacts/reference: what a user may look up, taken from the code that decides it. Types,
-// reasons and metrics are read from the source; commands and flags are those that the programs would parse.
+// The program reference writes artifacts/reference, the reference for users, from the code itself. Types, reasons and
+// metrics are read from the source; commands and flags are those that the programs parse.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 // notice is the first line of every page.
 const notice = "<!-- Written by hack/reference (make generate). Do not edit. -->\n"
 
-// pages are the files of the reference, with what writes each from the sources below the given root.
+// pages lists the files of the reference, with the func that writes each from the sources below the given root.
 var pages = []struct {
 	file  string
 	write func(root string) (string, error)
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run writes every page from the repository at root.
+// run writes all pages for the repository at root.
 func run(root, out string) error {
 	if err := os.MkdirAll(out, 0o750); err != nil {
 		return err

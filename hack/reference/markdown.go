@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// page is Markdown that grows.
+// page is a Markdown text under construction.
 type page struct{ out []byte }
 
 func (p *page) add(s string) { p.out = append(p.out, s...) }
 
-// String is the text so far.
+// String returns the text so far.
 func (p *page) String() string { return string(p.out) }
 
 // heading starts a section.
@@ -51,7 +51,7 @@ func (p *page) table(columns []string, rows [][]string) {
 	}
 }
 
-// code is text in the font of code; empty text stays empty.
+// code formats text as code; empty text stays empty.
 func code(s string) string {
 	if s == "" {
 		return ""
@@ -59,7 +59,8 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// prose is a doc comment as one line, without what Markdown would take for HTML.
+// prose returns a doc comment as one line, with characters escaped that
+// Markdown would take for HTML.
 func prose(s string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(strings.Join(strings.Fields(s), " "))
 }

@@ -19,15 +19,15 @@ import (
 // module is the import path of the product.
 const module = "github.com/platform-ai/platform/"
 
-// metricDecl is a metric as it is declared.
+// metricDecl is a metric as declared in the source.
 type metricDecl struct {
 	name, typ, help string
 	labels          []string
 	programs        string
 }
 
-// metrics describes every metric that the product declares. They are read from the source, since most have no value, and so
-// are in no registry, before something has happened.
+// metrics describes every metric that the product declares. They are read from the source, because most have no value
+// until something happens, and are therefore in no registry.
 func metrics(root string) (string, error) {
 	servers, err := serversOf(root)
 	if err != nil {
@@ -69,7 +69,7 @@ func metrics(root string) (string, error) {
 	return p.String(), nil
 }
 
-// serversOf tells which programs link a package, by its folder.
+// serversOf returns which programs link a package, by the package's directory.
 func serversOf(root string) (map[string][]string, error) {
 	by := map[string][]string{}
 	for _, program := range programs {
@@ -88,14 +88,15 @@ func serversOf(root string) (map[string][]string, error) {
 	return by, nil
 }
 
-// scope is what names stand for where a metric is declared.
+// scope resolves names where a metric is declared.
 type scope struct {
 	strings map[string]string
 	lists   map[string][]string
 	helpers map[string]*ast.FuncLit // local functions that make metrics, or their options
 }
 
-// metricsOf are the metrics that a package declares. One whose name cannot be read is an error, so that none is left out.
+// metricsOf returns the metrics that a package declares. A metric whose name cannot be read is an error, so that none
+// is left out.
 func metricsOf(folder string) ([]metricDecl, error) {
 	files, err := parseFolder(folder)
 	if err != nil {
@@ -132,7 +133,7 @@ func imports(f *ast.File, path string) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// addConstants notes the constants with string values below a node.
+// addConstants collects the constants with string values below a node.
 func addConstants(n ast.Node, to map[string]string) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
@@ -147,7 +148,7 @@ func addConstants(n ast.Node, to map[string]string) {
 	})
 }
 
-// addLocals notes a function's local lists and functions.
+// addLocals collects a function's local lists and functions.
 func (in scope) addLocals(body *ast.BlockStmt) {
 	for _, st := range body.List {
 		a, ok := st.(*ast.AssignStmt)
@@ -166,7 +167,7 @@ func (in scope) addLocals(body *ast.BlockStmt) {
 	}
 }
 
-// declared are the metrics that a function makes, itself or by its helpers.
+// declared returns the metrics that a function makes, either itself or through its helpers.
 func (in scope) declared(body *ast.BlockStmt) (out []metricDecl, err error) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if err != nil {
@@ -188,7 +189,7 @@ func (in scope) declared(body *ast.BlockStmt) (out []metricDecl, err error) {
 	return out, err
 }
 
-// metric reads a call that makes a metric: one of prometheus, or of a helper that does nothing else.
+// metric parses a call that makes a metric: a call of prometheus, or of a helper that does nothing else.
 func (in scope) metric(call *ast.CallExpr) (metricDecl, bool, error) {
 	if inner, within, ok := in.enter(call); ok {
 		return within.metric(inner)
@@ -227,7 +228,7 @@ func (in scope) labelled(m metricDecl, labels ast.Expr, err error) (metricDecl, 
 	return m, true, err
 }
 
-// constructor is the type of the metric that a call of prometheus makes; empty for other calls.
+// constructor returns the type of the metric that a call of prometheus makes; empty for other calls.
 func constructor(call *ast.CallExpr) string {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -244,14 +245,14 @@ func constructor(call *ast.CallExpr) string {
 	return ""
 }
 
-// enter gives what a call of a helper comes to: the call that the helper returns, and its scope.
+// enter resolves the call of a helper: it returns the call that the helper returns, and its scope.
 func (in scope) enter(call *ast.CallExpr) (*ast.CallExpr, scope, bool) {
 	e, within, ok := in.returned(call)
 	inner, is := e.(*ast.CallExpr)
 	return inner, within, ok && is
 }
 
-// returned is the expression that a call of a helper returns, with its parameters bound.
+// returned returns the expression that a helper returns, with its parameters bound.
 func (in scope) returned(call *ast.CallExpr) (ast.Expr, scope, bool) {
 	id, ok := call.Fun.(*ast.Ident)
 	if !ok || in.helpers[id.Name] == nil {
@@ -265,7 +266,7 @@ func (in scope) returned(call *ast.CallExpr) (ast.Expr, scope, bool) {
 		for _, name := range param.Names {
 			switch {
 			case rest:
-				within.lists[name.Name], _ = in.texts(args) // list fails where a label is not known
+				within.lists[name.Name], _ = in.texts(args) // list fails if a label is unknown
 			case len(args) > 0:
 				if text, ok := stringOf(args[0], in.strings); ok {
 					within.strings[name.Name] = text
@@ -282,7 +283,7 @@ func (in scope) returned(call *ast.CallExpr) (ast.Expr, scope, bool) {
 	return nil, in, false
 }
 
-// options reads the name and the help of options: a literal, a conversion of one, or a helper that returns one.
+// options reads the name and the help from options: a literal, a conversion of one, or a helper that returns one.
 func (in scope) options(e ast.Expr) (name, help string, err error) {
 	if call, ok := e.(*ast.CallExpr); ok {
 		if inner, within, ok := in.returned(call); ok {

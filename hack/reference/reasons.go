@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 )
 
-// reasonsFile has the reasons of conditions and of events as documented constants.
+// reasonsFile contains the reasons of conditions and of events, as documented
+// constants.
 const reasonsFile = "reasons.go"
 
-// reasons lists them, block by block.
+// reasons lists the reasons, block by block.
 func reasons(root string) (string, error) {
 	src, err := readSource(filepath.Join(root, apiFolder))
 	if err != nil {

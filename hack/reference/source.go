@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// apiFolder has the types of the group.
+// apiFolder contains the types of the API group.
 const apiFolder = "pkg/apis/core/v1alpha1"
 
-// source is the types and constants of a package, as they are declared.
+// source holds the declared types and constants of a package.
 type source struct {
 	types  map[string]*typeDecl
 	consts []constDecl
@@ -81,7 +81,7 @@ type goFile struct {
 	set  *token.FileSet
 }
 
-// parseFolder parses the files of a package, but for tests and generated ones, in the order of their names.
+// parseFolder parses the files of a package, except tests and generated files, in the order of their names.
 func parseFolder(folder string) ([]goFile, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -181,7 +181,7 @@ func comment(g *ast.CommentGroup) (string, []tag) {
 	return strings.TrimSpace(strings.Join(text, "\n")), tags
 }
 
-// has reports whether there is a tag of one of the names.
+// has reports whether one of the tags has one of the names.
 func has(tags []tag, names ...string) bool {
 	return slices.ContainsFunc(tags, func(t tag) bool { return slices.Contains(names, t.name) })
 }

@@ -20,7 +20,7 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-// states are the values of approval list --state.
+// states returns the valid values of approval list --state.
 func states() []string {
 	out := []string{}
 	for _, s := range approval.States() {
@@ -61,7 +61,7 @@ func (a *app) taskApprovals() *cobra.Command {
 			return err
 		}
 		if _, err := c.Tasks(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{}); err != nil {
-			return err // an unknown task has no approvals, but that would be no answer
+			return err // an unknown task has no approvals, but an empty list would mislead
 		}
 		l := listFlags{fields: "spec.taskName=" + args[0]}
 		if follow {
@@ -72,7 +72,7 @@ func (a *app) taskApprovals() *cobra.Command {
 	return cmd
 }
 
-// watchApprovals prints the approvals and each change of one, until it is interrupted.
+// watchApprovals prints the approvals and then each change of one, until it is interrupted.
 func (a *app) watchApprovals(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, fields string, f format) error {
 	p := a.objectPrinter(f, false)
 	r := c.RESTClient().Get().Namespace(namespace).Resource("approvals").Param("fieldSelector", fields).Param("watch", "true")
@@ -83,7 +83,7 @@ func (a *app) watchApprovals(ctx context.Context, c typed.CoreV1alpha1Interface,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // it was read; nothing is lost
+	defer func() { _ = body.Close() }() // it was only read
 	in := json.NewDecoder(body)
 	for {
 		var e metav1.WatchEvent

@@ -70,7 +70,7 @@ func (a *app) backupCommand() *cobra.Command {
 
 func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	if file != "-" && !f.force {
-		if _, err := os.Lstat(file); err == nil { // before the server makes one
+		if _, err := os.Lstat(file); err == nil { // before the server makes a backup
 			return fmt.Errorf("%s is there already; choose another name, or --force to replace it", file)
 		}
 	}
@@ -78,7 +78,7 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	if err != nil {
 		return err
 	}
-	defer body.Close() //nolint:errcheck // it was read
+	defer body.Close() //nolint:errcheck // it was only read
 	var m *archive.Manifest
 	if file == "-" {
 		m, err = archive.Copy(ctx, a.Out, body)
@@ -101,7 +101,7 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	return a.say("%s: %s", text, file)
 }
 
-// openBackup asks the server for a backup.
+// openBackup requests a backup from the server.
 func (a *app) openBackup(ctx context.Context, tokenFile string) (io.ReadCloser, error) {
 	c, err := a.config()
 	if err != nil {
@@ -114,7 +114,8 @@ func (a *app) openBackup(ctx context.Context, tokenFile string) (io.ReadCloser, 
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	// Without retries: when another backup is under way, a person or a timer should know.
+	// Do not retry: if another backup is in progress, the person or the timer should learn about
+	// it.
 	body, err := set.CoreV1alpha1().RESTClient().Get().AbsPath(archive.Path).MaxRetries(0).Stream(ctx)
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -1,10 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command platform: a client of the API for people, with the
-// kubeconfig, the namespaces and the permissions of kubectl. What kubectl does
-// well it leaves to kubectl; it adds what needs a view of a whole run: following
-// it to its end, its trace, decisions and forks.
+// Package cli is the command platform: an API client for people, which uses the kubeconfig, namespaces and
+// permissions of kubectl. It leaves to kubectl what kubectl does well. It adds commands that need a view of a whole
+// run: following a run to its end, its trace, decisions and forks.
 package cli
 
 import (
@@ -27,22 +26,22 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
-// Streams are where the command reads and writes.
+// Streams are the standard streams of the command and what is known about them.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Color allows colours on Out.
 	Color bool
-	// Ask is set where In is a person's terminal, who can be asked.
+	// Ask is set if In is a terminal, so that the user can be asked.
 	Ask bool
-	// Width is the number of columns of Out; 0 when it is not a terminal.
+	// Width is the number of columns of Out; 0 if it is not a terminal.
 	Width int
-	// Become replaces this process by a program, as syscall.Exec does, for a command that another program has. It is nil
-	// where the streams are not those of the process: the program is then a child.
+	// Become replaces this process by a program, as syscall.Exec does, for a command that another program implements.
+	// It is nil if the streams are not those of the process; the program is then started as a child.
 	Become func(path string, args, env []string) error
 }
 
-// app is what all commands share.
+// app is the state that all commands share.
 type app struct {
 	Streams
 	loader    *clientcmd.ClientConfigLoadingRules
@@ -50,8 +49,8 @@ type app struct {
 	clock     clock.Clock
 }
 
-// Main runs the command and returns its exit code. name is the program's own
-// name, by which it knows that kubectl started it.
+// Main runs the command and returns its exit code. name is the program's own name, from which it detects that kubectl
+// started it.
 func Main(ctx context.Context, name string, args []string, s Streams) int {
 	cmd := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
 	cmd.SetArgs(args)
@@ -62,7 +61,7 @@ func Main(ctx context.Context, name string, args []string, s Streams) int {
 	return exitCode(ctx, err)
 }
 
-// Command is the command with everything below it, for those who describe it. It reads and writes nothing.
+// Command returns the command with all its subcommands, for code that describes it. It reads and writes nothing.
 func Command() *cobra.Command {
 	cmd := newCommand(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "platform")
 	cmd.InitDefaultCompletionCmd()
@@ -99,9 +98,9 @@ func newCommand(s Streams, name string) *cobra.Command {
 	return cmd
 }
 
-// kubeconfig is what the flags and the kubeconfig say. With a token on the command
-// line the kubeconfig's users have nothing to say: a server believes a client
-// certificate before a token, and a token beside a password is refused as ambiguous.
+// kubeconfig returns the configuration from the flags and the kubeconfig. If the command line has a token, the
+// kubeconfig's users are ignored: a server would prefer a client certificate to the token, and would refuse a token
+// together with a password as ambiguous.
 func (a *app) kubeconfig() clientcmd.ClientConfig {
 	if a.overrides.AuthInfo.Token == "" {
 		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.loader, a.overrides)
@@ -125,7 +124,7 @@ func (w withoutUsers) Load() (*clientcmdapi.Config, error) {
 	return c, err
 }
 
-// config is the client configuration of that.
+// config returns the client configuration.
 func (a *app) config() (*rest.Config, error) {
 	c, err := a.kubeconfig().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -140,7 +139,7 @@ func (a *app) config() (*rest.Config, error) {
 	return c, nil
 }
 
-// client is a client of the group and the namespace to work in.
+// client returns a client of the API group, and the namespace to use.
 func (a *app) client() (typed.CoreV1alpha1Interface, string, error) {
 	c, err := a.config()
 	if err != nil {
@@ -157,10 +156,10 @@ func (a *app) client() (typed.CoreV1alpha1Interface, string, error) {
 	return set.CoreV1alpha1(), namespace, nil
 }
 
-// warnings shows what the server warns of.
+// warnings prints the server's warnings.
 type warnings struct{ out io.Writer }
 
-// HandleWarningHeaderWithContext writes one line.
+// HandleWarningHeaderWithContext prints one warning on a line.
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
 	if text != "" {
 		note(w.out, "Warning: "+text)
@@ -173,7 +172,7 @@ func (a *app) say(format string, args ...any) error {
 	return err
 }
 
-// note prints a line beside the output. Where that cannot be written, nothing is left to tell it with.
+// note prints a line in addition to the output. It ignores errors, because there is no other place to report them.
 func note(w io.Writer, line string) { _, _ = fmt.Fprintln(w, line) }
 
 // readFile reads a file, or standard input for "-".

@@ -19,7 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// newTask are the flags that describe a task.
+// newTask holds the flags that describe a task.
 type newTask struct {
 	file, name, kind, agent, provider, model, image, session string
 	command, args, env                                       []string
@@ -66,7 +66,7 @@ func (a *app) taskCreate() *cobra.Command {
 	return cmd
 }
 
-// describe is the task that the file, the flags and the prompt say.
+// describe builds the task from the file, the flags and the prompt.
 func (a *app) describe(cmd *cobra.Command, n *newTask, args []string) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{}
 	if n.file != "" {

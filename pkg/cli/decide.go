@@ -19,7 +19,7 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-// shortestPrefix is how much of an approval's id is enough to name it.
+// shortestPrefix is the minimum length of a prefix that identifies an approval.
 const shortestPrefix = 4
 
 func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
@@ -45,7 +45,7 @@ func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
 		}
 		out := a.Out
 		if *f != asTable {
-			out = a.Err // what is printed there is the answer
+			out = a.Err // what is printed to Out is the answer
 		}
 		if err := a.showRequest(out, asked); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
 	return cmd
 }
 
-// showRequest prints the call that would run. It refuses an approval whose id is not that of this call.
+// showRequest prints the call that would run. It refuses an approval whose ID does not match this call.
 func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 	s := &asked.Spec
 	if err := approval.Verify(asked); err != nil {
@@ -105,10 +105,10 @@ func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 	return err
 }
 
-// errNotConfirmed: the user did not say yes.
+// errNotConfirmed means that the user did not confirm.
 var errNotConfirmed = errors.New("no decision was made")
 
-// confirm asks on the terminal. Anything but yes is no.
+// confirm asks the user on the terminal. Any answer but yes means no.
 func (a *app) confirm(ctx context.Context, word string) error {
 	if _, err := fmt.Fprintf(a.Err, "%s this call? [y/N] ", word); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) confirm(ctx context.Context, word string) error {
 	go func() {
 		line, err := bufio.NewReader(a.In).ReadString('\n')
 		if err != nil && line == "" {
-			note(a.Err, "") // the prompt's line
+			note(a.Err, "") // ends the prompt's line
 		}
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
@@ -132,7 +132,8 @@ func (a *app) confirm(ctx context.Context, word string) error {
 	}
 }
 
-// pick finds the approval of a task that args, the task and a prefix, name: with an empty prefix the only pending one.
+// pick finds the approval of a task that args (the task and a prefix) select. An empty prefix selects the only
+// pending one.
 func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, args []string) (*v1alpha1.Approval, error) {
 	task, prefix := args[0], args[1]
 	if prefix != "" && len(prefix) < shortestPrefix {
@@ -159,7 +160,7 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
 	}
 	if _, err := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{}); err != nil {
-		return nil, err // there is no such task, or the caller may not see it
+		return nil, err // the task does not exist, or the caller may not see it
 	}
 	return nil, fmt.Errorf("task %s waits for no approval", task)
 }

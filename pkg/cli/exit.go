@@ -14,13 +14,14 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// Exit codes. They tell how a task ended apart from whether the command worked.
+// Exit codes. They distinguish how a task ended from whether the command
+// worked.
 const (
 	codeSucceeded = 0
-	codeError     = 1 // wrong usage, or the server said no
+	codeError     = 1 // wrong usage, or the server refused
 	codeFailed    = 2 // the task failed
 	codeCancelled = 3 // the task was cancelled or deleted
-	codeUnknown   = 4 // nothing is known of the end: the connection was cut, or time ran out
+	codeUnknown   = 4 // the end is unknown: the connection was cut, or time ran out
 	codeInterrupt = 130
 )
 
@@ -33,17 +34,17 @@ const exitCodes = `Commands that follow a task tell how it ended:
 
 var errNoConfig = errors.New("there is no kubeconfig: set KUBECONFIG or --kubeconfig; platform-standalone writes one into its data folder")
 
-// outcome is the end of a task as an error.
+// outcome describes the end of a task as an error.
 type outcome struct {
 	code int
 	text string
 }
 
-// Error is for people.
+// Error returns a text for people.
 func (o *outcome) Error() string { return o.text }
 
-// ended is the outcome of a task whose stream ended with this type; nil when it
-// succeeded.
+// ended returns the outcome of a task whose stream ended with this type; nil if
+// the task succeeded.
 func ended(task string, last v1alpha1.EventType, why string) error {
 	if why != "" {
 		why = ": " + why
@@ -74,10 +75,11 @@ func exitCode(ctx context.Context, err error) int {
 	return codeError
 }
 
-// silent reports whether an error needs no words: the user ended the command.
+// silent reports whether an error needs no message: the user interrupted the
+// command, or the message was already printed.
 func silent(err error) bool { return errors.Is(err, context.Canceled) || errors.Is(err, errSaid) }
 
-// explain is an error without the wrapping of the client.
+// explain returns an error without the wrapping that the client adds.
 func explain(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -62,17 +62,18 @@ func oneOf(flag, value string, allowed ...string) error {
 	return fmt.Errorf("%s: %q is not one of %s", flag, value, strings.Join(allowed, ", "))
 }
 
-// tableHeader asks for the columns that kubectl shows.
+// tableHeader requests the columns that kubectl shows.
 const tableHeader = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
 
-// show gets what r asks for and prints it: as the server's own table, with the namespace where it is asked for, or whole.
+// show sends r and prints the answer: either as the server's own table, with a namespace column if namespaced is set,
+// or completely.
 func (a *app) show(ctx context.Context, r *rest.Request, f format, namespaced bool) error {
 	p := a.objectPrinter(f, namespaced)
 	if f == asTable || f == asWide {
 		r = r.SetHeader("Accept", tableHeader)
 	}
 	answer := r.Do(ctx)
-	if err := answer.Error(); err != nil { // unlike that of Raw it has the server's message
+	if err := answer.Error(); err != nil { // unlike the error of Raw, this one has the server's message
 		return err
 	}
 	raw, err := answer.Raw()
@@ -96,7 +97,7 @@ func (a *app) show(ctx context.Context, r *rest.Request, f format, namespaced bo
 	return nil
 }
 
-// decode is an answer of the server as something that can be printed.
+// decode decodes an answer of the server into an object that can be printed.
 func decode(raw []byte, f format) (runtime.Object, error) {
 	if f == asTable || f == asWide {
 		t := &metav1.Table{}
@@ -119,7 +120,7 @@ func decode(raw []byte, f format) (runtime.Object, error) {
 	return obj, nil
 }
 
-// objectPrinter prints API objects; rows of a watch need no heading each.
+// objectPrinter returns a printer of API objects. Rows of a watch are printed without repeated headings.
 func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter {
 	switch f {
 	case asJSON:
@@ -162,7 +163,7 @@ func (l *listFlags) add(cmd *cobra.Command) {
 	f.BoolVarP(&l.everywhere, "all-namespaces", "A", false, "of all namespaces")
 }
 
-// request is the list as a request.
+// request returns the request for the list.
 func (l *listFlags) request(c rest.Interface, namespace, resource string) *rest.Request {
 	r := c.Get().Resource(resource)
 	if !l.everywhere {

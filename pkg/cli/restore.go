@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errSaid ends a command whose child has said why.
+// errSaid ends a command whose child process has already printed the reason.
 var errSaid = &outcome{code: codeError}
 
 // servers are the programs that have a store and can restore it.
@@ -24,7 +24,7 @@ const restoreHelp = `Make the store of a server of a backup.
 This is the command of the same name of platform-standalone, in a cluster of platform-apiserver, which know the store: it
 runs the one of these programs that is beside this program, or in PATH. See 'platform-standalone restore --help'.`
 
-// restoreCommand gives its arguments to the command of the same name of a server.
+// restoreCommand passes its arguments to the restore command of a server program.
 func (a *app) restoreCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ func (a *app) restore(ctx context.Context, file, dir string) error {
 	}
 	args := []string{"restore", "--data-dir=" + dir, "--", file}
 	if a.Become != nil {
-		// The server's program takes the place of this process, so a signal to the one is one to the other.
+		// The server's program replaces this process, so it receives the signals that are sent to this process.
 		return a.Become(server, append([]string{server}, args...), os.Environ())
 	}
 	cmd := exec.CommandContext(ctx, server, args...)
@@ -56,7 +56,7 @@ func (a *app) restore(ctx context.Context, file, dir string) error {
 	return err
 }
 
-// findServer looks for a server's program beside this one, and then in PATH.
+// findServer looks for a server's program in the directory of this program, and then in PATH.
 func findServer() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if target, err := filepath.EvalSymlinks(self); err == nil {

@@ -51,7 +51,8 @@ func (a *app) sessionTranscript() *cobra.Command {
 	return cmd
 }
 
-// transcript prints messages page by page; as JSON it is one object a line.
+// transcript prints messages page by page; as JSON it prints one object per
+// line.
 func (a *app) transcript(ctx context.Context, session string, newest int64, f format) error {
 	c, namespace, err := a.client()
 	if err != nil {

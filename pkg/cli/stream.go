@@ -22,13 +22,15 @@ import (
 )
 
 const (
-	// firstPause and lastPause bound the wait before a cut stream is opened again.
+	// firstPause and lastPause bound the wait before a stream that was cut is
+	// opened again.
 	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
-	// patience is how long a stream may stay away before its end is unknown.
+	// patience is how long a stream may be unavailable before follow gives up.
 	patience = 2 * time.Minute
 )
 
-// stream follows the events of a task or a session, across cut connections.
+// stream follows the events of a task or a session and reopens connections that
+// are cut.
 type stream struct {
 	client    rest.Interface
 	clock     clock.Clock
@@ -37,9 +39,9 @@ type stream struct {
 	name      string
 	after     int64
 	types     []string
-	// event gets each event once, in order.
+	// event is called for each event once, in order.
 	event func(e *v1alpha1.ExecutionEvent) error
-	// gap is told of events that are no longer kept.
+	// gap is called for events that are no longer kept.
 	gap func(g v1alpha1.EventGap)
 }
 
@@ -47,7 +49,8 @@ type stream struct {
 var errCut = errors.New("the stream was cut")
 
 // follow reads until the stream is complete and returns the type that it ended
-// with. It returns *outcome with codeUnknown when the stream cannot be resumed.
+// with. It returns an *outcome with codeUnknown if the stream cannot be
+// resumed.
 func (s *stream) follow(ctx context.Context) (v1alpha1.EventType, error) {
 	pause, since := firstPause, s.clock.Now()
 	for {
@@ -76,8 +79,8 @@ func (s *stream) follow(ctx context.Context) (v1alpha1.EventType, error) {
 	}
 }
 
-// temporary reports whether another attempt may succeed. What is no answer of
-// the server is a connection that failed.
+// temporary reports whether another attempt may succeed. An error that is not
+// an answer of the server is a failed connection.
 func temporary(err error) bool {
 	var status apierrors.APIStatus
 	var o *outcome
@@ -102,7 +105,7 @@ func (s *stream) once(ctx context.Context) (v1alpha1.EventType, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = body.Close() }() // it was read; nothing is lost
+	defer func() { _ = body.Close() }() // it was only read
 	in := sse.NewReader(body, sse.Options{})
 	for {
 		e, err := in.Next()
@@ -119,7 +122,8 @@ func (s *stream) once(ctx context.Context) (v1alpha1.EventType, error) {
 	}
 }
 
-// take handles one frame. It returns the type that the stream ended with.
+// take handles one frame. It returns the type that the stream ended with, if it
+// has ended.
 func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 	switch e.Type {
 	case event.FrameEvent:

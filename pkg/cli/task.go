@@ -30,7 +30,7 @@ func (a *app) taskCommand() *cobra.Command {
 	return cmd
 }
 
-// phases are the values of task list --status.
+// phases are the valid values of task list --status.
 var phases = []string{
 	string(v1alpha1.TaskPending), string(v1alpha1.TaskRunning), string(v1alpha1.TaskFinalizing), string(v1alpha1.TaskSucceeded),
 	string(v1alpha1.TaskFailed), string(v1alpha1.TaskScheduled), string(v1alpha1.TaskCancelled),
@@ -86,11 +86,13 @@ func (a *app) taskEvents() *cobra.Command {
 	return cmd
 }
 
-// pageSize is how many events are read at a time, the most that the server gives.
+// pageSize is how many events are read at a time. It is the maximum that the
+// server returns.
 const pageSize = 1000
 
-// events prints events page by page, so that a long stream is not held here. As
-// JSON it is one object a line, as YAML one document an event.
+// events prints events page by page, so that a long stream is not held in
+// memory. JSON output has one object per line, YAML output one document per
+// event.
 func (a *app) events(ctx context.Context, resource, name string, e eventFlags, limit int64, f format) error {
 	c, namespace, err := a.client()
 	if err != nil {
@@ -158,7 +160,8 @@ func (a *app) taskWatch() *cobra.Command {
 	return cmd
 }
 
-// follow prints the events of a task as they come; the error tells its end.
+// follow prints the events of a task as they arrive. The error describes the
+// task's end.
 func (a *app) follow(ctx context.Context, task string, flags eventFlags, f format) error {
 	c, namespace, err := a.client()
 	if err != nil {
@@ -241,7 +244,7 @@ func (a *app) taskLogs() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was read; nothing is lost
+		defer func() { _ = body.Close() }() // it was only read
 		_, err = io.Copy(a.Out, body)
 		return err
 	}

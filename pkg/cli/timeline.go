@@ -31,7 +31,7 @@ const (
 	cyan   style = "36"
 )
 
-// paint gives text a style where colours are allowed.
+// paint applies a style to text if colours are allowed.
 func (a *app) paint(s style, text string) string {
 	if !a.Color || s == plain || text == "" {
 		return text
@@ -40,7 +40,7 @@ func (a *app) paint(s style, text string) string {
 }
 
 // clean makes text of events safe to show on one line of a terminal: control
-// characters, which could steer it, become spaces.
+// characters, which could change the terminal's state, become spaces.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
@@ -50,7 +50,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// fit cuts text to a number of columns, with an ellipsis.
+// fit shortens text to a number of columns, with an ellipsis.
 func fit(text string, columns int) string {
 	if columns < 1 || utf8.RuneCountInString(text) <= columns {
 		return text
@@ -58,12 +58,12 @@ func fit(text string, columns int) string {
 	return string([]rune(text)[:columns-1]) + "…"
 }
 
-// pad fills text up to a number of columns.
+// pad extends text to a number of columns.
 func pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-utf8.RuneCountInString(text)))
 }
 
-// duration is a length of time in three digits or so.
+// duration formats a duration in about three digits.
 func duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -78,7 +78,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// count is a number in groups of three digits.
+// count formats a number in groups of three digits.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -87,7 +87,7 @@ func count(n int64) string {
 	return s
 }
 
-// tokens is a figure that may not have been reported.
+// tokens formats a number of tokens, which may not have been reported.
 func tokens(n *int64) string {
 	if n == nil {
 		return "?"
@@ -134,7 +134,8 @@ func (t *timeline) gap(g v1alpha1.EventGap) {
 
 func timeOfDay(at metav1.MicroTime) string { return at.Local().Format("15:04:05.000") }
 
-// styleOf tells trouble, ends and noise apart.
+// styleOf returns the style that distinguishes problems, ends and less
+// important events.
 func styleOf(e *v1alpha1.ExecutionEvent) style {
 	switch {
 	case e.Type == v1alpha1.EventTaskSucceeded, e.Type == v1alpha1.EventApprovalApproved:

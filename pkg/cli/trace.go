@@ -129,9 +129,9 @@ func rowsOf(t *v1alpha1.TaskTrace) []row {
 	return rows
 }
 
-// scale finds the time between the first beginning and the end: that of the task where
-// it has ended, or else of what ended last. What began later, as a fork of an ended
-// task, is not on it.
+// scale determines the time scale. It goes from the first start to the end of the task or, if the task has not ended,
+// to the time of the trace or the latest end, whichever is later. Spans that began after the end of the task, such as
+// its fork, are not on the scale.
 func (p *tracePrinter) scale(t *v1alpha1.TaskTrace, rows []row) {
 	p.to = t.GeneratedAt.Time
 	if t.TerminalEvent != nil {
@@ -217,7 +217,7 @@ func (p *tracePrinter) row(r row) {
 		p.paint(colour, bar), took, p.paint(dim, extra))
 }
 
-// bar is a piece of the time scale; something that took no time is still seen.
+// bar returns a part of the time scale. A span without duration is still visible.
 func (p *tracePrinter) bar(offset, length time.Duration) string {
 	total := p.to.Sub(p.from)
 	if total <= 0 {
@@ -230,7 +230,7 @@ func (p *tracePrinter) bar(offset, length time.Duration) string {
 	return strings.Repeat("·", start) + strings.Repeat("█", n) + strings.Repeat("·", barColumns-start-n)
 }
 
-// path sums the critical path by what was waited for.
+// path sums the critical path by what the task waited for.
 func (p *tracePrinter) path(segments []v1alpha1.TraceSegment) {
 	var order []string
 	sums := map[string]int64{}
@@ -260,7 +260,7 @@ func (p *tracePrinter) problems(title string, s style, list []v1alpha1.TraceProb
 	})
 }
 
-// notes prints a list under a title, if there is anything.
+// notes prints a list with a title, unless it is empty.
 func (p *tracePrinter) notes(title string, n int, text func(int) (style, string)) {
 	if n == 0 {
 		return

@@ -16,13 +16,13 @@ import (
 // typoDistance is how many letters may differ for a command to be suggested.
 const typoDistance = 2
 
-// strict makes a command and all below it refuse what they do not know. Cobra
-// prints the help of a group for an unknown command of it, and exits 0: a script
-// would take a decision that was never made for one that was.
+// strict makes a command and its subcommands refuse unknown commands. Cobra prints the help of a
+// group for an unknown command in it, and exits with 0. A script could then take a decision that
+// was never made for one that was.
 func strict(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = typoDistance
 	if cmd.HasSubCommands() {
-		cmd.Args = cobra.ArbitraryArgs // RunE looks at them, for a better message
+		cmd.Args = cobra.ArbitraryArgs // RunE checks them, for a better message
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -38,7 +38,7 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand names what was meant, where that can be guessed.
+// unknownCommand suggests the command that was probably meant, if there is one.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
 	found := named(cmd, word)
@@ -53,7 +53,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return fmt.Errorf("%s; did you mean %s?", text, strings.Join(found, " or "))
 }
 
-// named are the commands of other groups that have exactly this name.
+// named returns the commands of other groups that have exactly this name.
 func named(group *cobra.Command, word string) []string {
 	var found []string
 	for _, g := range group.Root().Commands() {
@@ -66,7 +66,7 @@ func named(group *cobra.Command, word string) []string {
 	return found
 }
 
-// countedArgs says which argument is missing or one too many.
+// countedArgs makes the error say which argument is missing or superfluous.
 func countedArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
@@ -81,8 +81,8 @@ func countedArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// flagError says where the flags are described. Where a flag is unknown because
-// its command is, it says that.
+// flagError adds where the flags are described. If a flag is unknown because its command is, the
+// error names the command instead.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
 		return unknownCommand(cmd, args[0])
@@ -90,7 +90,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
 }
 
-// helpCommand is "platform help", which fails for a command that does not exist.
+// helpCommand is "platform help". It fails for a command that does not exist.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command", ValidArgsFunction: completeCommands,
@@ -123,8 +123,8 @@ func completeCommands(cmd *cobra.Command, args []string, _ string) ([]cobra.Comp
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// helper prints help unless it was asked of a command that does not exist, which
-// unknown then says: cobra itself takes any call with --help for a success.
+// helper prints help, unless it was requested for a command that does not exist; the error is then
+// in unknown. Cobra itself treats every call with --help as a success.
 type helper struct {
 	print   func(*cobra.Command, []string)
 	unknown error
@@ -138,12 +138,13 @@ func (h *helper) help(cmd *cobra.Command, args []string) {
 	h.print(cmd, args)
 }
 
-// execute runs the command strictly.
+// execute runs the command with these rules.
 func execute(run func() error, root *cobra.Command) error {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	// A group runs only to say what it does not know, so its usage is the line of its commands alone.
+	// A group is runnable only to report unknown commands, so its usage shows only the line about
+	// its commands.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
 	root.SetFlagErrorFunc(flagError)
 	h := &helper{print: root.HelpFunc()}
