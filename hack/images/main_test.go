@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// write runs the tool on a program, a folder and a link.
+// write runs the tool on a program, a directory and a link.
 func write(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The same input, at another time and in another folder, gives the same bytes.
+// The same input, at another time and in another directory, gives the same
+// bytes.
 func TestReproducible(t *testing.T) {
 	first, err := os.ReadFile(write(t, "example.com/tool:dev"))
 	if err != nil {
@@ -132,7 +133,7 @@ func open(t *testing.T, tarball string) v1.Image {
 	return image
 }
 
-// contents are the headers of an image's only layer, by path.
+// contents returns the headers of the files in an image's only layer, by path.
 func contents(t *testing.T, image v1.Image) map[string]*tar.Header {
 	t.Helper()
 	layers, err := image.Layers()

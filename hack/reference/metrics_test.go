@@ -46,7 +46,8 @@ func TestMetricsOf(t *testing.T) {
 	}
 }
 
-// TestMetricsOfUnknown: a declaration that cannot be read must not be left out silently.
+// TestMetricsOfUnknown checks that a declaration that cannot be read is an error and not left out
+// silently.
 func TestMetricsOfUnknown(t *testing.T) {
 	const head = "package p\n\nimport \"github.com/prometheus/client_golang/prometheus\"\n\n"
 	for name, body := range map[string]string{

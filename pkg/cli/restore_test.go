@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The command of landed versions goes on to work: the program of a server in PATH gets all of it, and its exit code is that
-// of the command. Without one, the command says which program has it.
+// The restore command passes all its arguments to a server's program in PATH and exits with that program's exit code.
+// Without such a program, its error says which programs have the command.
 func TestRestoreIsTheServers(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

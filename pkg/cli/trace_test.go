@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
-// TestTraceIsReadable draws the traces of testdata; what a person sees is beside them.
+// TestTraceIsReadable draws the traces in testdata and compares them with the expected output next to them.
 func TestTraceIsReadable(t *testing.T) {
 	for _, name := range []string{"succeeded", "running", "empty", "forked"} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestTraceIsReadable(t *testing.T) {
 	}
 }
 
-// TestTerminalIsNotSteered: what an agent says cannot move the cursor, colour a line or pretend to be another one.
+// TestTerminalIsNotSteered checks that an agent's text cannot move the cursor, colour a line or imitate another line.
 func TestTerminalIsNotSteered(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x1b[31mred\x1b[0m":       " [31mred [0m",

@@ -23,7 +23,8 @@ func run(t *testing.T, args ...string) (out, errs string, code int) {
 	return o.String(), e.String(), code
 }
 
-// TestUsageErrorsFail: what the command does not know never looks like success.
+// TestUsageErrorsFail checks that unknown commands and flags never look like
+// success.
 func TestUsageErrorsFail(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"frobnicate", `platform: unknown command "frobnicate" for "platform"; "platform --help" lists the commands`},
@@ -54,7 +55,7 @@ func TestUsageErrorsFail(t *testing.T) {
 	}
 }
 
-// TestHelpIsOutput: who asks for help gets it, on standard output.
+// TestHelpIsOutput checks that requested help is printed on standard output.
 func TestHelpIsOutput(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"", "Usage:\n  platform [command]\n"},

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table is the endpoint list of the contract, no row more or less.
+// The table has exactly the rows of the documented endpoint list.
 func TestTableIsTheContract(t *testing.T) {
 	data, err := os.ReadFile("testdata/endpoints.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestTableIsTheContract(t *testing.T) {
 	}
 }
 
-// chain answers like an API server where everything exists, and notes what it is asked.
+// chain answers like an API server where every object exists, and records the requests.
 type chain struct {
 	asked   []string
 	headers []http.Header
@@ -71,7 +71,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"items":[]}`)
 }
 
-// Each row asks for exactly what it says that it needs, with the caller's credentials and nothing of the REST query.
+// Each row makes exactly the requests that it declares, with the caller's credentials and nothing else of the REST
+// query.
 func TestRowsAskForTheirTargets(t *testing.T) {
 	for _, r := range Rows() {
 		c := &chain{}
@@ -115,7 +116,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 	}
 }
 
-// A row is data: in this package, whose every line counts, it costs no more than 25 lines.
+// A row is data: this package, including comments and blank lines, has at most 25 lines per row.
 func TestRowsAreData(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

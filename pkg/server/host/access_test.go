@@ -30,7 +30,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/token"
 )
 
-// requestToken asks for a token of a ServiceAccount.
+// requestToken requests a token of a ServiceAccount.
 func requestToken(t *testing.T, k kubernetes.Interface, ns, name string, change func(*authenticationv1.TokenRequestSpec)) *authenticationv1.TokenRequest {
 	t.Helper()
 	req := &authenticationv1.TokenRequest{}
@@ -54,7 +54,8 @@ func clusterRole(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-// whoAmI is who the server takes a client for; "" if it does not let it in.
+// whoAmI returns the user as whom the server accepts a client; "" if it refuses
+// the client.
 func whoAmI(t *testing.T, k kubernetes.Interface) string {
 	t.Helper()
 	r, err := k.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -89,7 +90,7 @@ func TestWhoGetsIn(t *testing.T) {
 			t.Errorf("%s is let in as %q", name, got)
 		}
 	}
-	// A certificate of another authority is as good as none.
+	// A certificate of another authority is worthless.
 	other := start(t, t.TempDir(), clock.RealClock{})
 	foreign := s.bearer("")
 	foreign.CertData, foreign.KeyData = other.admin().CertData, other.admin().KeyData
@@ -253,7 +254,8 @@ func TestBoundTokens(t *testing.T) {
 	}
 }
 
-// A role or binding counts for the next request, and so does its end.
+// A new role or binding is effective for the next request, and so is its
+// removal.
 func TestPermissionsReadYourWrites(t *testing.T) {
 	t.Parallel()
 	s := start(t, t.TempDir(), clock.RealClock{})
@@ -349,7 +351,7 @@ func TestDefaultRolesAfterRestart(t *testing.T) {
 	mustT[*rbacv1.ClusterRole](t)(roles.Get(t.Context(), "platform-editor", metav1.GetOptions{}))
 }
 
-// Whatever RBAC says, only the administrators give rights.
+// Only administrators may grant permissions, whatever RBAC allows.
 func TestOnlyAdministratorsWriteRoles(t *testing.T) {
 	t.Parallel()
 	s := start(t, t.TempDir(), clock.RealClock{})
@@ -428,7 +430,7 @@ func TestQuestionsAboutAccess(t *testing.T) {
 		t.Errorf("an empty question: %v", err)
 	}
 
-	// Who is not allowed to, cannot be somebody else.
+	// A user without permission cannot impersonate somebody else.
 	account(t, k, "default", "bot")
 	bot := s.bearer(requestToken(t, k, "default", "bot", nil).Status.Token)
 	bot.Impersonate = rest.ImpersonationConfig{UserName: "platform-admin", Groups: []string{"system:masters"}}

@@ -134,8 +134,8 @@ func TestSecretsAndConfigMaps(t *testing.T) {
 	}
 }
 
-// What is in a Secret is nowhere on the disk, before and after a restart that
-// rewrites the store's files.
+// The content of a Secret is nowhere on the disk in plain text, before and
+// after a restart that rewrites the store's files.
 func TestSecretsAreEncryptedOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,7 +151,8 @@ func TestSecretsAreEncryptedOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.stop()
-	// The write-ahead log is not compressed, so the search finds what is there.
+	// The write-ahead log is not compressed, so the search would find plain
+	// text.
 	if !onDisk(t, dir, []byte(control)) {
 		t.Error("the configmap should be there in the clear")
 	}
@@ -168,7 +169,7 @@ func TestSecretsAreEncryptedOnDisk(t *testing.T) {
 	}
 }
 
-// onDisk tells whether some file below dir contains the bytes.
+// onDisk reports whether some file below dir contains the bytes.
 func onDisk(t *testing.T, dir string, what []byte) bool {
 	t.Helper()
 	found := false
@@ -258,7 +259,7 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	if err := k.CoreV1().Namespaces().Delete(t.Context(), "team", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The task's finalizer holds it, and with it the namespace.
+	// The task's finalizer keeps the task and thereby the namespace.
 	s.awaitNamespace(k, "team", func(n *corev1.Namespace) bool {
 		for _, c := range n.Status.Conditions {
 			if c.Type == corev1.NamespaceContentRemaining && c.Status == corev1.ConditionTrue {
@@ -271,7 +272,7 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("create in a terminating namespace: %v", err)
 	}
-	// The deletion goes on after a restart.
+	// The deletion continues after a restart.
 	s.restart()
 	k = s.client(s.admin())
 	waitGone(t, k, "team", func() { s.releaseTask("team", "t") })
@@ -279,10 +280,11 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 		t.Errorf("still there: %s", left)
 	}
 
-	// A namespace of the same name begins empty and is deleted as well.
+	// A new namespace of the same name is empty at first and is deleted as
+	// well.
 	fill()
 	s.releaseTask("team", "t")
-	s.awaitDefaultAccount(k, "team") // which the server makes by itself
+	s.awaitDefaultAccount(k, "team") // the server creates it by itself
 	if left := s.left("team"); len(left) < 5 {
 		t.Errorf("in the new namespace: %v", left)
 	}

@@ -40,8 +40,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
-// server is the host alone, served over TLS from a folder, with plain kept
-// tasks beside it.
+// server is the host alone, served over TLS from a directory, together with
+// plain stored tasks.
 type server struct {
 	t     *testing.T
 	dir   string
@@ -51,8 +51,8 @@ type server struct {
 	stop  func()
 }
 
-// tasks are stored like any other kind; what makes them tasks is not of
-// interest here.
+// tasks are stored like any other kind. Their other behaviour does not matter
+// here.
 func tasks() resource.Resource {
 	return &resource.Definition[*v1alpha1.Task]{
 		Unguarded: true,
@@ -133,21 +133,21 @@ func (s *server) start() {
 	}
 }
 
-// restart serves the same folder again, on another port.
+// restart serves the same directory again, on another port.
 func (s *server) restart() {
 	s.t.Helper()
 	s.stop()
 	s.start()
 }
 
-// admin is the administrator's configuration.
+// admin returns the administrator's configuration.
 func (s *server) admin() *rest.Config {
 	c := s.host.PKI().AdminConfig(s.url)
 	c.QPS = -1
 	return c
 }
 
-// bearer is the configuration of somebody with a token.
+// bearer returns the configuration of a user with a token.
 func (s *server) bearer(token string) *rest.Config {
 	return &rest.Config{
 		Host: s.url, BearerToken: token, QPS: -1,
@@ -165,7 +165,7 @@ func (s *server) dynamic(gvr schema.GroupVersionResource, namespace string) dyna
 	return must(dynamic.NewForConfig(s.admin()))(s.t).Resource(gvr).Namespace(namespace)
 }
 
-// createTask makes a task, held by the given finalizers, and returns its UID.
+// createTask creates a task with the given finalizers and returns its UID.
 func (s *server) createTask(namespace, name string, finalizers ...string) types.UID {
 	s.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "spec": map[string]any{"type": "ai"}}}
@@ -175,7 +175,7 @@ func (s *server) createTask(namespace, name string, finalizers ...string) types.
 	return made.GetUID()
 }
 
-// releaseTask takes the finalizers off a task.
+// releaseTask removes the finalizers of a task.
 func (s *server) releaseTask(namespace, name string) {
 	s.t.Helper()
 	must(s.dynamic(v1alpha1.SchemeGroupVersion.WithResource("tasks"), namespace).Patch(s.t.Context(), name,
@@ -189,7 +189,8 @@ func (s *server) deleteTask(namespace, name string) {
 	}
 }
 
-// left is everything in a namespace, of all listable resources of the server.
+// left returns everything in a namespace, of all listable resources of the
+// server.
 func (s *server) left(namespace string) []string {
 	s.t.Helper()
 	lists := must(s.client(s.admin()).Discovery().ServerPreferredNamespacedResources())(s.t)
@@ -209,7 +210,7 @@ func (s *server) left(namespace string) []string {
 	return out
 }
 
-// awaitNamespace waits until a namespace is as wanted.
+// awaitNamespace waits until a namespace satisfies ok.
 func (s *server) awaitNamespace(k kubernetes.Interface, name string, ok func(*corev1.Namespace) bool) {
 	s.t.Helper()
 	w := must(k.CoreV1().Namespaces().Watch(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}))(s.t)
@@ -242,7 +243,7 @@ func (s *server) awaitDefaultAccount(k kubernetes.Interface, namespace string) {
 	s.t.Fatalf("the watch of namespace %s ended", namespace)
 }
 
-// pool has the server's authority.
+// pool returns a pool with the server's authority.
 func pool(t *testing.T, s *server) *x509.CertPool {
 	t.Helper()
 	p := x509.NewCertPool()

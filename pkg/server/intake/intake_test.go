@@ -29,7 +29,7 @@ func gate(t *testing.T, o Options) *Gate {
 	return g
 }
 
-// serve answers with what next makes of the body: its length, or the error of reading it.
+// serve answers with the result of next: the length of the body, or the error of reading it.
 func serve(t *testing.T, g *Gate, next http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(g.Guard(next))
@@ -53,7 +53,7 @@ func reads(limit int64) http.HandlerFunc {
 	}
 }
 
-// head sends the head of a request and gives the connection.
+// head sends the header of a request and returns the connection.
 func head(t *testing.T, address, lines string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -81,7 +81,7 @@ func answer(t *testing.T, r *bufio.Reader) (code int, text string, closes bool) 
 	return resp.StatusCode, string(data), resp.Close
 }
 
-// A handler that forgets to ask gets nothing of the body, and the client its answer before it sent any.
+// A handler that does not call Admit gets nothing of the body, and the client gets its answer before it has sent any.
 func TestClosedUntilAdmitted(t *testing.T) {
 	address := serve(t, gate(t, Options{}), func(w http.ResponseWriter, r *http.Request) {
 		if n, err := r.Body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errClosed) {
@@ -97,7 +97,7 @@ func TestClosedUntilAdmitted(t *testing.T) {
 	}
 }
 
-// Limits hold for declared lengths before anything is read, and for others while it is.
+// Limits are checked before reading if a length is declared, and otherwise while reading.
 func TestLimits(t *testing.T) {
 	g := gate(t, Options{})
 	address := serve(t, g, reads(10))
@@ -140,7 +140,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What has no declared length takes its share as it comes.
+// A body without a declared length takes its share as it arrives.
 func TestBudgetOfChunkedBodies(t *testing.T) {
 	g := gate(t, Options{Budget: 4 * step})
 	address := serve(t, g, reads(1<<30))
@@ -156,7 +156,8 @@ func TestBudgetOfChunkedBodies(t *testing.T) {
 	}
 }
 
-// A client that stops sending is cut; one that has sent all may wait for its answer as long as that takes.
+// A client that stops sending is disconnected; one that has sent everything may wait for its answer as long as that
+// takes.
 func TestPatience(t *testing.T) {
 	const patience = 100 * time.Millisecond
 	g := gate(t, Options{Patience: patience})

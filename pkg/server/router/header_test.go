@@ -15,13 +15,14 @@ import (
 	"testing"
 )
 
-// parseHeader reads lines of a header as a server does.
+// parseHeader parses the lines of a header as a server does.
 func parseHeader(text string) (http.Header, bool) {
 	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(text + "\r\n\r\n"))).ReadMIMEHeader()
 	return http.Header(h), err == nil
 }
 
-// Whatever a client sends, an installation gets the one selected credential and headers of the list.
+// Whatever a client sends, an installation gets only the selected credential and the listed
+// headers.
 func FuzzOutgoing(f *testing.F) {
 	f.Add("Authorization: Bearer a.b.c\r\nX-Api-Key: d.e.f\r\nCookie: a=b")
 	f.Add("x-api-key: a.b.c\r\nImpersonate-User: system:admin\r\nConnection: Authorization, X-Request-Id, User-Agent")
@@ -62,7 +63,8 @@ func FuzzOutgoing(f *testing.F) {
 	})
 }
 
-// Whatever an installation sends, a client gets no cookie, no cache and no CORS but the router's.
+// Whatever an installation sends, a client gets no cookies, and only the router's own caching and
+// CORS headers.
 func FuzzAnswer(f *testing.F) {
 	f.Add("Set-Cookie: a=b\r\nCache-Control: public\r\nAccess-Control-Allow-Origin: *")
 	f.Add("Connection: close, X-Private, Cache-Control\r\nX-Private: 1\r\nVary: Accept")
@@ -87,7 +89,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Whatever the query, an installation is asked for the namespace of the token and no other.
+// Whatever the query, the request to an installation names only the namespace of the token.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"", "namespace=team-a", "namespace=team-b", "namespace=team-a&namespace=team-b", "NAMESPACE=x", "a=%zz", "namespace=team%2Da", "a;namespace=b", "namespace[]=x"} {
 		f.Add(s)

@@ -76,7 +76,7 @@ func TestParseRoutes(t *testing.T) {
 	}
 }
 
-// What is accepted has origins and nothing else, and is accepted again as it was understood.
+// An accepted file contains only origins, and each origin parses again to the same value.
 func FuzzParseRoutes(f *testing.F) {
 	for _, s := range []string{
 		"namespaces: {team-a: 'https://host:8443'}", "namespaces: {}", "namespaces:\n  a: http://[::1]\n", "namespaces: {a: 'http://u:p@h/p?q#f'}",

@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// A cause has one line an interval, which counts those that were left out; other causes are not touched.
+// Each cause gets one line per interval, which counts the lines that were left out; other causes are not affected.
 func TestOneLinePerCauseAndInterval(t *testing.T) {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	ctx := klog.NewContext(t.Context(), logger)

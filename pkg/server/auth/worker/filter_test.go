@@ -19,7 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// answer is what a client would get for err: 200, 403 or 503.
+// answer returns the status code that a client would get for err: 200, 403 or
+// 503.
 func answer(t *testing.T, err error) int {
 	t.Helper()
 	r, refused := errors.AsType[*refusal](err)
@@ -144,8 +145,8 @@ func TestWorkerAccount(t *testing.T) {
 	}
 }
 
-// TestExtras: extras of a task are those that were proved, whatever the caller
-// brought, and the caller itself is not changed.
+// TestExtras checks that the extras of a task are those that were established,
+// whatever the caller sent, and that the caller itself is not modified.
 func TestExtras(t *testing.T) {
 	brought := func() *user.DefaultInfo {
 		return &user.DefaultInfo{Name: "n", UID: "u", Groups: []string{"g"}, Extra: map[string][]string{

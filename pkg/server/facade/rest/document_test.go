@@ -38,7 +38,7 @@ func TestObjectsAreMadeOfAnswers(t *testing.T) {
 	}
 }
 
-// What a row asks for natively: parameters of the path, of the query and of earlier answers.
+// Rows build native requests from parameters of the path, of the query and of earlier answers.
 func TestRowsBecomeNativeRequests(t *testing.T) {
 	rows := []Row{
 		{
@@ -68,7 +68,7 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 			"GET", "/api/v1/things/x?a=&b=2&limit=7&more=1", "", `{"path":"p"}`,
 			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx&limit=7&pretty=false",
 		},
-		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs into spec
+		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs in spec
 		{
 			"POST", "/api/v1/things", `{"metadata":null,"name":"n","namespace":"team","type":"t"}`, `{"metadata":{"uid":"u1"},"path":"p"}`,
 			`POST team/things?fieldValidation=Strict&pretty=false {"apiVersion":"core.platform.ai/v1alpha1","kind":"Thing","metadata":{"name":"n","namespace":"team"},"spec":{"type":"t"}}`,

@@ -20,7 +20,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// testRows are rows of each kind: passed, streamed, made of an answer.
+// testRows returns rows of each kind: passed on, streamed, and computed from an
+// answer.
 func testRows() []Row {
 	return []Row{
 		{Method: http.MethodGet, Path: "/api/v1/tasks/:id", Native: []Native{{Verb: "get", Path: "tasks/:id"}}},
@@ -109,7 +110,7 @@ func TestOneNamespaceOnly(t *testing.T) {
 	if w := ask(t, f, http.MethodGet, "/api/v1/tasks/a?namespace=other"); w.Code != 403 || !strings.Contains(w.Body.String(), "namespace not allowed") {
 		t.Errorf("another namespace: %d %s", w.Code, w.Body)
 	}
-	if w := ask(t, f, http.MethodGet, "/api/v1/tasks/a"); w.Code != 403 { // the default one is not it
+	if w := ask(t, f, http.MethodGet, "/api/v1/tasks/a"); w.Code != 403 { // this is not the default namespace
 		t.Errorf("default namespace: %d %s", w.Code, w.Body)
 	}
 	if w := ask(t, f, http.MethodGet, "/api/v1/tasks/a?namespace=team"); w.Code != 200 || path != "/apis/core.platform.ai/v1alpha1/namespaces/team/tasks/a" {
@@ -149,7 +150,7 @@ platform_api_requests_total{endpoint="unknown",method="other",status="404"} 1
 	}
 }
 
-// What the chain writes reaches the client at once.
+// What the chain writes reaches the client immediately.
 func TestStreamsAreNotHeldBack(t *testing.T) {
 	next := make(chan string)
 	f := newFacade(t, func(w http.ResponseWriter, _ *http.Request) {

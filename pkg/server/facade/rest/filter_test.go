@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// filtered passes a document in parts of n bytes.
+// filtered returns a document that passed the filter in parts of n bytes.
 func filtered(t testing.TB, doc string, n int, members ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -55,7 +55,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// What a decoder reads of the filtered document is what it reads of the document, without the members.
+// The filtered document decodes to the same value as the original without the members.
 func FuzzFilter(f *testing.F) {
 	f.Add(`{"kind":"a","b":{"c":[1,2,{"kind":null}]},"metadata":{"x":1,"kind":2}}`, 3)
 	f.Add("{\"a\" : \"\\\\\" , \"kind\":[[]] }", 1)

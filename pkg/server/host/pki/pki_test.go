@@ -33,7 +33,7 @@ func open(t *testing.T, o pki.Options) *pki.Authority {
 	return a
 }
 
-// files returns every file of the folder by name.
+// files returns the content of every file in the directory, by name.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -165,7 +165,7 @@ func TestRenewal(t *testing.T) {
 			}
 			verify(t, a, "serving", c.Now(), x509.ExtKeyUsageServerAuth)
 			verify(t, a, "admin", c.Now(), x509.ExtKeyUsageClientAuth)
-			// What the authority signed before is still its own.
+			// What the authority signed before is still valid.
 			if err := parse(t, oldAdmin).CheckSignatureFrom(parse(t, a.CAPEM())); err != nil {
 				t.Errorf("old client certificate: %v", err)
 			}

@@ -23,7 +23,7 @@ func match() *admissionv1.MatchResources {
 	}
 }
 
-// check compares the fields of the errors, in order, with those wanted.
+// check compares the fields of the errors, in order, with the expected ones.
 func check(t *testing.T, name string, errs field.ErrorList, want string) {
 	t.Helper()
 	fields := make([]string, 0, len(errs))

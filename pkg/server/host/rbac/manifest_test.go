@@ -23,12 +23,12 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the manifest of the platform's roles anew")
 
-// served are the resources of the group as a server has them, without what they need to serve.
+// served returns the resources of the group as a server has them, but without their dependencies.
 func served() []resource.Resource {
 	return core.All(core.Options{Options: task.Options{Clock: clock.RealClock{}}})
 }
 
-// Whoever adds a subresource says which roles may use it.
+// Every subresource must say which roles may use it.
 func TestEachSubresourceIsGranted(t *testing.T) {
 	granted := map[string]bool{}
 	for _, g := range grantsOf(served()) {
@@ -48,8 +48,8 @@ func TestEachSubresourceIsGranted(t *testing.T) {
 	}
 }
 
-// TestManifest holds manifests/base/clusterroles.yaml to the roles that this
-// host makes by itself, so that a cluster knows the same ones.
+// TestManifest checks that manifests/base/clusterroles.yaml has the same roles as this host, so
+// that a cluster has them too.
 func TestManifest(t *testing.T) {
 	path := filepath.FromSlash("../../../../manifests/base/clusterroles.yaml")
 	var out strings.Builder

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// resourceRule reads "verbs groups resources names", lists with commas, "-" for
-// an empty list and "" for the core group.
+// resourceRule parses "verbs groups resources names". Lists use commas, "-" is
+// an empty list and "" the core group.
 func resourceRule(t *testing.T, s string) *rbacv1.PolicyRule {
 	t.Helper()
 	f := strings.Fields(s)
@@ -29,7 +29,7 @@ func resourceRule(t *testing.T, s string) *rbacv1.PolicyRule {
 	return &rbacv1.PolicyRule{Verbs: list(f[0]), APIGroups: list(f[1]), Resources: list(f[2]), ResourceNames: list(f[3])}
 }
 
-// resourceRequest reads "verb group resource[/subresource] name", "-" for no
+// resourceRequest parses "verb group resource[/subresource] name"; "-" means no
 // name.
 func resourceRequest(s string) authorizer.AttributesRecord {
 	f := strings.Fields(s)

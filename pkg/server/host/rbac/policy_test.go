@@ -16,7 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// What each default role lets a user of one namespace do.
+// These are the permissions that each default role gives a user of one
+// namespace.
 func TestDefaultRoles(t *testing.T) {
 	roles := []string{"view", "edit", "admin", "platform-viewer", "platform-editor", "platform-approver", "platform-operator", "platform-worker"}
 	v := NewView()
@@ -129,7 +130,7 @@ func TestDefaultBindings(t *testing.T) {
 	}
 }
 
-// shelf keeps objects of one kind, by name.
+// shelf stores objects of one kind by name.
 type shelf[T object] struct {
 	objects map[string]T
 	writes  int

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// at gives an object its place and revision.
+// at returns metadata with a place and a revision.
 func at(namespace, name string, rev int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), ResourceVersion: strconv.Itoa(rev)}
 }
@@ -128,7 +128,8 @@ func TestAggregation(t *testing.T) {
 		}
 		return r
 	}
-	// big selects small and small selects big: a circle that must end.
+	// big selects small and small selects big: a cycle at which the aggregation
+	// must stop.
 	v := viewOf(
 		t, sum("big", "to-big", "to-small"), sum("small", "to-small", "to-big"), part("a", "to-small", 1, "pods"),
 		&rbacv1.ClusterRoleBinding{ObjectMeta: at("", "b", 1), RoleRef: ref("ClusterRole", "big"), Subjects: []rbacv1.Subject{sub("User", "ann", "")}},
@@ -187,8 +188,8 @@ func TestRulesFor(t *testing.T) {
 	}
 }
 
-// A write is known when its revision has been seen, also when the object is
-// already gone again.
+// A write is known when its revision has been seen, even if the object has been
+// deleted meanwhile.
 func TestWaiting(t *testing.T) {
 	v := NewView()
 	b := &rbacv1.RoleBinding{ObjectMeta: at("team", "b", 7)}
@@ -235,8 +236,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// After any sequence of changes the View answers as one made of the final
-// objects.
+// After any sequence of changes, the View gives the same answers as a new one
+// with the final objects.
 func TestIncrementalEqualsFresh(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -314,7 +315,8 @@ func randomObject(pick func(...string) string, kind, rev int) object {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: at("", name, rev), RoleRef: ref("ClusterRole", pick("a", "b")), Subjects: subjects}
 }
 
-// A request of a ServiceAccount in a host with a thousand of everything.
+// This measures a request of a ServiceAccount in a host with a thousand objects
+// of each kind.
 func BenchmarkAuthorize(b *testing.B) {
 	v := NewView()
 	put := func(o object) {

@@ -28,7 +28,7 @@ import (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// world is a signer, an authenticator and the objects that exist.
+// world is a signer, an authenticator and the existing objects.
 type world struct {
 	clock   *testclock.FakePassiveClock
 	key     *ecdsa.PrivateKey
@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 func secret(c *token.Claims) { c.Secret = &token.Ref{Name: "s", UID: "secret-1"} }
 func task(c *token.Claims)   { c.Task = &token.Ref{Name: "t", UID: "task-1"} }
 
-// A remembered signature must not remember that the ServiceAccount existed.
+// A cached signature must not imply that the ServiceAccount still exists.
 func TestRevocationIsImmediate(t *testing.T) {
 	w := newWorld(t)
 	issued := w.sign(t, nil)
@@ -242,7 +242,7 @@ func TestForgeries(t *testing.T) {
 	part := strings.Split(good, ".")
 	stranger := newKey(t)
 
-	// resign makes a token of other claims with a key and header of choice.
+	// resign makes a token with other claims and the given key and header.
 	resign := func(key *ecdsa.PrivateKey, kid string, c jwt.Claims) string {
 		s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
 		if err != nil {
@@ -265,7 +265,7 @@ func TestForgeries(t *testing.T) {
 
 	tests := []struct {
 		name, token string
-		silent      bool // not ours: no error either
+		silent      bool // not our token: no error either
 	}{
 		{"empty", "", true},
 		{"no JWT", "abc.def.ghi", true},
@@ -283,7 +283,7 @@ func TestForgeries(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 2 { // the second time could come from memory
+			for range 2 { // the second time could come from the cache
 				resp, ok, err := w.auth.AuthenticateToken(t.Context(), tt.token)
 				if ok || resp != nil {
 					t.Fatalf("accepted as %v", resp.User)

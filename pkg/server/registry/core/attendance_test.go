@@ -20,13 +20,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// warnings are what a server says about a request.
+// warnings are a server's warnings about a request.
 type warnings []string
 
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 
-// A task with which nobody begins says so, also after a restart, and who makes
-// another one is warned, until a controller is there.
+// The status of a task that no controller picks up says so, also after a
+// restart. Users who create another task get a warning until there is a
+// controller.
 func TestTaskWithoutController(t *testing.T) {
 	dir, now := t.TempDir(), clocktesting.NewFakeClock(time.Now())
 	s := startAt(t, dir, now)

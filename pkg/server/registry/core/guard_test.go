@@ -26,16 +26,17 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-// world is objects of several tasks, and workers with all kinds of credentials.
+// world contains objects of several tasks, and workers with all kinds of credentials.
 type world struct {
 	*server
-	// objects has, by resource, names of objects and the task that uses each: itself, its children or what it names.
+	// objects holds, by resource, the names of objects and the task that each belongs to: the task itself, its
+	// children or what it names.
 	objects map[string]map[string]string
 	callers map[string]context.Context
 }
 
-// newWorld makes tasks of which each has a session, an agent, a provider, a tool, a skill, an event and an approval of its
-// own: mine, other, ended, retried, of which the second run goes on, and child, which mine controls.
+// newWorld creates the tasks mine, other, ended, retried, which is in its second run, and child, which mine controls.
+// Each has a session, an agent, a provider, a tool, a skill, an event and an approval of its own.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{server: start(t), objects: map[string]map[string]string{}, callers: map[string]context.Context{}}
@@ -129,7 +130,7 @@ func (w *world) note(resource, name, task string) {
 	w.objects[resource][name] = task
 }
 
-// may is the whole of a worker's rights: what the caller may do with an object that a task has.
+// may is the model of a worker's permissions: whether the caller may use the verb on an object of a task.
 func may(caller, path, verb, of string) bool {
 	if caller == "somebody" {
 		return true
@@ -144,7 +145,7 @@ func may(caller, path, verb, of string) bool {
 		return false
 	}
 	if appends {
-		return own == of // of an ended task the stream is closed, which the event log says
+		return own == of // the stream of an ended task is closed, and the event log reports that
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
@@ -166,13 +167,13 @@ func may(caller, path, verb, of string) bool {
 	return own == of && (verb == "get" || verb == "list" || verb == "watch")
 }
 
-// attempt is a way to do something to one object.
+// attempt is one request about one object.
 type attempt struct {
 	verb string
 	do   func(ctx context.Context, name string) error
 }
 
-// attempts are all that a storage can be asked for about one object. They leave what there is as it is.
+// attempts returns all requests that a storage can serve about one object. They do not change existing objects.
 func (w *world) attempts(path string) []attempt {
 	st := w.Storage[path]
 	resource, _, _ := strings.Cut(path, "/")
@@ -252,7 +253,7 @@ func (w *world) attempts(path string) []attempt {
 
 var errUnseen = fmt.Errorf("not seen")
 
-// selecting narrows a list to what is of the object's task, where the resource knows that, or to the object.
+// selecting narrows a list to the objects of a task if the resource supports that, and otherwise to one object.
 func (w *world) selecting(resource, name string) *internalversion.ListOptions {
 	field, value := "metadata.name", name
 	if resource == "executionevents" {
@@ -261,7 +262,7 @@ func (w *world) selecting(resource, name string) *internalversion.ListOptions {
 	return &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, value)}
 }
 
-// sawInWatch reports whether a watch from the beginning has the object that is selected; there are bookmarks at its end.
+// sawInWatch reports whether a watch from the beginning returns the selected object. The end is found by bookmarks.
 func (w *world) sawInWatch(l rest.Watcher, ctx context.Context, o *internalversion.ListOptions) error {
 	o.SendInitialEvents, o.AllowWatchBookmarks, o.ResourceVersionMatch = new(true), true, metav1.ResourceVersionMatchNotOlderThan
 	got, err := l.Watch(ctx, o)
@@ -282,8 +283,8 @@ func (w *world) sawInWatch(l rest.Watcher, ctx context.Context, o *internalversi
 	return seen
 }
 
-// Every caller is refused with 403, or does not see, exactly what the model says, for all resources, subresources and verbs
-// that there are, also those that are added later.
+// For all resources, subresources and verbs, also those that are added later, every caller is refused with 403, or
+// does not see an object, exactly when the model says so.
 func TestWorkersAreHeld(t *testing.T) {
 	w := newWorld(t)
 	known := 0
@@ -311,7 +312,7 @@ func TestWorkersAreHeld(t *testing.T) {
 	}
 }
 
-// A list or watch that is not narrowed is refused, but for providers, of which a worker sees those it uses.
+// A list or watch that is not narrowed is refused, except for providers, of which a worker sees those it uses.
 func TestWorkersNarrowTheirLists(t *testing.T) {
 	w := newWorld(t)
 	me := w.callers["worker of mine"]
@@ -334,7 +335,7 @@ func TestWorkersNarrowTheirLists(t *testing.T) {
 	}
 }
 
-// A provider that is meant by its type is one that the worker sees, and no other.
+// If a task names a provider by its type, the worker sees that provider and no other.
 func TestProvidersOfAType(t *testing.T) {
 	w := newWorld(t)
 	w.MustApply("providers", withHead("kind: Provider\nspec: {type: anthropic, secretRef: {name: s}}", "claude"))
@@ -348,7 +349,7 @@ func TestProvidersOfAType(t *testing.T) {
 	}
 }
 
-// A worker may make a task that its own controls, and no other.
+// A worker may create only tasks that its own task controls.
 func TestWorkersMakeChildren(t *testing.T) {
 	w := newWorld(t)
 	me := w.callers["worker of mine"]
@@ -374,7 +375,7 @@ func TestWorkersMakeChildren(t *testing.T) {
 	}
 }
 
-// What is stored of a task closes with its stream, for all but controllers.
+// A task's content can no longer be written after its stream is closed, except by controllers.
 func TestContentClosesWithTheStream(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)
@@ -405,7 +406,7 @@ func TestContentClosesWithTheStream(t *testing.T) {
 	}
 }
 
-// Only controllers write what is not a worker's.
+// Only controllers may write events that workers may not write.
 func TestEventsOfOthers(t *testing.T) {
 	s := start(t)
 	a := s.mustTask("a", `{type: container}`)

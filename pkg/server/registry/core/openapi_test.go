@@ -17,7 +17,7 @@ func definitions() map[string]common.OpenAPIDefinition {
 	return openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef("#/definitions/" + path) })
 }
 
-// kubectl explain has something to say about every field.
+// kubectl explain has a description of every field.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	seen := 0
 	for name, d := range definitions() {
@@ -30,7 +30,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 		for field, p := range d.Schema.Properties {
 			text := p.Description
-			// Embedded metadata keeps the text of its own type.
+			// Embedded metadata has the description of its own type.
 			if field == "kind" || field == "apiVersion" {
 				continue
 			}

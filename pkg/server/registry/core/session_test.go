@@ -36,14 +36,14 @@ func (s *server) session(name string) *v1alpha1.Session {
 	return obj.(*v1alpha1.Session)
 }
 
-// say appends messages, written as JSON, and returns the status code and the answer.
+// say appends messages, given as JSON, and returns the status code and the answer.
 func (s *server) say(ctx context.Context, session, query, items string) (int, string) {
 	s.t.Helper()
 	w := s.Call(ctx, "sessions/transcript", session, "", "POST "+query, []byte(`{"items":[`+items+`]}`))
 	return w.Code, w.Body.String()
 }
 
-// read gets the transcript as "1:content 2:content continue=2".
+// read returns the transcript as "1:content 2:content continue=2".
 func (s *server) read(ctx context.Context, session, query string) string {
 	s.t.Helper()
 	w := s.Call(ctx, "sessions/transcript", session, "", "GET "+query, nil)
@@ -240,7 +240,7 @@ func TestBusySessionsAreNotDeleted(t *testing.T) {
 	}
 }
 
-// Transcripts of sessions that are gone leave when the server starts.
+// Transcripts of sessions that no longer exist are deleted when the server starts.
 func TestTranscriptsOfGoneSessionsAreSwept(t *testing.T) {
 	dir := t.TempDir()
 	s := startIn(t, dir)

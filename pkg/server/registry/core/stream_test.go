@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// A worker reads the events of its own task and session only.
+// A worker may read only the events of its own task and session.
 func TestWorkersReadTheirOwnEvents(t *testing.T) {
 	s := start(t)
 	s.mustSession("s", "task")
@@ -27,7 +27,7 @@ func TestWorkersReadTheirOwnEvents(t *testing.T) {
 			t.Errorf("%s of another task: %d %s", path, w.Code, w.Body)
 		}
 		if strings.HasSuffix(path, "stream") {
-			continue // it needs a connection, which a recorder is not
+			continue // needs a connection, which a recorder lacks
 		}
 		if w := s.Call(s.worker(a), path, tc.of, "", http.MethodGet, nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "WorkerStarted") {
 			t.Errorf("%s of the own task: %d %s", path, w.Code, w.Body)

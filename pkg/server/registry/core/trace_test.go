@@ -22,7 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// traced is a task with n events, and its stream.
+// traced creates a task with n events and returns it with its stream.
 func (s *server) traced(name string, n int, text string) (*v1alpha1.Task, eventlog.Stream) {
 	s.t.Helper()
 	task := s.mustTask(name, `{type: container, command: ["true"]}`)
@@ -78,7 +78,7 @@ func TestTraceTellsOfAGap(t *testing.T) {
 	if tr.ToolCalls[2].Status != v1alpha1.SpanRunning || len(tr.Warnings) != 1 {
 		t.Errorf("%+v, warnings %+v", tr.ToolCalls[2], tr.Warnings)
 	}
-	// Events that leave between two pages are missed as well.
+	// Events that are removed between two pages are reported as missing too.
 	first := s.trace("t", "?limit=2")
 	if err := s.Log.Trim(t.Context(), st, 8); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTraceTellsOfAGap(t *testing.T) {
 	}
 }
 
-// interrupting does something at the first write.
+// interrupting runs a func at the first write.
 type interrupting struct {
 	http.ResponseWriter
 	then func()
@@ -103,7 +103,7 @@ func (w *interrupting) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// A trace that cannot be told to its end aborts the answer.
+// If a trace cannot be completed, the answer is aborted.
 func TestTraceIsCutNotShortened(t *testing.T) {
 	s := start(t)
 	for name, then := range map[string]func(eventlog.Stream, context.CancelFunc) error{
@@ -133,7 +133,7 @@ func TestTraceIsCutNotShortened(t *testing.T) {
 			}}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 		})
 	}
-	// Before anything was sent, it is an error like every other.
+	// Before anything was sent, the error is answered like any other.
 	_, st := s.traced("gone", 1, "")
 	if err := s.Log.DeleteStream(t.Context(), st); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func str(u *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// ANCHORS 7: only a change of spec is a new generation.
+// Only a change of Spec increments the generation.
 func TestGenerationFollowsSpecOnly(t *testing.T) {
 	ctx, c := t.Context(), client(t, serve(t, widgetDefinition()), widgetsGVR)
 	ok := must[*unstructured.Unstructured](t)
@@ -154,7 +154,7 @@ func TestKindWithoutSpecHasNoGenerationAndNoStatus(t *testing.T) {
 	}
 }
 
-// ANCHORS 3: what cannot be selected by is refused.
+// A selector on a field that is not selectable is refused.
 func TestUnknownFieldSelectorIsRefused(t *testing.T) {
 	ctx, c := t.Context(), client(t, serve(t, widgetDefinition()), widgetsGVR)
 	for name, colour := range map[string]string{"a": "red", "b": "blue"} {

@@ -24,7 +24,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// serve serves the resources over HTTP from a store of its own, with no authentication, and gives a client.
+// serve serves the resources over HTTP from a store of its own, without authentication, and returns the client
+// configuration.
 func serve(t *testing.T, resources ...resource.Resource) *rest.Config {
 	t.Helper()
 	scheme, err := apiserver.NewScheme(widgets)

@@ -31,7 +31,7 @@ func note(name, text string) *Note {
 	return &Note{ObjectMeta: metav1.ObjectMeta{Name: name}, Text: text}
 }
 
-// shaped is a Definition of notes under another resource name.
+// shaped returns a Definition of notes under another resource name.
 func shaped(name string, shape resource.Shape[*Note], subs ...resource.Subresource[*Note]) *resource.Definition[*Note] {
 	return &resource.Definition[*Note]{
 		Unguarded: true,

@@ -17,7 +17,7 @@ import (
 
 var widgetGV = schema.GroupVersion{Group: "kit.test", Version: "v1"}
 
-// Widget is a kind with everything the kit treats specially.
+// Widget is a kind with everything that this package treats specially.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -90,7 +90,7 @@ func (l *WidgetList) DeepCopyObject() runtime.Object {
 func (*Widget) OpenAPIModelName() string     { return "test.kit.v1.Widget" }
 func (*WidgetList) OpenAPIModelName() string { return "test.kit.v1.WidgetList" }
 
-// widgets puts the kind into a scheme, with a declarative rule as validation-gen would generate it.
+// widgets adds the kinds to a scheme, with a declarative rule as validation-gen would generate it.
 func widgets(s *runtime.Scheme) error {
 	for _, gv := range []schema.GroupVersion{widgetGV, {Group: widgetGV.Group, Version: runtime.APIVersionInternal}} {
 		s.AddKnownTypes(gv, &Widget{}, &WidgetList{}, &Note{}, &NoteList{})

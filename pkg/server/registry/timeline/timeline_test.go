@@ -45,7 +45,7 @@ type site struct {
 	metrics *prometheus.Registry
 	http    *httptest.Server
 	proto   string
-	ended   chan string // the path of each stream that ended
+	ended   chan string // receives the path of each stream that ended
 	allowed func(context.Context) error
 }
 
@@ -81,7 +81,7 @@ func start(t *testing.T, proto string, o options) *site {
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
 	s.http.EnableHTTP2 = proto == "HTTP/2.0"
 	s.http.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if n, ok := c.(interface{ NetConn() net.Conn }); ok { // little fits between server and client
+		if n, ok := c.(interface{ NetConn() net.Conn }); ok { // a small buffer, so that little fits between server and client
 			if tcp, ok := n.NetConn().(*net.TCPConn); ok {
 				if err := tcp.SetWriteBuffer(64 << 10); err != nil {
 					t.Error(err)
@@ -158,7 +158,7 @@ type client struct {
 	beats  chan struct{}
 }
 
-// open opens a stream on a connection of its own.
+// open opens a stream on a separate connection.
 func (s *site) open(path string) *client {
 	s.t.Helper()
 	tr := s.http.Client().Transport.(*http.Transport).Clone()
@@ -193,7 +193,7 @@ func (s *site) open(path string) *client {
 	return c
 }
 
-// next gives the next frame in words.
+// next returns a description of the next frame.
 func (c *client) next() (string, error) {
 	f, err := c.frames.Next()
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *client) next() (string, error) {
 		}
 		return f.ID + " " + string(e.Type), nil
 	}
-	if f.Type == event.FrameError { // it has no id of its own
+	if f.Type == event.FrameError { // it has no id
 		return f.Type + " " + f.Data, nil
 	}
 	return strings.TrimSpace(f.ID + " " + f.Type + " " + f.Data), nil
@@ -249,7 +249,7 @@ func (s *site) wantMetrics(want ...string) {
 	}
 }
 
-// A heartbeat comes whenever its time is over, and the timer goes with the stream.
+// A heartbeat is sent whenever it is due, and the timer stops with the stream.
 func TestHeartbeat(t *testing.T) {
 	fake := &clocktesting.FakeClock{}
 	bothProtocols(t, func() options {
@@ -268,7 +268,7 @@ func TestHeartbeat(t *testing.T) {
 				frames <- text
 			}
 		}()
-		pass := func(seq int) { // when an event comes, the timer behind the last heartbeat runs
+		pass := func(seq int) { // when an event arrives, the timer of the last heartbeat is running
 			s.add("a", v1alpha1.EventModelMessage)
 			if text, want := <-frames, fmt.Sprintf("%d ModelMessage", seq); text != want {
 				s.t.Fatalf("frame %q, want %q", text, want)
@@ -294,7 +294,8 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// A stream whose caller may not have it any more ends: before an event that comes, and with a heartbeat where none does.
+// A stream ends when its caller may no longer read it: before the next event or, if there is none, at the next
+// heartbeat.
 func TestStreamsEndWithTheRight(t *testing.T) {
 	fake := &clocktesting.FakeClock{}
 	bothProtocols(t, func() options {
@@ -327,7 +328,7 @@ func TestStreamsEndWithTheRight(t *testing.T) {
 	})
 }
 
-// A client that reads nothing is cut once a write has taken too long; everybody else is served.
+// A client that reads nothing is disconnected once a write has taken too long; all others are served.
 func TestSlowClientIsCut(t *testing.T) {
 	bothProtocols(t, func() options { return options{Options: Options{WriteTimeout: 2 * time.Second}} }, func(s *site) {
 		slow, good := s.open("/task/a"), s.open("/session/s?type=TaskStarted")
@@ -354,7 +355,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	})
 }
 
-// A stream that was up to date and falls too far behind is told so and ended.
+// A stream that was up to date and falls too far behind gets an error and ends.
 func TestLaggingClientIsTold(t *testing.T) {
 	bothProtocols(t, func() options {
 		return options{Options: Options{MaxLag: 20, WriteTimeout: time.Hour}, log: eventlog.Options{WatchQueue: 8}}
@@ -366,7 +367,7 @@ func TestLaggingClientIsTold(t *testing.T) {
 		for i := range big {
 			big[i] = v1alpha1.EventModelMessage
 		}
-		for range 15 { // 24 MB, of which the buffers on the way and one page of 256 events are not seen as lag
+		for range 15 { // 24 MB; the network buffers and one page of 256 events do not count as lag
 			s.addText("a", strings.Repeat("x y ", 8<<10), big...)
 		}
 		var text string
@@ -390,8 +391,8 @@ func TestLaggingClientIsTold(t *testing.T) {
 	})
 }
 
-// Events that are no longer kept are told of, in streams and pages: those of a deleted task in its session's timeline,
-// and those that were trimmed.
+// Streams and pages report events that are no longer kept: those of a deleted task in its session's timeline, and
+// those that were trimmed.
 func TestGaps(t *testing.T) {
 	bothProtocols(t, func() options { return options{} }, func(s *site) {
 		s.add("a", v1alpha1.EventTaskStarted, v1alpha1.EventModelMessage)

@@ -56,7 +56,7 @@ type script struct {
 	t    *testing.T
 	v    *view
 	rand *rand.Rand
-	life map[eventlog.Stream]int // which task of the name it is; the UID is left out of the key
+	life map[eventlog.Stream]int // the number of the current task of that name; the UID is left out of the key
 }
 
 func (s *script) stream(ns, task string) eventlog.Stream {
@@ -102,7 +102,7 @@ func (s *script) step() {
 		if err := s.v.log.Trim(s.t.Context(), at, head.LatestSeq/2); err != nil {
 			s.t.Fatal(err)
 		}
-	case 10: // a task of the same name takes the place of its namesake
+	case 10: // a new task replaces an earlier one of the same name
 		s.life[eventlog.Stream{Namespace: at.Namespace, Task: at.Task}]++
 		s.append(s.stream(at.Namespace, at.Task), &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskCreated})
 	case 11:
@@ -113,7 +113,7 @@ func (s *script) step() {
 	}
 }
 
-// items reads the state at a revision, in pages where limit is set.
+// items reads the state at a revision, in pages if limit is set.
 func items(t *testing.T, v *view, ctx context.Context, o internalversion.ListOptions, rev uint64, limit int64) map[string]string {
 	t.Helper()
 	o.ResourceVersion, o.ResourceVersionMatch, o.Limit = strconv.FormatUint(rev, 10), metav1.ResourceVersionMatchExact, limit
@@ -138,8 +138,8 @@ func inWords(a *v1alpha1.Approval) string {
 	return fmt.Sprintf("%s %s %s", a.ResourceVersion, a.Status.State, a.Status.ExecutionOutcome)
 }
 
-// A watch from any revision, with any selection, is at each of its events what a
-// list of that revision is.
+// A watch from any revision, with any selection, agrees at each of its events
+// with a list of that revision.
 func TestWatchAgreesWithLists(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { watchAgreesWithLists(t, seed) })
@@ -199,7 +199,7 @@ func follow(t *testing.T, v *view, ctx context.Context, o internalversion.ListOp
 	}
 	at := o
 	at.ResourceVersion = strconv.FormatUint(from, 10)
-	ctx, stop := context.WithTimeout(ctx, time.Minute) // where the end is never told
+	ctx, stop := context.WithTimeout(ctx, time.Minute) // in case the end never arrives
 	defer stop()
 	w, err := v.watch(ctx, &at)
 	if err != nil {
@@ -219,7 +219,7 @@ func follow(t *testing.T, v *view, ctx context.Context, o internalversion.ListOp
 		if have[key] = inWords(a); e.Type == watch.Deleted {
 			delete(have, key)
 		}
-		if rev > from && from > 0 { // the initial events of a watch are of one state
+		if rev > from && from > 0 { // the initial events of a watch belong to one state
 			if diff := cmp.Diff(items(t, v, ctx, o, rev, 0), have); diff != "" {
 				t.Fatalf("at %d, after %s (-list +watch):\n%s", rev, e.Type, diff)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 )
 
-// TestCasesOfPlans: what the plan refuses by the task alone is not accepted, and what it lets run is.
+// TestCasesOfPlans checks that the server refuses what the plan refuses by the task alone, and accepts what can run.
 func TestCasesOfPlans(t *testing.T) {
 	for _, tc := range plantest.Cases() {
 		errs := rules{}.validate(t.Context(), tc.Task)

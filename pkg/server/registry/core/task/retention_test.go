@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// timers is a clock that tells when somebody begins to wait.
+// timers is a clock that reports when somebody begins to wait.
 type timers struct {
 	*clocktesting.FakeClock
 	made chan struct{}
@@ -33,7 +33,8 @@ func (c timers) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// retainer is a Resource that can only retain, over a store on disk.
+// retainer returns a Resource that can only apply retention, over a store on
+// disk.
 func retainer(t *testing.T, policy Retention) (*Resource, timers) {
 	t.Helper()
 	c := timers{clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)), make(chan struct{})}
@@ -66,7 +67,7 @@ func (r *Resource) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
 	}
 }
 
-// oldest returns the first seq that is kept of each task.
+// oldest returns the first seq that each task still has.
 func (r *Resource) oldest(t *testing.T, tasks ...string) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -129,7 +130,8 @@ func TestTrimEnded(t *testing.T) {
 	}
 }
 
-// What is too old leaves at the start and then every hour, and watches are told.
+// Events that are too old are removed at the start and then every hour, and
+// watches see that.
 func TestRetain(t *testing.T) {
 	r, c := retainer(t, Retention{Ended: 90 * time.Minute})
 	r.fill(t, "before", "TaskStarted", "TaskSucceeded")

@@ -21,7 +21,7 @@ func TestHeldRows(t *testing.T) {
 	if got := h.groups[trace.Errors].String(); got != `"1","2"` || h.size != 19 {
 		t.Errorf("%s, %d bytes", got, h.size)
 	}
-	h.add(trace.ToolCalls, strings.Repeat("x", 10)) // too many: the longest group goes
+	h.add(trace.ToolCalls, strings.Repeat("x", 10)) // too many: the longest group is dropped
 	h.add(trace.ToolCalls, "y")
 	h.add(trace.Errors, "3")
 	if d := cmp.Diff(map[trace.Group]bool{trace.ToolCalls: true}, h.dropped); d != "" || h.size != 11 {
