@@ -82,7 +82,7 @@ func flat(body map[string]json.RawMessage) (object map[string]any, namespace str
 	if nested && json.Unmarshal(body["spec"], &spec) != nil {
 		return nil, "", badRequest("spec: must be an object")
 	}
-	if meta == nil { // null
+	if meta == nil { // JSON null
 		meta = map[string]json.RawMessage{}
 	}
 	if spec == nil {
@@ -144,8 +144,8 @@ func refuseOwned(field string, raw json.RawMessage) error {
 	return nil
 }
 
-// refuseIdentity refuses, at any depth and in any case, the fields that say on whose behalf a task runs: only the server
-// sets them. Labels and annotations are no fields.
+// refuseIdentity refuses, at any depth and in any letter case, the fields that say on whose behalf a task runs,
+// because only the server sets them. Labels and annotations do not count as fields.
 func refuseIdentity(path []string, key string) error {
 	if n := len(path); n > 0 && (path[n-1] == "labels" || path[n-1] == "annotations") {
 		return nil
@@ -157,7 +157,7 @@ func refuseIdentity(path []string, key string) error {
 	return nil
 }
 
-// strictly reads an object into a struct, which must have all members of the object.
+// strictly decodes an object into a struct. Members that the struct lacks are errors.
 func strictly(object map[string]json.RawMessage, into any) error {
 	data, err := json.Marshal(object)
 	if err != nil {
