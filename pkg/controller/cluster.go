@@ -28,29 +28,29 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// ClusterOptions are those of the controllers as a process of a cluster, where
-// tasks run as Jobs.
+// ClusterOptions configure the controllers as a process in a cluster, where tasks run as Jobs.
 type ClusterOptions struct {
-	// Kubeconfig is a file; empty means the ServiceAccount of the pod.
+	// Kubeconfig is the path of a kubeconfig file; empty means the ServiceAccount of the pod.
 	Kubeconfig string
-	// WatchNamespaces are those whose tasks are run. None is all.
+	// WatchNamespaces are the namespaces whose tasks are run; empty means all.
 	WatchNamespaces []string
-	// LeaderElect lets one of several processes act, through a Lease in LeaderElectNamespace, which is by default the pod's.
+	// LeaderElect makes sure that only one of several processes acts, through a Lease in LeaderElectNamespace. That
+	// namespace defaults to the pod's.
 	LeaderElect          bool
 	LeaderElectNamespace string
-	// MetricsBindAddress serves metrics; empty is none.
+	// MetricsBindAddress is where metrics are served; empty disables them.
 	MetricsBindAddress string
-	// HealthProbeBindAddress serves /healthz and /readyz; empty is none.
+	// HealthProbeBindAddress is where /healthz and /readyz are served; empty disables them.
 	HealthProbeBindAddress string
-	// Profiling is where profiles are served; empty is nowhere.
+	// Profiling is where profiles are served; empty disables them.
 	Profiling profiling.Address
-	// MaxRunning and MaxRunningPerNamespace limit running tasks; 0 is no limit.
+	// MaxRunning and MaxRunningPerNamespace limit the number of running tasks; 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
-	// WebhookAllow lists host:port that callbacks may reach although they are not public.
+	// WebhookAllow lists host:port that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
-	// RunMemoryLimit is the memory limit of runs whose task and agent name none.
+	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
-	// Runs are the options of runs. Its Client, Namespaces and MemoryLimit are set by RunCluster.
+	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
 	Runs kubernetes.Options
 }
 
@@ -65,7 +65,7 @@ func NewClusterOptions() *ClusterOptions {
 	return o
 }
 
-// namespaceFile has the namespace of a pod's ServiceAccount.
+// namespaceFile holds the namespace of a pod's ServiceAccount.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 func ownNamespace() string {
@@ -161,7 +161,7 @@ func (o *ClusterOptions) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// newClient is for Jobs and Pods, which kube-apiserver gives in a compact encoding.
+// newClient returns a client for Jobs and Pods, which kube-apiserver serves in a compact encoding.
 func newClient(cfg *rest.Config) (clientset.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.UserAgent = -1, "platform-controller"
@@ -174,11 +174,11 @@ func newClient(cfg *rest.Config) (clientset.Interface, error) {
 	return c, nil
 }
 
-// groupPause is between two looks for the platform's API.
+// groupPause is the time between two checks for the platform's API.
 const groupPause = 500 * time.Millisecond
 
-// awaitGroup returns when the platform's own API is served, and known as such.
-// Controllers that start before would fail.
+// awaitGroup returns when the platform's own API is served and discoverable. Controllers that
+// start earlier would fail.
 func awaitGroup(ctx context.Context, cfg *rest.Config, c clock.WithTicker) error {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -203,8 +203,8 @@ func awaitGroup(ctx context.Context, cfg *rest.Config, c clock.WithTicker) error
 	}
 }
 
-// hasGroup looks as the controllers will. kube-apiserver serves a group a
-// moment before its discovery has it.
+// hasGroup checks through discovery, as the controllers will. kube-apiserver serves a group a
+// moment before its discovery lists it.
 func hasGroup(cfg *rest.Config, client *http.Client) error {
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, client)
 	if err != nil {

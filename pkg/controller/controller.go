@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller joins the controllers of the platform into one manager.
-// They act through the API only, so the manager can live in the server's
-// process or, in a cluster, in one of its own: see ClusterOptions.
+// Package controller joins the controllers of the platform into one manager. They act through
+// the API only, so the manager can run in the server's process or, in a cluster, in a process
+// of its own (see ClusterOptions).
 //
 // In a cluster the process needs, in the namespaces of tasks:
 //
@@ -56,26 +56,26 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
-// shutdownTimeout is how long reconciles may take to end.
+// shutdownTimeout is how long running reconciles may take to end at shutdown.
 const shutdownTimeout = 10 * time.Second
 
 // Options configure the controllers.
 type Options struct {
-	// Tasks are those of the controller of tasks. Their clock is that of all.
+	// Tasks configures the controller of tasks. All controllers use its clock.
 	Tasks task.Options
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
-	// LeaderElection lets one of several processes act, through a Lease.
+	// LeaderElection makes sure that only one of several processes acts, through a Lease.
 	LeaderElection bool
-	// LeaderElectionNamespace holds the Lease. Default platform-system.
+	// LeaderElectionNamespace is the namespace of the Lease. Default platform-system.
 	LeaderElectionNamespace string
 	// MetricsBindAddress serves metrics when it is not empty.
 	MetricsBindAddress string
-	// Namespaces are those whose objects are looked after. None is all.
+	// Namespaces are the namespaces whose objects are reconciled; empty means all.
 	Namespaces []string
-	// Beside runs beside the controllers, while they act; nil for nothing.
+	// Beside, if not nil, runs alongside the controllers, while they act.
 	Beside func(ctx context.Context) error
-	// OnReady, when set, is called when the controllers are at work.
+	// OnReady, if not nil, is called when the controllers have started to work.
 	OnReady func()
 }
 
@@ -134,7 +134,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		o.MetricsBindAddress = "0" // none
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // the server has priority and fairness
+	cfg.QPS = -1 // no client-side limit: the server has API Priority and Fairness
 	cfg.UserAgent = "platform-controller"
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -143,7 +143,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		}
 	}
 	log := klog.FromContext(ctx).WithName("controller")
-	crlog.SetLogger(log) // parts of controller-runtime know no other way
+	crlog.SetLogger(log) // parts of controller-runtime use the global logger only
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:                  scheme,
 		Logger:                  log,
@@ -152,19 +152,19 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		LeaderElection:          o.LeaderElection,
 		LeaderElectionID:        "platform-controller",
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		// The process ends with its leadership, so the next one need not wait.
+		// The process ends when it loses leadership, so the next leader need not wait.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 		Cache: cache.Options{
 			DefaultNamespaces: only(o.Namespaces),
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// Of approvals, only those that somebody waits for.
+			// Only pending approvals are cached.
 			ByObject: map[client.Object]cache.ByObject{&v1alpha1.Approval{}: {
 				Field: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending)),
 			}},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
-		// A process may run the controllers again, after a restart of the server within it.
+		// A process may run the controllers again, after the server restarts within it.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 	return mgr, nil
 }
 
-// only restricts caches to namespaces; to none means not at all.
+// only restricts caches to the given namespaces; an empty list does not restrict them.
 func only(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 {
 		return nil
@@ -185,9 +185,8 @@ func only(namespaces []string) map[string]cache.Config {
 	return m
 }
 
-// uncached are the kinds that are read from the server each time: secrets,
-// because they should not lie about in memory, and others, because there is no
-// bound to their number.
+// uncached returns the kinds that are read from the server each time: Secrets, because their
+// values should not stay in memory, and others, because their number has no bound.
 func uncached() []client.Object {
 	return []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{},

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// probes answers those of the kubelet, also before there is a manager: a process
-// that waits for the API is alive, but not ready.
+// probes answers the kubelet's probes even before the manager exists: a process that waits for
+// the API is alive, but not ready.
 type probes struct {
 	ready  atomic.Bool
 	server *http.Server
 	done   chan struct{}
 }
 
-// serveProbes listens at once; an empty address serves nothing.
+// serveProbes starts to listen before it returns. It serves nothing if the address is empty.
 func serveProbes(ctx context.Context, address string) (*probes, error) {
 	p := &probes{done: make(chan struct{})}
 	if address == "" {

@@ -14,8 +14,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// storeOf asks the platform's API for the identity of its store, which each of its answers names. It is asked each time:
-// another store may be served meanwhile. The identity is empty where the server is older than identities.
+// storeOf returns a function that asks the platform's API for the identity of its store, which each response names.
+// The function asks each time it is called, because another store may be served meanwhile. The identity is empty if
+// the server is too old to report it.
 func storeOf(cfg *rest.Config) (func(context.Context) (string, error), error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// AgentPlan is what an Agent refers to, as far as it is read.
+// AgentPlan holds the objects that an Agent refers to and that CheckAgent read.
 type AgentPlan struct {
-	// Providers are that of the model, if the Agent names one, and those of its fallbacks.
+	// Providers are the Provider of the model, if the Agent names one, and those of its fallbacks.
 	Providers []*v1alpha1.Provider
-	// Skills are those that are objects of their own.
+	// Skills are the Agent's skills that are Skill objects.
 	Skills []*v1alpha1.Skill
 }
 
-// CheckAgent decides about an Agent what Make would decide about a task that names it and nothing else. The task may
-// still name what the Agent does not: a model, for example. The keys of Providers and Tools are not looked for. The error
-// is a *RefusedError, or the Reader's.
+// CheckAgent decides what Make would decide for a task that names the Agent and nothing else. It accepts an Agent
+// that leaves something for the task to name, a model for example. It does not check whether the keys of Providers
+// and Tools exist. The error is a *RefusedError, or comes from the Reader.
 func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (*AgentPlan, error) {
 	m := &maker{reader: r, place: place, namespace: a.Namespace, withoutKeys: true, anyModel: true, plan: &Plan{}}
 	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}
@@ -67,7 +67,7 @@ func (m *maker) agentModels(ctx context.Context, uses *Uses, a *v1alpha1.Agent) 
 	return m.models(ctx, uses, nil)
 }
 
-// coordination looks for the Agents that may be delegated to.
+// coordination checks that the Agents that may be delegated to exist.
 func (m *maker) coordination(ctx context.Context, a *v1alpha1.Agent) error {
 	c := a.Spec.Coordination
 	if c == nil || !c.Enabled {

@@ -17,10 +17,10 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
-// defaultProviderKey is the key of a Provider's Secret where the Provider names none.
+// defaultProviderKey is the key in a Provider's Secret if the Provider names none.
 const defaultProviderKey = "api-key"
 
-// modelNames are the names of the first model, of which the first that is not empty counts.
+// modelNames returns the possible names of the first model. The first one that is not empty is used.
 func modelNames(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	var names []string
 	if t.Spec.AI != nil {
@@ -32,7 +32,8 @@ func modelNames(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	return names
 }
 
-// models finds the model and its fallbacks. Each has to be usable: a fallback that is not would fail when it is needed most.
+// models finds the model and its fallbacks. Each must be usable: an unusable fallback would fail when it is needed
+// most.
 func (m *maker) models(ctx context.Context, uses *Uses, names []string) error {
 	if uses.Provider == nil {
 		return refuse(v1alpha1.ReasonNoProvider, "neither the task nor its agent names a provider")
@@ -66,7 +67,7 @@ func (m *maker) fallbacks(ctx context.Context, first *v1alpha1.Provider, list []
 	return nil
 }
 
-// chosen is the Provider that is named, or the only one of a type.
+// chosen returns the Provider that is named, or the only one of its type.
 func (m *maker) chosen(ctx context.Context, c ProviderChoice) (*v1alpha1.Provider, error) {
 	if c.Type == "" {
 		return m.provider(ctx, c.Ref)
@@ -122,7 +123,8 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	})
 }
 
-// CheckProvider returns a *RefusedError for a Provider that no run can use as it is. Its key is not looked for.
+// CheckProvider returns a *RefusedError for a Provider that no run can use as it is. It does not check whether the
+// key exists.
 func CheckProvider(p *v1alpha1.Provider) error {
 	if _, ok := vendors.Find(p.Spec.Type); !ok {
 		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: the protocol %s is not spoken yet; use %s", p.Name, p.Spec.Type, vendors.Types())
@@ -136,7 +138,7 @@ func CheckProvider(p *v1alpha1.Provider) error {
 	return nil
 }
 
-// checkBaseURL does not repeat the address, which may hold credentials.
+// checkBaseURL checks a Provider's base URL. Its errors do not repeat the URL, which may hold credentials.
 func checkBaseURL(s string) error {
 	if s == "" {
 		return nil

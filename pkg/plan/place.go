@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Place is what only the place where tasks run knows. Each No… is why something is refused there, in the words of the
-// operator's host, and empty where it is not. The zero Place refuses references to other namespaces and nothing else.
+// Place describes what the place where tasks run supports. Each No… field is the message with which something is
+// refused there, and empty if it is allowed. The zero Place refuses references to other namespaces and nothing else.
 type Place struct {
 	// OtherNamespaces allows references to Agents, Providers and Secrets of other namespaces.
 	OtherNamespaces bool
@@ -22,21 +22,22 @@ type Place struct {
 	NoContainers string
 	// NoImages refuses tasks of type container that name an image.
 	NoImages string
-	// NoPrograms refuses whatever runs programs: tasks of type container, and the tool code_exec.
+	// NoPrograms refuses everything that runs programs: tasks of type container, and the tool code_exec.
 	NoPrograms string
-	// NoMounts refuses Secrets that are to be mounted.
+	// NoMounts refuses tasks that mount a Secret.
 	NoMounts string
 	// NoPodFields refuses variables of a command that come from the fields of a Pod.
 	NoPodFields string
-	// Lacks says what a built-in tool lacks there, and how it can be had; empty for nothing. It is nil where nobody knows.
+	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
+	// this is not known.
 	Lacks func(tool string) string
-	// Started is set by a run about itself. Its environment and its mounts were decided before it was started, and are
-	// not looked for again.
+	// Started is set by a worker that plans its own run. The environment and the mounts were decided before the run
+	// was started, and are not checked again.
 	Started bool
 }
 
-// Reader reads what tasks refer to. An object that does not exist is an error that apierrors.IsNotFound recognises; any
-// other error says nothing about the task, and Make returns it as it is.
+// Reader reads what tasks refer to. If an object does not exist, the error is one that apierrors.IsNotFound
+// recognises. Make returns any other error as it is: it says nothing about the task.
 type Reader interface {
 	Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error)
 	Provider(ctx context.Context, key types.NamespacedName) (*v1alpha1.Provider, error)
@@ -44,10 +45,10 @@ type Reader interface {
 	Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error)
 	Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.Skill, error)
 	Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error)
-	// ConfigMapKey returns the value of a key; false where the ConfigMap lacks it.
+	// ConfigMapKey returns the value of a key; false if the ConfigMap lacks it.
 	ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error)
-	// HasSecret reports whether there is a value: false where the Secret lacks the key or the value is empty. Of a Secret
-	// that is to be mounted it reports true if it exists.
+	// HasSecret reports whether the Secret has the key with a value that is not empty. For a Secret that is to be
+	// mounted it reports whether the Secret exists.
 	HasSecret(ctx context.Context, s Secret) (bool, error)
 }
 
@@ -75,9 +76,10 @@ const (
 // Secret is a key of a Secret that a run needs.
 type Secret struct {
 	Use SecretUse
-	// For is the Provider or the Tool, or the task's namespace and the name of the variable; empty for a mount.
+	// For names the Provider or the Tool, or holds the task's namespace and the name of the variable. It is empty for
+	// a mount.
 	For types.NamespacedName
-	// Namespace is that of the Secret.
+	// Namespace is the namespace of the Secret.
 	Namespace string
 	// Ref names the Secret and its key; a mount has no key.
 	Ref v1alpha1.KeyReference

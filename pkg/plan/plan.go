@@ -1,21 +1,24 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a task runs with: its prompt, models, tools, skills, limits and keys, or why it cannot run.
-// There is one decision and several who need it: admission when a task is written (OfTask, OfAgent), the controller before
-// anything is started, the worker for its own run (both Make), the guards of the API that let a run read what it uses
-// (UsesOf), and the status of Agents (CheckAgent). Nothing here writes, waits or looks at a clock: the same objects give
-// the same Plan.
+// Package plan decides what a task runs with: its prompt, models, tools, skills, limits and keys, or why it cannot
+// run. The decision is made here for all callers: admission when a task is written (OfTask, OfAgent), the controller
+// before it starts anything and the worker for its own run (both Make), the authorization that lets a run read the
+// objects it uses (UsesOf), and the status of Agents (CheckAgent). Nothing in this package writes, waits or reads a
+// clock: the same objects give the same Plan.
 //
 // The rules:
 //
-//   - Blank text is no prompt. The first of spec.prompt and spec.ai.prompt that is not blank is the task's.
-//   - What the task names wins over its Agent: the Provider, the model, the system prompt, temperature and limits. References
-//     of an Agent mean objects of its namespace.
-//   - Skills are the Agent's, then the task's; after them comes the system prompt. What is missing refuses the task.
-//   - Tools are the Agent's that are enabled, then the task's, each name once. A built-in tool wins over a Tool of its name.
-//     A name that is neither is left out, with a note. A Tool that cannot be used refuses the task.
-//   - A Provider that is not spoken to, or lacks its key, refuses the task, also as that of a fallback.
+//   - The prompt is the first of spec.prompt and spec.ai.prompt that is not blank.
+//   - The task overrides its Agent in the Provider, the model, the system prompt, the temperature and the limits.
+//     References in an Agent default to the Agent's namespace.
+//   - The Agent's skills come first, then the task's, then the system prompt. If one of them is missing, the task
+//     is refused.
+//   - The Agent's enabled tools come first, then the task's, each name once. A built-in tool takes precedence over a
+//     Tool of the same name. A name that is neither is left out, with a note. If a Tool cannot be used, the task is
+//     refused.
+//   - If a Provider's type is not supported or its key is missing, the task is refused, even if only a fallback
+//     uses that Provider.
 package plan
 
 import (
@@ -34,7 +37,7 @@ import (
 
 // Limits of a run of type ai where neither task nor Agent says otherwise.
 const (
-	// DefaultMaxIterations is how often a model is asked.
+	// DefaultMaxIterations is how often a run may ask its model.
 	DefaultMaxIterations = 10
 	// CoordinationMaxIterations is the same for Agents that coordinate others.
 	CoordinationMaxIterations = 50
@@ -44,10 +47,10 @@ const (
 	DefaultMaxTokens = 4096
 )
 
-// Plan is what a task runs with. Apart from Secrets and Notes, a task of type container has none of it: its command is in
-// its spec.
+// Plan is what a task runs with. Apart from Secrets and Notes, a task of type container leaves everything empty: its
+// command is in its spec.
 type Plan struct {
-	// Prompt is what is asked; empty where it is the last message of the session.
+	// Prompt is the user's prompt; empty if it is the last message of the session.
 	Prompt string
 	// Agent is nil for a task without one.
 	Agent *v1alpha1.Agent
@@ -57,20 +60,20 @@ type Plan struct {
 	Tools []Tool
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
-	// ApprovalTimeout is how long a decision may take; 0 is without end.
+	// ApprovalTimeout is how long a decision may take; 0 means no limit.
 	ApprovalTimeout time.Duration
 	// MaxIterations is how often the model may be asked, MaxTokens limits the output of each answer.
 	MaxIterations int
 	MaxTokens     int64
-	// Temperature is nil for the model's own.
+	// Temperature is nil for the model's default.
 	Temperature *float64
-	// Secrets are those that the run needs, each once, without optional ones that are not there.
+	// Secrets are those that the run needs, each once, without optional ones that do not exist.
 	Secrets []Secret
 	// ConfigMaps are the keys that the run needs, each once, with their values: it may not read ConfigMaps itself.
 	ConfigMaps []ConfigMap
 	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
 	MayPark bool
-	// Notes say what was asked for and is left out, for people.
+	// Notes say, for people, what was asked for and is left out.
 	Notes []string
 
 	texts []text
@@ -90,8 +93,8 @@ type Tool struct {
 	Object *v1alpha1.Tool
 }
 
-// Make decides what the task runs with at a place. The error is a *RefusedError if the task cannot run as it is written;
-// any other one is the Reader's.
+// Make decides what the task runs with at a place. The error is a *RefusedError if the task cannot run as it is
+// written; any other error comes from the Reader.
 func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, error) {
 	m := &maker{reader: r, place: place, namespace: t.Namespace, plan: &Plan{}}
 	if err := m.mount(ctx, t); err != nil {
@@ -202,7 +205,7 @@ func (m *maker) agent(ctx context.Context, t *v1alpha1.Task) error {
 	return nil
 }
 
-// isolated refuses a reference to another namespace where that is not allowed.
+// isolated refuses a reference to another namespace unless the place allows it.
 func (m *maker) isolated(r Reference, kind string) error {
 	if r.Namespace == r.From || m.place.OtherNamespaces {
 		return nil
@@ -210,7 +213,7 @@ func (m *maker) isolated(r Reference, kind string) error {
 	return refuse(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, r.Name, r.Namespace, r.From)
 }
 
-// limit sets the limits of the run, of which the task's come before the Agent's.
+// limit sets the limits of the run. The task's take precedence over the Agent's.
 func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	if ai == nil {
 		ai = &v1alpha1.TaskAI{}
@@ -270,7 +273,7 @@ func (m *maker) mounted(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// need adds a Secret to the Plan, if it is there and the run can have it.
+// need adds a Secret to the Plan, if it exists and the run may use it.
 func (m *maker) need(ctx context.Context, s Secret) error {
 	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}
 	there, err := m.reader.HasSecret(ctx, s)
@@ -289,7 +292,7 @@ func (m *maker) need(ctx context.Context, s Secret) error {
 	return nil
 }
 
-// variables checks what the variables of the task come from.
+// variables checks the sources of the task's environment variables.
 func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 	for _, e := range t.Spec.Env {
 		from := e.ValueFrom
@@ -333,7 +336,7 @@ func (m *maker) variable(ctx context.Context, namespace, name string, from *core
 	}
 }
 
-// leftOut notes a tool that nobody knows.
+// leftOut notes a tool name that is neither built in nor a Tool.
 func (m *maker) leftOut(name string) {
 	m.plan.Notes = append(m.plan.Notes, support.UnknownTool("tools", name))
 }

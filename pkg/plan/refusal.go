@@ -12,15 +12,17 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// RefusedError is why a task cannot run as it is written.
+// RefusedError says why a task cannot run as it is written.
 type RefusedError struct {
-	// Reason is one of the reasons of tasks that are refused before they run, of package v1alpha1.
+	// Reason is one of the reasons in package v1alpha1 for tasks that are refused before they run.
 	Reason string
-	// Message is for people. It names the object and the rule, and holds no value of a Secret.
+	// Message is for people. It names the object and the rule, and never contains a value of a Secret.
 	Message string
-	// Field is the field of the task that is wrong, such as spec.prompt; empty where it is not a field of the task.
+	// Field is the field of the task that is wrong, such as spec.prompt; empty if the cause is not a field of the
+	// task.
 	Field string
-	// Missing is set where the cause is an object, or a key of one, that may still come: the same task may run later.
+	// Missing is set if the cause is an object or a key that may still be created, so that the same task may run
+	// later.
 	Missing bool
 }
 
@@ -37,8 +39,8 @@ func missing(reason, format string, args ...any) *RefusedError {
 	return r
 }
 
-// lookedFor turns the error of a read into a RefusedError where the object does not exist. Other errors say nothing about the
-// task, and are returned with what was read.
+// lookedFor turns the error of a read into a RefusedError if the object does not exist. Other errors say nothing
+// about the task; they are returned with the kind and name of the object.
 func lookedFor(err error, kind string, key types.NamespacedName) error {
 	switch {
 	case err == nil:

@@ -11,7 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// Prompt returns what the task asks: the first of spec.prompt and spec.ai.prompt that is not blank, or nothing.
+// Prompt returns the task's prompt: the first of spec.prompt and spec.ai.prompt that is not blank, or an empty
+// string.
 func Prompt(s *v1alpha1.TaskSpec) string {
 	if strings.TrimSpace(s.Prompt) != "" {
 		return s.Prompt
@@ -27,8 +28,8 @@ func PromptInSession(s *v1alpha1.TaskSpec) bool {
 	return s.SessionRef != nil && s.SessionRef.PromptIncluded
 }
 
-// OfTask returns why the task cannot run wherever it is, as far as the task alone says. A task that breaks one of these
-// rules is not accepted when it is written; one that was stored before the rule existed is refused when it is to start.
+// OfTask returns why the task cannot run anywhere, judged by the task alone. Admission rejects a task that breaks one
+// of these rules. A task that was stored before the rule existed is refused when it is about to start.
 func OfTask(t *v1alpha1.Task) []*RefusedError {
 	var list []*RefusedError
 	for _, g := range support.Refused(support.Task(t)) {
@@ -44,8 +45,8 @@ func OfTask(t *v1alpha1.Task) []*RefusedError {
 	return list
 }
 
-// OfAgent returns what the task cannot have of its Agent, because this version lacks it. A task is not accepted either if
-// its Agent is there when it is written.
+// OfAgent returns which of its Agent's settings the task cannot use because this version does not implement them.
+// Admission rejects such a task if the Agent exists when the task is written.
 func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*RefusedError {
 	var list []*RefusedError
 	for _, g := range support.AgentOf(t, &a.Spec) {

@@ -15,10 +15,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// text is a part of what a model is told first. It is made when it is asked for, which controllers never do.
+// text returns a part of the system text. It is built only when it is asked for, and controllers never ask.
 type text func() string
 
-// System returns what the model is told before the conversation: the skills, then the system prompt.
+// System returns the system text of the conversation: the skills, then the system prompt.
 func (p *Plan) System() string {
 	var parts []string
 	for _, t := range p.texts {
@@ -27,7 +27,7 @@ func (p *Plan) System() string {
 	return JoinTexts(parts)
 }
 
-// JoinTexts makes one text of those that are not blank, with an empty line between them.
+// JoinTexts joins the parts that are not blank, with an empty line between them.
 func JoinTexts(parts []string) string {
 	parts = slices.Clone(parts)
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n\n")
@@ -89,7 +89,7 @@ func (m *maker) configMap(ctx context.Context, key types.NamespacedName, name st
 	return use.Value, nil
 }
 
-// lookUp sets the value, or refuses what is not there.
+// lookUp sets the value, or refuses the task if the ConfigMap or its key does not exist.
 func (m *maker) lookUp(ctx context.Context, use *ConfigMap) error {
 	value, ok, err := m.reader.ConfigMapKey(ctx, use.NamespacedName, use.Key)
 	if err := lookedFor(err, "ConfigMap", use.NamespacedName); err != nil {

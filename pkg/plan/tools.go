@@ -21,15 +21,15 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
-// Names of built-in tools of which the plan of a run depends.
+// Names of the built-in tools that the plan of a run depends on.
 const (
 	// ToolCodeExec runs programs.
 	ToolCodeExec = "code_exec"
-	// ToolRequestApproval asks a person before a call is made.
+	// ToolRequestApproval asks a person to approve a call before it is made.
 	ToolRequestApproval = "request_approval"
 )
 
-// toolName is what every vendor accepts as the name of a function.
+// toolName matches the function names that every vendor accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools finds the tools of these names.
@@ -62,7 +62,7 @@ func (m *maker) builtin(name string) error {
 	return nil
 }
 
-// custom adds the Tool of a name, if there is one.
+// custom adds the Tool with the given name, if there is one.
 func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	o, err := m.reader.Tool(ctx, key)
 	if apierrors.IsNotFound(err) {
@@ -85,7 +85,8 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// CheckTool returns why no run can use a Tool as it is; the error names the field. The credential is not looked for.
+// CheckTool returns why no run can use a Tool as it is. The error names the field. It does not check whether the
+// credential exists.
 func CheckTool(s *v1alpha1.ToolSpec) error {
 	if s.MCP != nil {
 		return errors.New("spec.mcp: MCP tools need a runtime that is not there; use http")
@@ -132,7 +133,8 @@ func checkAuth(h *v1alpha1.ToolHTTP) error {
 	}
 }
 
-// checkHeaders refuses headers that the platform or HTTP itself sets. It does not repeat values, which may be credentials.
+// checkHeaders refuses headers that the platform or HTTP itself sets. Its errors do not repeat values, which may be
+// credentials.
 func checkHeaders(h *v1alpha1.ToolHTTP) error {
 	reserved := []string{
 		"Txn-Token", "Transaction-Token", "Idempotency-Key", "Host", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate",

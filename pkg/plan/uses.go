@@ -12,19 +12,19 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Uses are the objects that a run of type ai reads, as its task and its Agent name them. Nothing is known about whether
-// they exist.
+// Uses are the objects that a run of type ai reads, as its task and its Agent name them. They may not exist.
 type Uses struct {
-	// Provider is that of the model; nil where neither task nor Agent names one.
+	// Provider is the Provider of the model; nil if neither task nor Agent names one.
 	Provider *ProviderChoice
-	// Fallbacks are the models after the first one, in their order. One without a Provider uses that of the first.
+	// Fallbacks are the models after the first one, in their order. A fallback without a Provider uses that of the
+	// first model.
 	Fallbacks []Fallback
 	// Skills are those of the Agent, then those of the task.
 	Skills []SkillUse
-	// SystemPrompt is the instruction of the task, or else of the Agent.
+	// SystemPrompt is the system prompt of the task, or else of the Agent.
 	SystemPrompt Text
-	// Tools are the names of the Agent's tools that are enabled, then the task's, each once: a name that both have is the
-	// Agent's. A name can be that of a built-in tool, which wins, of a Tool, or of nothing.
+	// Tools are the names of the Agent's tools that are enabled, then the task's, each once: if both have a name, it is
+	// the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
@@ -36,9 +36,9 @@ type Reference struct {
 	types.NamespacedName
 }
 
-// ProviderChoice names a Provider, or says that it is the only one of its type in a namespace.
+// ProviderChoice names a Provider, or selects the only one of its type in a namespace.
 type ProviderChoice struct {
-	// Ref has no name where Type is set.
+	// Ref has no name if Type is set.
 	Ref  Reference
 	Type v1alpha1.ProviderType
 }
@@ -54,12 +54,12 @@ type Fallback struct {
 // SkillUse is a Skill, or a key of a ConfigMap with the text of one.
 type SkillUse struct {
 	types.NamespacedName
-	// ConfigMap is set where the name is that of a ConfigMap, and Key is its key.
+	// ConfigMap is set if the name is that of a ConfigMap. Key is then its key.
 	ConfigMap bool
 	Key       string
 }
 
-// Text is a text, or a key of a ConfigMap that holds it.
+// Text is an inline text, or the key of a ConfigMap that holds it.
 type Text struct {
 	Inline string
 	// ConfigMap and Key say where the text is, if it is not Inline.
@@ -99,7 +99,7 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 	}
 	c := a.Spec.Coordination
 	if c != nil && c.Enabled && c.Autonomous && !coordinationDisabled(t) {
-		// An agent that works in iterations of its own may always ask.
+		// An autonomous agent may always ask for approval.
 		u.addTool(t.Namespace, ToolRequestApproval)
 	}
 	if c != nil {
@@ -113,7 +113,7 @@ func coordinationDisabled(t *v1alpha1.Task) bool {
 	return strings.EqualFold(t.Annotations[v1alpha1.AnnotationDisableCoordination], "true")
 }
 
-// refer is what a reference means to an object of a namespace.
+// refer resolves a reference in an object of the given namespace.
 func refer(from string, ref *v1alpha1.NamespacedReference) Reference {
 	r := Reference{From: from, NamespacedName: types.NamespacedName{Namespace: from, Name: ref.Name}}
 	if ref.Namespace != "" {
@@ -122,7 +122,7 @@ func refer(from string, ref *v1alpha1.NamespacedReference) Reference {
 	return r
 }
 
-// providerOf is the task's choice before the Agent's, and a name before a type.
+// providerOf returns the task's choice, or else the Agent's. A name takes precedence over a type.
 func providerOf(namespace string, ai *v1alpha1.TaskAI, a *v1alpha1.Agent) *ProviderChoice {
 	only := func(namespace string, t v1alpha1.ProviderType) *ProviderChoice {
 		return &ProviderChoice{Ref: Reference{From: namespace, NamespacedName: types.NamespacedName{Namespace: namespace}}, Type: t}
@@ -141,7 +141,8 @@ func providerOf(namespace string, ai *v1alpha1.TaskAI, a *v1alpha1.Agent) *Provi
 	}
 }
 
-// systemPromptOf is the task's, if it has one: also one of spaces, which leaves that of the Agent out.
+// systemPromptOf returns the task's system prompt, if it has one, or else the Agent's. A prompt of spaces alone
+// also replaces the Agent's.
 func systemPromptOf(ai *v1alpha1.TaskAI, a *v1alpha1.Agent) Text {
 	s := a.Spec.SystemPrompt
 	switch {

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiling serves the profiles of net/http/pprof of a program, on loopback alone: a profile shows what the
-// process works on, and nobody is asked for credentials.
+// Package profiling serves the profiles of net/http/pprof. It listens on loopback addresses only, because a profile
+// shows what the process works on, and clients are not authenticated.
 package profiling
 
 import (
@@ -24,8 +24,8 @@ const Flag = "profiling-bind-address"
 // headerTimeout bounds how long a client takes to send the header of a request.
 const headerTimeout = 5 * time.Second
 
-// Address is where profiles are served, as address:port; empty is nowhere. It is a flag's value, and refuses an address
-// that is not of loopback.
+// Address is where profiles are served, as address:port; empty disables them. It implements pflag.Value and refuses
+// an address that is not a loopback address.
 type Address string
 
 var _ pflag.Value = (*Address)(nil)
@@ -35,13 +35,13 @@ func (a *Address) AddFlag(fs *pflag.FlagSet) {
 	fs.Var(a, Flag, "loopback address:port that serves /debug/pprof without TLS and credentials; port 0 takes a free one, empty is none")
 }
 
-// String is the address.
+// String returns the address.
 func (a *Address) String() string { return string(*a) }
 
-// Type is for the help of the flag.
+// Type returns the type's name for the help of the flag.
 func (*Address) Type() string { return "address" }
 
-// Set takes an address of loopback, or an empty one.
+// Set sets the address, which must be a loopback address or empty.
 func (a *Address) Set(s string) error {
 	if s != "" {
 		host, _, err := net.SplitHostPort(s)
@@ -56,7 +56,7 @@ func (a *Address) Set(s string) error {
 	return nil
 }
 
-// Serve serves the profiles until stop is called, which is always to be done. It logs where.
+// Serve serves the profiles until stop is called, and logs the address. The caller must always call stop.
 func (a *Address) Serve(ctx context.Context) (stop func(), err error) {
 	if *a == "" {
 		return func() {}, nil

@@ -1,9 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package support says what the API's types can express and this version does not do. It is the one list that
-// admission, controllers and status follow, so that nothing which was asked for is silently left out: what would
-// change what a run does is refused, anything else is a warning. A row leaves the list when its feature is there.
+// Package support lists what the API's types can express but this version does not implement. Admission,
+// controllers and status all use this list, so that nothing that was asked for is silently ignored: a gap that
+// would change what a run does is refused, any other one causes a warning. A row is removed when its feature is
+// implemented.
 package support
 
 import (
@@ -17,25 +18,25 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
-// Gap is one thing that an object asks for and does not get.
+// Gap is one setting of an object that this version does not implement.
 type Gap struct {
 	// Path is the field, such as spec.workspace.
 	Path string
-	// Refused is set where a run without it would not be the run that was asked for.
+	// Refused is set if a run without it would not be the run that was asked for.
 	Refused bool
 	// Text says what is missing and what to use instead.
 	Text string
 }
 
-// String is the gap for people.
+// String returns the path and the text, for people.
 func (g Gap) String() string { return g.Path + ": " + g.Text }
 
-// Refused are the gaps of the list that are refused.
+// Refused returns the gaps in the list that are refused.
 func Refused(gaps []Gap) []Gap {
 	return slices.DeleteFunc(slices.Clone(gaps), func(g Gap) bool { return !g.Refused })
 }
 
-// Warnings are the gaps of the list that are only warned of, as text.
+// Warnings returns, as text, the gaps in the list that only cause a warning.
 func Warnings(gaps []Gap) []string {
 	var list []string
 	for _, g := range gaps {
@@ -46,7 +47,7 @@ func Warnings(gaps []Gap) []string {
 	return list
 }
 
-// row is one entry of the table of a type.
+// row is one entry in the table of a type.
 type row[T any] struct {
 	path    string
 	refused bool
@@ -64,8 +65,8 @@ func gaps[T any](of T, table []row[T]) []Gap {
 	return found
 }
 
-// Task is what a task asks for and does not get, whatever its agent is. Tasks of type agent are refused as a
-// whole when they are to start, so their own fields are not listed.
+// Task returns the gaps of a task, regardless of its agent. A task of type agent is refused as a whole when
+// it is about to start, so the fields of that type are not listed.
 func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
@@ -103,8 +104,8 @@ func has(t *v1alpha1.Task, annotation string) bool {
 	return ok
 }
 
-// Agent is what an agent asks for and does not get. A refused gap refuses the tasks of the agent, not the agent:
-// it may be written now and used later.
+// Agent returns the gaps of an agent. A refused gap refuses the tasks of the agent, not the agent itself: it may
+// be written now and used later.
 func Agent(s *v1alpha1.AgentSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.AgentSpec]{
 		{
@@ -137,8 +138,8 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 // defaultMaxMessages is the default of an agent's session.maxMessages.
 const defaultMaxMessages = 50
 
-// AgentOf is what a task of type ai does not get because of its agent: the refused gaps of the agent, but for
-// coordination where the task turns it off by its annotation.
+// AgentOf returns the gaps that a task of type ai has because of its agent: the refused gaps of the agent,
+// without coordination if an annotation of the task turns it off.
 func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 	if t.Spec.Type != v1alpha1.TaskTypeAI {
 		return nil
@@ -152,7 +153,7 @@ func spoken(t v1alpha1.ProviderType) bool {
 	return ok
 }
 
-// Provider is what a provider asks for and does not get.
+// Provider returns the gaps of a provider.
 func Provider(s *v1alpha1.ProviderSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ProviderSpec]{
 		{
@@ -163,7 +164,7 @@ func Provider(s *v1alpha1.ProviderSpec) []Gap {
 	})
 }
 
-// Tool is what a tool asks for and does not get.
+// Tool returns the gaps of a tool.
 func Tool(s *v1alpha1.ToolSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ToolSpec]{
 		{"spec.mcp", false, func(s *v1alpha1.ToolSpec) bool { return s.MCP != nil }, "tasks that use this tool fail; use http"},
@@ -175,8 +176,8 @@ func Tool(s *v1alpha1.ToolSpec) []Gap {
 	})
 }
 
-// Local is what runs on the server's own machine do not get of a placement and of resources: preferences that only
-// a cluster can honour. Paths begin with that of the spec.
+// Local returns warnings about settings of placement and resources that runs on the server's own machine ignore,
+// because only a cluster can honour them. Paths begin with spec, the path of the object's spec.
 func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequirements) []string {
 	var list []string
 	add := func(set bool, path, text string) {
@@ -206,7 +207,7 @@ func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequire
 	return list
 }
 
-// UnknownTool says that a tool's name is neither built in nor that of a Tool.
+// UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool.
 func UnknownTool(path, name string) string {
 	return fmt.Sprintf("%s: no tool %q is built in or exists as a Tool of this namespace; runs leave it out", path, name)
 }

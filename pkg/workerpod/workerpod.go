@@ -1,12 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workerpod decides whether a Pod is what a Job's template makes. The controller accepts no other Pod for a run,
-// and the server no other Pod as a worker.
+// Package workerpod decides whether a Pod matches the template of its Job. The controller accepts no other Pod for a
+// run, and the server accepts no other Pod as a worker.
 //
-// A Pod names its Job itself, in labels and an owner reference, which whoever creates Pods can write. What it runs is
-// therefore compared with the template of the Job, which cannot be changed and whose UID the controller recorded. A Pod
-// that somebody else made, and that runs exactly what the template says, does no more than the run would have done.
+// A Pod names its Job in labels and an owner reference, which anyone who may create Pods can set. The Pod's spec is
+// therefore compared with the Job's template, which is immutable; the controller recorded the UID of the Job. A Pod
+// that somebody else created but that runs exactly what the template says does no more than the run would have done.
 package workerpod
 
 import (
@@ -21,11 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Check reports why a Pod is not one that the Job's template makes, nil for one that is.
+// Check returns an error that says how a Pod differs from the Job's template, or nil if it matches.
 //
-// Where the Pod is placed, how much it may use and how its images are pulled may differ: the cluster decides that when it
-// admits Pods. All else must be as the template says, so a webhook that changes images, commands, environment, volumes or
-// containers has to do so on Jobs, or to leave the Pods of runs alone.
+// Placement, resources and the way images are pulled may differ: the cluster decides them when it admits Pods.
+// Everything else must match the template. A webhook that changes images, commands, environment, volumes or
+// containers must therefore change Jobs, or exclude the Pods of runs.
 func Check(job *batchv1.Job, pod *corev1.Pod) error {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || owner.Kind != "Job" || owner.UID != job.UID {
@@ -68,7 +68,7 @@ func differs(job *batchv1.Job, pod *corev1.Pod, what string) error {
 	return fmt.Errorf("pod %s is not what Job %s made: its %s differ from the Job's template", pod.Name, job.Name, what)
 }
 
-// containers names the first container that differs, empty if none does.
+// containers returns the name of the first container that differs; empty if none does.
 func containers(want, got []corev1.Container) string {
 	for i := range max(len(want), len(got)) {
 		switch {
@@ -91,7 +91,7 @@ func containers(want, got []corev1.Container) string {
 	return ""
 }
 
-// theClusters takes away what the cluster may decide for a Pod.
+// theClusters clears the fields that the cluster may decide for a Pod.
 func theClusters(s *corev1.PodSpec) {
 	s.NodeName, s.NodeSelector, s.Affinity, s.Tolerations, s.TopologySpreadConstraints = "", nil, nil, nil, nil
 	s.Priority, s.PriorityClassName, s.PreemptionPolicy, s.SchedulerName, s.SchedulingGates = nil, "", nil, "", nil
@@ -102,15 +102,15 @@ func theClusters(s *corev1.PodSpec) {
 	}
 }
 
-// First is the Pod of the Job that was created first and that Check accepts, nil if there is none, and why the others of
-// the Job are refused. A Job's Pod is its only one, unless somebody else made more.
+// First returns the oldest Pod of the Job that Check accepts, nil if there is none, and why each other Pod is
+// refused. A Job has a single Pod, unless somebody else created more.
 func First(job *batchv1.Job, pods []corev1.Pod) (first *corev1.Pod, refused []error) {
 	sorted := make([]*corev1.Pod, len(pods))
 	for i := range pods {
 		sorted[i] = &pods[i]
 	}
 	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) // full seconds
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) // timestamps have a resolution of one second
 	})
 	for _, p := range sorted {
 		switch err := Check(job, p); {

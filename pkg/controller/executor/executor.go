@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executor is the seam between the task controller, which decides that
-// an attempt of a task shall run, and what runs it: a local process or a
-// Kubernetes Job. An executor starts an attempt at most once, however often it
-// is asked, and tells the truth about it after any restart.
+// Package executor is the interface between the task controller, which decides that an attempt
+// of a task runs, and what runs it: a local process or a Kubernetes Job. An executor starts an
+// attempt at most once, however often it is asked, and reports its state correctly after any
+// restart.
 package executor
 
 import (
@@ -24,30 +24,30 @@ import (
 
 // Errors of an Executor.
 var (
-	// ErrNotFound: nothing is known about this attempt. It was never started, or it was removed.
+	// ErrNotFound means that nothing is known about the attempt. It was never started, or it was removed.
 	ErrNotFound = errors.New("executor: run not found")
-	// ErrConflict: the attempt was started under another run id.
+	// ErrConflict means that the attempt was started under another run id.
 	ErrConflict = errors.New("executor: attempt was started as another run")
-	// ErrRefused: the executor's host will not have the run as it is, now or later.
+	// ErrRefused means that the executor's host does not accept the run as it is, now or later.
 	ErrRefused = errors.New("executor: run is refused")
-	// ErrRunning: the folder of a live run cannot be removed.
+	// ErrRunning means that a live run cannot be removed.
 	ErrRunning = errors.New("executor: run is still alive")
 )
 
-// MissingError is an ErrNotFound that says what is not there.
+// MissingError is an ErrNotFound that says what is missing.
 type MissingError struct {
 	// What is a clause for people, for example "there is no Job t-1".
 	What string
 }
 
-// Error gives the clause after that of ErrNotFound.
+// Error returns the text of ErrNotFound, followed by What.
 func (m *MissingError) Error() string { return ErrNotFound.Error() + ": " + m.What }
 
-// Is makes it an ErrNotFound.
+// Is reports true for ErrNotFound.
 func (m *MissingError) Is(target error) bool { return target == ErrNotFound }
 
-// Ref names one attempt of one task. The UID and the attempt are the identity;
-// namespace and name say whom to tell.
+// Ref names one attempt of one task. The UID and the attempt are the identity; namespace and
+// name say which task to notify.
 type Ref struct {
 	Namespace string
 	Name      string
@@ -56,16 +56,16 @@ type Ref struct {
 	Attempt int32
 }
 
-// String gives namespace/name#attempt, for messages.
+// String returns namespace/name#attempt, for messages.
 func (r Ref) String() string { return fmt.Sprintf("%s/%s#%d", r.Namespace, r.Name, r.Attempt) }
 
-// JobName names the run of an attempt. As the name of a Job it is also the value
-// of a label, and that is how long it may be.
+// JobName returns the name of the run of an attempt. It fits in the value of a label, because
+// the name of a Job is also used as one.
 func (r Ref) JobName() string {
 	return v1alpha1.ShortName(r.Name, "-"+strconv.Itoa(int(r.Attempt)), validation.LabelValueMaxLength)
 }
 
-// ServiceAccount is the account of the workers of a type of tasks: one per level of trust.
+// ServiceAccount returns the account for workers of tasks of a type. There is one for each level of trust.
 func ServiceAccount(t v1alpha1.TaskType) string {
 	switch t {
 	case v1alpha1.TaskTypeContainer:
@@ -82,13 +82,13 @@ type SecretUse string
 
 // Uses of secrets.
 const (
-	// ForProvider: the API key of the Provider that For names.
+	// ForProvider is the API key of the Provider that For names.
 	ForProvider SecretUse = "Provider"
-	// ForTool: the credential of the Tool that For names.
+	// ForTool is the credential of the Tool that For names.
 	ForTool SecretUse = "Tool"
 )
 
-// Secret is a secret of a run by reference.
+// Secret is a reference to a secret that a run needs.
 type Secret struct {
 	Use SecretUse
 	// For is the Provider or Tool.
@@ -103,10 +103,10 @@ type ConfigMap struct{ Name, Key string }
 // Run is everything a worker is started with.
 type Run struct {
 	Ref
-	// Task is the task as it was resolved. It is not changed, and not kept.
+	// Task is the task as it was resolved. The executor neither changes nor keeps it.
 	Task *v1alpha1.Task
-	// ID is chosen by the caller before the start and recorded with the task, so
-	// that a start which was repeated after a crash is recognised as the same one.
+	// ID is chosen by the caller before the start and recorded with the task, so that a start that
+	// is repeated after a crash is recognised as the same one.
 	ID string
 	// Env is added to the worker's environment. It holds no secret, and the
 	// executor's own variables win.
@@ -114,19 +114,19 @@ type Run struct {
 	// Credentials reach the worker without touching disk, environment or arguments.
 	// They are empty where the executor works ByReference.
 	Credentials runspec.Credentials
-	// Secrets are the same by reference, and only there.
+	// Secrets are the same credentials by reference. They are set only where the executor works ByReference.
 	Secrets []Secret
-	// ConfigMaps are those whose values Credentials lack because the executor works ByReference.
+	// ConfigMaps are the keys whose values Credentials lacks because the executor works ByReference.
 	ConfigMaps []ConfigMap
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
 	// Resources are those of the task, or of its Agent; nil for the executor's defaults.
 	Resources *corev1.ResourceRequirements
-	// Placement says where the run may be placed, as Agent and task have it together.
+	// Placement says where the run may be placed: the Agent's and the task's settings merged.
 	Placement v1alpha1.ExecutionPlacement
-	// Timeout ends the run after this time, without what it was parked. Zero is no limit.
+	// Timeout ends the run after this time, not counting the time it was parked. Zero means no limit.
 	Timeout time.Duration
-	// MemoryBytes limits the memory of each process of the run. Zero is the executor's default.
+	// MemoryBytes limits the memory of each process of the run. Zero means the executor's default.
 	MemoryBytes int64
 }
 
@@ -135,28 +135,29 @@ type Phase string
 
 // Phases of a run.
 const (
-	// Running: alive, or being started.
+	// Running means alive, or being started.
 	Running Phase = "Running"
-	// Exited: over, and how it ended is known.
+	// Exited means over, and how it ended is known.
 	Exited Phase = "Exited"
-	// Lost: over, and nobody saw how it ended.
+	// Lost means over, and how it ended is not known.
 	Lost Phase = "Lost"
 )
 
 // Cause is why the executor ended a run.
 type Cause string
 
-// Causes. An empty Cause is a run that ended by itself.
+// Causes. The empty Cause means that the run ended by itself.
 const (
-	// CauseDeadline: Run.Timeout passed.
+	// CauseDeadline means that Run.Timeout passed.
 	CauseDeadline Cause = "DeadlineExceeded"
-	// CauseStopped: Stop was called.
+	// CauseStopped means that Stop was called.
 	CauseStopped Cause = "Stopped"
 )
 
-// Waiting is what keeps a run from beginning, so far.
+// Waiting is what keeps a run from beginning.
 type Waiting struct {
-	// Reason is one of the reasons of v1alpha1 that come from where a run is; empty for a run that waits for nothing.
+	// Reason is one of the reasons of v1alpha1 that an executor reports about its host; empty for a run that waits for
+	// nothing.
 	Reason string
 	// Message is redacted text for people.
 	Message string
@@ -165,44 +166,43 @@ type Waiting struct {
 // State is the state of a run.
 type State struct {
 	ID string
-	// UID is the identity that the executor gave the run, such as a Job's UID;
-	// empty where it gives none.
+	// UID is the identity that the executor gave the run, such as a Job's UID; empty if it gives
+	// none.
 	UID types.UID
-	// PodName and PodUID identify the Pod that the executor accepts for the run; empty while there is none, and where
+	// PodName and PodUID identify the Pod that the executor accepts for the run; empty while there is none, and if
 	// runs are not Pods.
 	PodName string
 	PodUID  types.UID
 	Phase   Phase
 	Cause   Cause
-	// Reason is one of the same reasons where the host ended the run or kept it from
-	// starting, and Message says more. Empty for a run that ended by itself.
+	// Reason is one of the reasons of Waiting if the host ended the run or kept it from starting;
+	// Message says more. Empty for a run that ended by itself.
 	Reason string
-	// StartedAt and FinishedAt are by the executor's clock. FinishedAt of a run
-	// that ended unobserved is when that was found out.
+	// StartedAt and FinishedAt are by the executor's clock. If a run ended unobserved, FinishedAt
+	// is when the executor noticed.
 	StartedAt  time.Time
 	FinishedAt time.Time
-	// ExitCode of an Exited run, or -1 where a signal ended it.
+	// ExitCode of an Exited run, or -1 if a signal ended it.
 	ExitCode int
 	// Signal that ended an Exited run, for example "killed".
 	Signal string
-	// Termination is what the worker left behind, nil when nothing.
+	// Termination is what the worker reported at its end; nil if it reported nothing.
 	Termination *runspec.Termination
-	// Undelivered: the run is over, and left results, events or log that the server
-	// lacks. Deliver brings them, and says then how the run ended.
+	// Undelivered means that the run is over and left results, events or log that the server
+	// lacks. Deliver sends them; after that, the state says how the run ended.
 	Undelivered bool
-	// Message is redacted text for people: what happened to a Lost run or to one
-	// with a Reason, or what a run said last that left no Termination.
+	// Message is redacted text for people: what happened to a Lost run or to one with a Reason, or
+	// the last output of a run that left no Termination.
 	Message string
-	// Waiting is what a Running run waits for before its worker can begin; empty
-	// once it has begun, and while nothing out of the ordinary keeps it.
+	// Waiting is what a Running run waits for before its worker can begin; empty once it has
+	// begun, and while the start proceeds normally.
 	Waiting Waiting
 	// NeverBegan is set for a run that is over and whose worker is known not to have begun.
 	NeverBegan bool
 }
 
-// Succeeded tells whether the worker reported its work as done. A report that
-// was completed before a signal arrived counts; an exit code that contradicts
-// the report does not.
+// Succeeded reports whether the worker reported its work as done. A report that was complete
+// before a signal arrived counts. A report that the exit code contradicts does not.
 func (s State) Succeeded() bool {
 	switch {
 	case s.Phase != Exited:
@@ -216,34 +216,35 @@ func (s State) Succeeded() bool {
 
 // Executor starts workers and watches them.
 type Executor interface {
-	// ByReference tells that token and secrets come to the worker from the
-	// executor's host, which knows them: Run has references only.
+	// ByReference reports whether the executor's host supplies the token and the secrets to the
+	// worker, so that Run needs references only.
 	ByReference() bool
-	// Start starts the run, or returns the state of the same run (by ID) when it
-	// was started before. ErrConflict when the attempt ran under another ID,
-	// ErrRefused when it cannot run. Any other error means that no work was done and that Start may be called again.
+	// Start starts the run, or returns the state of the same run (by ID) if it was started before. It returns
+	// ErrConflict if the attempt ran under another ID, and ErrRefused if it cannot run. Any other error means that
+	// no work was done and that Start may be called again.
 	Start(ctx context.Context, run Run) (State, error)
-	// State returns what is known about an attempt; ErrNotFound when nothing is.
+	// State returns what is known about an attempt, or ErrNotFound if nothing is known.
 	State(ctx context.Context, ref Ref) (State, error)
-	// Stop asks a run to end and kills it after a grace period. It does not wait;
-	// it is not an error when the run is over. ErrNotFound when nothing is known.
+	// Stop asks a run to end and kills it after a grace period. It does not wait; it is not an
+	// error if the run is over. It returns ErrNotFound if nothing is known about the attempt.
 	Stop(ctx context.Context, ref Ref) error
-	// Park stops the clock of Run.Timeout, or lets it go on, for a run that waits
-	// for a person. The run itself goes on. It may be repeated, is remembered over
-	// a restart, and is no error when the run is over. ErrNotFound when nothing is known.
+	// Park stops or resumes the clock of Run.Timeout, for a run that waits for a person. The run
+	// itself continues. Park may be repeated and survives a restart. It is not an error if the run
+	// is over. It returns ErrNotFound if nothing is known about the attempt.
 	Park(ctx context.Context, ref Ref, parked bool) error
-	// Deliver starts a worker that brings what an Undelivered run left, with a token
-	// and no other credential. The run is Running meanwhile. It returns the state of
-	// a run that has nothing to deliver; ErrNotFound when nothing is known.
+	// Deliver starts a worker that sends what an Undelivered run left. The worker gets a token and
+	// no other credential, and the run is Running meanwhile. If there is nothing to deliver,
+	// Deliver returns the state of the run. It returns ErrNotFound if nothing is known about the
+	// attempt.
 	Deliver(ctx context.Context, ref Ref, token string) (State, error)
-	// Remove forgets all attempts of a task, with their files. ErrRunning while one is alive.
+	// Remove forgets all attempts of a task and deletes their files. It returns ErrRunning while one is alive.
 	Remove(ctx context.Context, uid types.UID) error
-	// List names all attempts that are known and proved to be of tasks of the store that is served: if their task is gone,
-	// nobody else's is.
+	// List returns all known attempts that provably belong to tasks of the store that is now served, so that a run whose
+	// task is gone from that store may be removed.
 	List(ctx context.Context) ([]Ref, error)
-	// OnWaiting has f told about every run whose Waiting gets another reason, or
-	// none, and about every run that has got its Pod, until the context ends. f must not block.
+	// OnWaiting calls f, until the context ends, for every run whose Waiting gets another reason
+	// or none, and for every run that has got its Pod. f must not block.
 	OnWaiting(ctx context.Context, f func(Ref))
-	// OnExit has f told about every run that ends, until the context does. f must not block.
+	// OnExit calls f for every run that ends, until the context ends. f must not block.
 	OnExit(ctx context.Context, f func(Ref))
 }

@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Listeners are those whom an Executor tells about runs that end. The zero value
-// has none, and all may be called at once from anywhere.
+// Listeners are functions that an Executor calls for every run that ends. The zero value is
+// empty and ready to use. All methods are safe for concurrent use.
 type Listeners struct {
 	mu sync.Mutex
 	fs map[*func(Ref)]struct{}
 }
 
-// Add has f told about every run that ends, until the context does.
+// Add registers f to be called for every run that ends, until the context ends.
 func (l *Listeners) Add(ctx context.Context, f func(Ref)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +32,8 @@ func (l *Listeners) Add(ctx context.Context, f func(Ref)) {
 	})
 }
 
-// Tell tells all that a run ended, one after the other, and returns then. A
-// listener may call Add and Tell itself.
+// Tell calls all listeners, one after the other, for a run that ended. A listener may call Add
+// and Tell itself.
 func (l *Listeners) Tell(r Ref) {
 	l.mu.Lock()
 	fs := slices.Collect(maps.Keys(l.fs))

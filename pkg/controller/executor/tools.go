@@ -5,6 +5,6 @@ package executor
 
 // ToolHost is an Executor that knows which built-in tools cannot work in its runs of tasks of type ai.
 type ToolHost interface {
-	// Lacks says what a tool lacks there and how it can be had, as a clause for people; empty for nothing.
+	// Lacks returns what a tool lacks there and how to provide it, as a clause for people; empty if it lacks nothing.
 	Lacks(tool string) string
 }

@@ -17,16 +17,17 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// labelTaskUID is the whole identity of a task; the label with its name may be shortened.
+// labelTaskUID is the label with the UID of the task. It identifies the task, whereas the label with the task's
+// name may be shortened.
 const labelTaskUID = v1alpha1.LabelPrefix + "task-uid"
 
 // Annotations of a Job.
 const (
 	annotationTaskName = v1alpha1.LabelPrefix + "task-name"
 	annotationAttempt  = v1alpha1.LabelPrefix + "attempt"
-	// annotationTimeout is the run's own timeout, as a Go duration. The Job's
-	// activeDeadlineSeconds, from when its worker begins, is this and what the run
-	// waited before and was parked since.
+	// annotationTimeout is the run's own timeout, as a Go duration. Once the worker begins, the
+	// Job's activeDeadlineSeconds is the sum of this, the time that the run waited before, and the
+	// time that it was parked since.
 	annotationTimeout = v1alpha1.LabelPrefix + "timeout"
 	// annotationParked is how long the run was parked, as a Go duration, and
 	// annotationParkedAt since when it is, in RFC 3339.
@@ -38,7 +39,7 @@ const (
 	annotationStopped = v1alpha1.LabelPrefix + "stopped-at"
 )
 
-// containerName is that of the worker (D2, "Worker pod and environment").
+// containerName is the name of the worker's container.
 const containerName = "worker"
 
 // job makes the Job of a run.
@@ -82,8 +83,8 @@ func (e *Executor) job(run executor.Run) *batchv1.Job {
 	return job
 }
 
-// failurePolicy fails the Job with its Pod. Its conditions then tell of the Pod
-// even when that is gone.
+// failurePolicy fails the Job when its Pod fails. The Job's conditions then describe the Pod's
+// failure even after the Pod is gone.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
 		{
@@ -97,18 +98,18 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 	}}
 }
 
-// seconds rounds up: a run gets all of its time.
+// seconds rounds up, so that a run gets all of its time.
 func seconds(d time.Duration) *int64 {
 	return new(max(1, int64((d+time.Second-1)/time.Second)))
 }
 
-// isJobOf tells whether the Job is that of the attempt, and not of an earlier task of the name.
+// isJobOf reports whether the Job is that of the attempt, and not of an earlier task of the same name.
 func isJobOf(job *batchv1.Job, ref executor.Ref) bool {
 	found, ok := refOf(job)
 	return ok && found == ref
 }
 
-// refOf is the attempt of a Job; false for a Job that is none.
+// refOf returns the attempt that a Job runs; false for a Job that runs none.
 func refOf(job *batchv1.Job) (executor.Ref, bool) {
 	attempt, err := strconv.ParseInt(job.Annotations[annotationAttempt], 10, 32)
 	ref := executor.Ref{

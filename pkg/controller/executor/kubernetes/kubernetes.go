@@ -3,29 +3,28 @@
 
 // Package kubernetes runs workers as Jobs of a cluster.
 //
-// A run is a Job of the name executor.Ref.JobName, controlled by its Task. All
-// that is known about it is in the Job and its one Pod, so that any controller
-// can go on with it: labels and annotations say which attempt of which task it
-// is, and what the controller did to it.
+// A run is a Job with the name executor.Ref.JobName, controlled by its Task. The Job and its
+// one Pod hold all its state, so that any controller process can take over: labels and
+// annotations say which attempt of which task it is, and what the controller did to it.
 //
 // Invariants
 //
-//   - The name of the Job and the annotation platform.ai/run-id make a start
-//     happen once: the API server creates a name once.
-//   - A Job never runs a second Pod: backoffLimit 0, restartPolicy Never,
-//     podReplacementPolicy Failed, and a failure policy that fails the Job with
-//     the Pod. Retries are the controller's.
+//   - The name of the Job and the annotation platform.ai/run-id make sure that a run starts
+//     once: the API server creates an object of a name only once.
+//   - A Job never runs a second Pod: backoffLimit 0, restartPolicy Never, podReplacementPolicy
+//     Failed, and a failure policy that fails the Job with the Pod. Only the controller
+//     retries.
 //   - The Pod of a run is the first one that its Job controls and whose spec is what
 //     the Job's template makes (pkg/workerpod). No other Pod has an effect on the state.
 //   - Secrets reach the Pod by reference only. No value of a Secret is in the Job.
-//   - A run is over when its Pod is: a Job that is being deleted goes on until
-//     then. Only a Pod whose node does not answer is not waited for.
-//   - The time of a run counts from when its worker begins: until then the Job has
-//     no deadline. What it waits for is part of its state.
-//   - A run that does not come to start, or whose node does not answer, is given
-//     up by the controller, which keeps in memory why. After a restart the Pod shows
-//     that its node does not answer, and the Task's condition WaitingToStart what a run
-//     waited for that never began. No annotation of the Job says why a run was given up.
+//   - A run is over when its Pod is: the run of a Job that is being deleted goes on until then.
+//     The executor does not wait for a Pod whose node does not answer.
+//   - The time of a run counts from when its worker begins: until then the Job has no deadline.
+//     Its state says what it waits for.
+//   - The controller gives up a run that does not start in time or whose node does not answer,
+//     and keeps the reason in memory. After a restart of the controller, the Pod shows that its
+//     node does not answer, and the Task's condition WaitingToStart says what a run that never
+//     began had waited for. No annotation of the Job says why a run was given up.
 package kubernetes
 
 import (
@@ -58,47 +57,47 @@ var _ executor.Executor = &Executor{}
 const (
 	DefaultUnreachableTimeout = 60 * time.Second
 	DefaultStartTimeout       = 5 * time.Minute
-	// DefaultAPIURL is expanded by the kubelet, and needs no DNS.
+	// DefaultAPIURL contains variables that the kubelet expands, so it needs no DNS.
 	DefaultAPIURL = "https://$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)"
-	// DefaultSearchSecret is the Secret of a task's namespace with the key of the search service.
+	// DefaultSearchSecret is the name of the Secret in a task's namespace that holds the key of the search service.
 	DefaultSearchSecret = "platform-search"
 )
 
-// DefaultMemoryLimit is the default of Options.MemoryLimit.
+// DefaultMemoryLimit returns the default of Options.MemoryLimit.
 func DefaultMemoryLimit() resource.Quantity { return resource.MustParse("1Gi") }
 
 // Options configure an Executor.
 type Options struct {
-	// Client is the way to the cluster. Required.
+	// Client is the client of the cluster. Required.
 	Client kubernetes.Interface
-	// Namespaces are those whose runs are looked after. None is all.
+	// Namespaces are the namespaces whose runs are watched; empty means all.
 	Namespaces []string
-	// Store gives the identity of the store that has the tasks, which marks their Jobs; empty where that is not known. List
-	// names marked Jobs alone. Nil is that it is never known.
+	// Store returns the identity of the store that holds the tasks; empty if it is not known. Jobs are marked with it,
+	// and List returns only Jobs with the mark. If Store is nil, the identity is never known.
 	Store func(context.Context) (string, error)
-	// WorkerImage has the worker program as its entrypoint. Required.
+	// WorkerImage is an image with the worker program as its entrypoint. Required.
 	WorkerImage string
-	// AIImage runs tasks of type ai, and GeneralImage those of type container that
-	// name no image. Default: WorkerImage. Into another image the worker program is put.
+	// AIImage runs tasks of type ai, and GeneralImage those of type container that name no image.
+	// Default: WorkerImage. The worker program is copied into containers of other images.
 	AIImage, GeneralImage string
-	// APIURL is the address of the API server as pods see it. Default: DefaultAPIURL.
+	// APIURL is the address of the API server, as seen from pods. Default: DefaultAPIURL.
 	APIURL string
 	// SandboxOff runs the programs of all runs without a sandbox in their pods.
 	SandboxOff bool
-	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although their addresses are private.
 	WebFetchAllow []string
-	// SearchURL is the search service behind the tool web_search; empty is none.
+	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
-	// SearchSecret names a Secret of the task's namespace whose key "api-key" is
-	// that of the search service; it need not exist. Default: DefaultSearchSecret.
+	// SearchSecret names a Secret of the task's namespace whose entry "api-key" is the key of the
+	// search service. The Secret need not exist. Default: DefaultSearchSecret.
 	SearchSecret string
-	// UnreachableTimeout is how long a node need not answer, from when the cluster
-	// has noticed, before its runs are given up. Default 60 s.
+	// UnreachableTimeout is how long a node may fail to answer before its runs are given up,
+	// counted from when the cluster noticed. Default 60 s.
 	UnreachableTimeout time.Duration
-	// StartTimeout is how long scheduling, mounts and image may take, from when the Pod is there. A Pod for which the
-	// quota of its namespace leaves no room is waited for without end. Default 5 min.
+	// StartTimeout is how long scheduling, mounting and pulling images may take, counted from the creation of the
+	// Pod. There is no limit for waiting until the quota of the namespace has room for the Pod. Default 5 min.
 	StartTimeout time.Duration
-	// MemoryLimit is that of runs that name none. Default 1 GiB.
+	// MemoryLimit is the limit for runs that set none. Default 1 GiB.
 	MemoryLimit resource.Quantity
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
@@ -126,33 +125,33 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Executor runs workers as Jobs. All but OnExit works without Run.
+// Executor runs workers as Jobs. All methods but OnWaiting and OnExit work without Run.
 type Executor struct {
 	opts         Options
 	exits, waits executor.Listeners
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// told has the UIDs of Jobs whose end was told.
+	// told holds the UIDs of Jobs whose end the listeners were told.
 	told map[types.UID]struct{}
-	// waiting has, by the UID of a Job, the last that was told of what it waits for.
+	// waiting holds, by the UID of a Job, what the listeners were last told that it waits for.
 	waiting map[types.UID]news
-	// warned has, by the UID of a Job, how many Pods were refused when that was last logged.
+	// warned holds, by the UID of a Job, how many of its Pods were refused when that was last logged.
 	warned map[types.UID]int
-	// verdicts has, by the UID of a Job, why its run was given up.
+	// verdicts holds, by the UID of a Job, why its run was given up.
 	verdicts map[types.UID]*verdict
-	// refusals has, by namespace, the Events that say why Pods of Jobs could not be created.
+	// refusals holds, by namespace, the Events that say why Pods of Jobs could not be created.
 	refusals map[string]cache.Indexer
-	// lastPods has, by the UID of its Job, the last state of a *corev1.Pod that is
-	// gone before its Job: what the Job itself tells of it is less. It locks itself.
+	// lastPods holds, by the UID of the Job, the last state of a *corev1.Pod that was deleted
+	// before its Job. The Job itself records less about it. It has a lock of its own.
 	lastPods *lru.Cache
 }
 
-// maxLastPods bounds what is kept of Pods that are gone, at about 8 KiB each. They
-// are asked for at once, if at all.
+// maxLastPods bounds how many Pods that are gone are kept, at about 8 KiB each. They are needed
+// soon after they are gone, if at all.
 const maxLastPods = 1024
 
-// New makes an Executor. It asks nothing of the cluster yet.
+// New makes an Executor. It sends no request to the cluster.
 func New(o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -160,7 +159,7 @@ func New(o Options) (*Executor, error) {
 	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, verdicts: map[types.UID]*verdict{}, refusals: map[string]cache.Indexer{}, lastPods: lru.New(maxLastPods)}, nil
 }
 
-// ByReference is true: kubelet projects token and Secrets into the Pod.
+// ByReference returns true: the kubelet projects the token and the Secrets into the Pod.
 func (e *Executor) ByReference() bool { return true }
 
 // Start creates the run's Job. See executor.Executor.
@@ -186,20 +185,20 @@ func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State,
 		return executor.State{}, fmt.Errorf("job %s: %w", run.JobName(), err)
 	}
 	if !isJobOf(job, run.Ref) {
-		// That of an earlier task of this name goes away by itself.
+		// The Job of an earlier task of this name goes away by itself.
 		return executor.State{}, fmt.Errorf("job %s of somebody else is in the way", run.JobName())
 	}
 	if runID(job) != run.ID {
 		return executor.State{}, fmt.Errorf("%s: %w", run.Ref, executor.ErrConflict)
 	}
-	// Name, labels and run id can be read by others, who may have been faster.
+	// Others can read name, labels and run id, and may have created a Job with them first.
 	if err := e.isAsWanted(ctx, job, wanted); err != nil {
 		return executor.State{}, err
 	}
 	return e.stateOf(ctx, job)
 }
 
-// isAsWanted fails for a Job whose template is not what the cluster makes of the wanted one.
+// isAsWanted returns an error if the Job's template is not what the cluster makes of the wanted one.
 func (e *Executor) isAsWanted(ctx context.Context, job, wanted *batchv1.Job) error {
 	wanted = wanted.DeepCopy()
 	wanted.Name, wanted.GenerateName = "", "dry-run-"
@@ -213,7 +212,7 @@ func (e *Executor) isAsWanted(ctx context.Context, job, wanted *batchv1.Job) err
 	return nil
 }
 
-// State reads Job and Pod from the API server.
+// State reads the Job and its Pod from the API server.
 func (e *Executor) State(ctx context.Context, ref executor.Ref) (executor.State, error) {
 	job, err := e.get(ctx, ref)
 	if err != nil {
@@ -222,7 +221,7 @@ func (e *Executor) State(ctx context.Context, ref executor.Ref) (executor.State,
 	return e.stateOf(ctx, job)
 }
 
-// get is the Job of an attempt; an executor.MissingError when there is none.
+// get returns the Job of an attempt, or an executor.MissingError if there is none.
 func (e *Executor) get(ctx context.Context, ref executor.Ref) (*batchv1.Job, error) {
 	job, err := e.opts.Client.BatchV1().Jobs(ref.Namespace).Get(ctx, ref.JobName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !isJobOf(job, ref) {
@@ -244,7 +243,7 @@ func (e *Executor) stateOf(ctx context.Context, job *batchv1.Job) (executor.Stat
 	return e.assess(job, pods.Items).state, nil
 }
 
-// store is the identity of the store that has the tasks, as it is now; empty where that is not known.
+// store returns the present identity of the store that holds the tasks; empty if it is not known.
 func (e *Executor) store(ctx context.Context) (string, error) {
 	if e.opts.Store == nil {
 		return "", nil
@@ -256,7 +255,7 @@ func (e *Executor) store(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// mark makes the Job one of the store's.
+// mark marks the Job with the identity of the store.
 func (e *Executor) mark(ctx context.Context, job *batchv1.Job) error {
 	id, err := e.store(ctx)
 	if err == nil && id != "" {
@@ -265,7 +264,7 @@ func (e *Executor) mark(ctx context.Context, job *batchv1.Job) error {
 	return err
 }
 
-// Stop deletes the Job, which goes when its Pod has ended.
+// Stop deletes the Job, which disappears when its Pod has ended.
 func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
 	job, err := e.get(ctx, ref)
 	if err != nil {
@@ -284,7 +283,7 @@ func (e *Executor) Stop(ctx context.Context, ref executor.Ref) error {
 	return gone(e.deleteJob(ctx, job, metav1.DeletePropagationForeground))
 }
 
-// gone makes a Job that went meanwhile no error.
+// gone returns nil for the error that the Job no longer exists.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -302,7 +301,7 @@ func (e *Executor) deleteJob(ctx context.Context, job *batchv1.Job, how metav1.D
 	return nil
 }
 
-// Deliver has nothing to do: what a Pod leaves goes with it, so no run is Undelivered.
+// Deliver only returns the state: what a Pod leaves is deleted with it, so no run is Undelivered.
 func (e *Executor) Deliver(ctx context.Context, ref executor.Ref, _ string) (executor.State, error) {
 	return e.State(ctx, ref)
 }
@@ -330,8 +329,8 @@ func (e *Executor) Remove(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// List names all attempts that have a Job of this store's. Whose a Job is that has no mark cannot be proved, so it is
-// not among them.
+// List returns all attempts that have a Job marked with the identity of this store. It leaves out Jobs without a
+// mark: they cannot be proved to belong to it.
 func (e *Executor) List(ctx context.Context) ([]executor.Ref, error) {
 	store, err := e.store(ctx)
 	if err != nil || store == "" {
@@ -371,12 +370,12 @@ func (e *Executor) list(ctx context.Context, selector string) ([]batchv1.Job, er
 	return jobs, nil
 }
 
-// OnWaiting has f told about every run that waits for something else, or no more, while Run runs.
+// OnWaiting calls f for every run that waits for something else than before or no longer waits, while Run runs.
 func (e *Executor) OnWaiting(ctx context.Context, f func(executor.Ref)) {
 	e.waits.Add(ctx, f)
 }
 
-// OnExit has f told about every run that ends while Run runs, until the context does.
+// OnExit calls f for every run that ends while Run runs, until the context ends.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
 	e.exits.Add(ctx, f)
 }

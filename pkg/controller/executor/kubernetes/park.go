@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// Park takes the Job's deadline away, or puts it back, later by what the run was parked.
+// Park removes the Job's deadline, or restores it, later by the time that the run was parked.
 func (e *Executor) Park(ctx context.Context, ref executor.Ref, parked bool) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		job, err := e.get(ctx, ref)
@@ -29,7 +29,7 @@ func (e *Executor) Park(ctx context.Context, ref executor.Ref, parked bool) erro
 	})
 }
 
-// parking is the patch that parks a Job or lets it go on; nil when there is nothing to change.
+// parking returns the patch that parks a Job or ends its parking; nil if there is nothing to change.
 func parking(job *batchv1.Job, parked bool, now time.Time) map[string]any {
 	since, isParked := job.Annotations[annotationParkedAt]
 	if parked == isParked || job.DeletionTimestamp != nil || failure(job) != nil || condition(job, batchv1.JobComplete) != nil {
@@ -42,7 +42,7 @@ func parking(job *batchv1.Job, parked bool, now time.Time) map[string]any {
 	}
 	total := duration(job, annotationParked)
 	if at, err := time.Parse(time.RFC3339Nano, since); err == nil {
-		total += max(0, now.Sub(at)) // clocks of two controllers may differ
+		total += max(0, now.Sub(at)) // the clocks of two controllers may differ
 	}
 	metadata["annotations"] = map[string]any{annotationParkedAt: nil, annotationParked: total.String()}
 	change := map[string]any{"metadata": metadata}
@@ -52,8 +52,8 @@ func parking(job *batchv1.Job, parked bool, now time.Time) map[string]any {
 	return change
 }
 
-// beginning is the patch that lets the time of a run count when its worker has
-// begun; nil when there is nothing to change.
+// beginning returns the patch that starts the clock of a run when its worker has begun; nil if
+// there is nothing to change.
 func beginning(job *batchv1.Job, pod *corev1.Pod) map[string]any {
 	timeout := duration(job, annotationTimeout)
 	_, counts := job.Annotations[annotationWaited]
@@ -76,7 +76,7 @@ func beginning(job *batchv1.Job, pod *corev1.Pod) map[string]any {
 	return change
 }
 
-// beganAt is when the worker's container was started; zero for one that was not, or is over.
+// beganAt returns when the worker's container was started; zero if it was not, or is over.
 func beganAt(pod *corev1.Pod) time.Time {
 	if pod == nil {
 		return time.Time{}
@@ -88,7 +88,7 @@ func beganAt(pod *corev1.Pod) time.Time {
 	return c.State.Running.StartedAt.Time
 }
 
-// duration reads an annotation; 0 where it is none.
+// duration parses an annotation; 0 if it is not a duration.
 func duration(job *batchv1.Job, annotation string) time.Duration {
 	d, err := time.ParseDuration(job.Annotations[annotation])
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Paths in the worker's container (D2, "Worker pod and environment").
+// Paths in the worker's container.
 const (
 	workDir        = "/workspace"
 	homeDir        = "/home/worker"
@@ -36,11 +36,11 @@ const (
 )
 
 const (
-	// user and group of the worker (D2).
+	// userID is the user and the group of the worker.
 	userID = 1000
-	// graceSeconds is between SIGTERM and SIGKILL. The worker needs 10 s of it at most.
+	// graceSeconds is the time between SIGTERM and SIGKILL. The worker needs at most 10 s of it.
 	graceSeconds = 15
-	// tokenSeconds is the life of a projected token; kubelet renews it at 80%.
+	// tokenSeconds is the lifetime of a projected token. The kubelet renews it at 80% of that.
 	tokenSeconds = 3600
 	// searchKey is the key in Options.SearchSecret.
 	searchKey = "api-key"
@@ -48,7 +48,7 @@ const (
 
 // pod makes the Pod of a run.
 func (e *Executor) pod(run executor.Run) corev1.PodSpec {
-	p := &podBuilder{} // no name looks like that of a secret: messages about volumes would be redacted
+	p := &podBuilder{} // no volume name may look like that of a secret: messages about the volume would be redacted
 	p.emptyDir("tmp", tempDir, "4Gi")
 	p.emptyDir("workspace", workDir, "10Gi")
 	p.emptyDir("home", homeDir, "1Gi")
@@ -103,7 +103,7 @@ func (e *Executor) image(t *v1alpha1.Task) string {
 	return e.opts.AIImage
 }
 
-// install puts the worker program where the image of the run can start it.
+// install returns the init container that copies the worker program to where the image of the run can start it.
 func (e *Executor) install(to corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
 		Name: "install-worker", Image: e.opts.WorkerImage, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -163,8 +163,8 @@ func apiAccess() []corev1.VolumeProjection {
 	}
 }
 
-// credentials projects the keys of providers and tools, that of the search service where it is, and the ConfigMaps that
-// the run needs.
+// credentials projects the keys of providers and tools, the key of the search service if it exists, and the
+// ConfigMaps that the run needs.
 func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	var sources []corev1.VolumeProjection
 	add := func(secret, key, to string, optional *bool) {
@@ -192,8 +192,8 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	return sources
 }
 
-// environ is the worker's environment. A container task's own variables are in
-// it, before the platform's, which win; an ai task's are nobody's to see.
+// environ returns the worker's environment. It contains the variables of a task of type
+// container, which the platform's override. It does not contain those of a task of type ai.
 func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "HOME", Value: homeDir}, {Name: "TMPDIR", Value: tempDir}}
 	contained := run.Task.Spec.Type == v1alpha1.TaskTypeContainer
@@ -221,7 +221,7 @@ func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	return append(env, corev1.EnvVar{Name: runspec.EnvSecretEnv, Value: strings.Join(secret, ",")})
 }
 
-// ownEnv are the platform's variables, also the empty ones: a task may not set them.
+// ownEnv returns the platform's variables, including empty ones, because a task may not set them.
 func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	t := run.Task
 	parent := cmp.Or(t.Annotations[v1alpha1.AnnotationParentTaskName], t.Labels[v1alpha1.LabelParentTask])
@@ -266,7 +266,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
 }
 
-// sandbox is a runspec.Sandbox, as text so that a Job looks the same each time it is made.
+// sandbox returns a runspec.Sandbox as constant text, so that a Job looks the same each time it is built.
 func (e *Executor) sandbox() string {
 	if e.opts.SandboxOff {
 		return `{"off":true}`
@@ -274,7 +274,7 @@ func (e *Executor) sandbox() string {
 	return ""
 }
 
-// resources are those of the run, where it has them, and defaults. A default never contradicts what was given.
+// resources returns the resources of the run, completed by defaults. A default never contradicts what was given.
 func (e *Executor) resources(run executor.Run) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{}
 	if run.Resources != nil {
@@ -309,7 +309,8 @@ func (e *Executor) resources(run executor.Run) corev1.ResourceRequirements {
 	return r
 }
 
-// tolerations are the run's, and how long its pod stays with a node that does not answer.
+// tolerations returns the run's tolerations, and those that say how long its pod stays on a node that does not
+// answer.
 func (e *Executor) tolerations(own []corev1.Toleration) []corev1.Toleration {
 	all := slices.Clone(own)
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
