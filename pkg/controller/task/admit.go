@@ -16,22 +16,23 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// graceWait is how often a young task looks for an object that it refers to and that is not there.
+// graceWait is the interval at which a new task checks again for an object that it refers to and that does not
+// exist yet.
 const graceWait = time.Second
 
-// admit decides whether a pending task may run, and writes down the attempt
-// that the step run will start.
+// admit decides whether a pending task may run, and records the attempt that the step run will
+// start.
 type admit struct {
 	now     func() time.Time
 	newID   func() types.UID
 	grace   time.Duration
 	end     endFunc
 	resolve func(context.Context, *v1alpha1.Task) (*resolved, error)
-	// lockSession takes the task's session; a queued outcome says that another task holds it.
+	// lockSession takes the task's session; it returns a queued error if another task holds it.
 	lockSession func(context.Context, *v1alpha1.Task) error
-	// takeSlot lets the task run, or gives a queued outcome while too many do.
+	// takeSlot takes a slot for the task, or returns a queued error while too many tasks run.
 	takeSlot func(context.Context, *v1alpha1.Task) error
-	// leaveSlot is called instead where the task cannot run now: it does not stand in the way of others.
+	// leaveSlot is called instead if the task cannot run now, so that it does not block others.
 	leaveSlot func(context.Context, *v1alpha1.Task) error
 	// warn writes a warning about the task for people.
 	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
@@ -61,7 +62,7 @@ func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
 	return err
 }
 
-// mayRun finds what the task runs with, when its time and its turn in its session have come.
+// mayRun resolves what the task runs with, once its start time and its turn in its session have come.
 func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
 	if at := t.Status.NextAttemptTime; at != nil {
 		if wait := at.Sub(s.now()); wait > 0 {
@@ -75,7 +76,7 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 	return res, s.lockSession(ctx, t)
 }
 
-// refuse fails the task, unless what is missing may be on its way.
+// refuse fails the task, unless what is missing may still be created.
 func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
 	if r.missing && s.now().Sub(t.CreationTimestamp.Time) < s.grace {
 		t.Status.Message = r.message
@@ -87,7 +88,7 @@ func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
 	return step.ErrDone
 }
 
-// assign writes the next attempt down.
+// assign records the next attempt.
 func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	waitsNoMore(t, "an attempt is started")
 	st := &t.Status

@@ -13,7 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// noReason is what tasks/cancel writes for a caller who gave none.
+// noReason is the reason that tasks/cancel records if the caller gave none.
 const noReason = "cancellation was requested"
 
 // cancel ends a task whose cancellation was requested.
@@ -40,7 +40,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 		o.message += ": " + asked.Message
 	}
 	o.message = neverBegan(t, o.message)
-	if state.Succeeded() { // it was faster
+	if state.Succeeded() { // it succeeded before it was stopped
 		o = succeeded(state)
 	}
 	if err := s.end(ctx, t, o); err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// errStreamClosed: the task has its terminal event already.
+// errStreamClosed means that the task already has its terminal event.
 var errStreamClosed = errors.New("task: event stream is closed")
 
-// untilClosed turns the API's conflict, which elsewhere means a lost race for
-// an object, into what it means on tasks/events.
+// untilClosed turns the API's conflict, which usually means a lost race for an object, into
+// errStreamClosed, which is what it means on tasks/events.
 func untilClosed(add appendFunc) appendFunc {
 	return func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error {
 		err := add(ctx, t, events...)
@@ -29,9 +29,8 @@ func untilClosed(add appendFunc) appendFunc {
 	}
 }
 
-// closed lets the event log decide: a task whose stream is closed, but which
-// has no terminal phase, was left by a crash between the two. Whatever a step
-// wanted for it, it is over.
+// closed lets the event log decide. A task whose stream is closed but which has no terminal
+// phase was left by a crash between the two writes. It is over, whatever the step wanted to do.
 func closed(runs executor.Executor, end endFunc, s step.Step[*v1alpha1.Task]) step.Step[*v1alpha1.Task] {
 	return step.Step[*v1alpha1.Task]{Name: s.Name, Do: func(ctx context.Context, t *v1alpha1.Task) error {
 		err := s.Do(ctx, t)

@@ -24,7 +24,8 @@ func (s completed) do(ctx context.Context, t *v1alpha1.Task) error {
 	if !t.Status.Phase.Terminal() {
 		return nil
 	}
-	// The condition is written with the phase, after the event. A phase that came otherwise has neither.
+	// The condition is written with the phase, after the event. If the phase was set by somebody else, both are
+	// missing.
 	if !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionComplete) {
 		if err := s.end(ctx, t, outcome{phase: t.Status.Phase, message: t.Status.Message}); err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// setEnd writes how a task ended: Complete, Succeeded and Failed. It is called
-// once the phase is terminal; before that a task has none of the three, so that a
-// wait for Succeeded=false ends when the task has ended, and not before.
+// setEnd writes how a task ended as the conditions Complete, Succeeded and Failed. It is called
+// once the phase is terminal; before that a task has none of the three, so that a wait for
+// Succeeded=false ends when the task has ended, and not before.
 func setEnd(s *v1alpha1.TaskStatus, generation int64, o outcome) {
 	reason := endingOf(o.phase).reason
 	setCondition(s, generation, v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, o.message)
@@ -32,8 +32,8 @@ func setSucceededAndFailed(s *v1alpha1.TaskStatus, generation int64, o outcome) 
 	setCondition(s, generation, v1alpha1.ConditionFailed, is(o.phase == v1alpha1.TaskFailed), why, o.message)
 }
 
-// addEnd gives Succeeded and Failed to a task that ended before these conditions
-// existed. They say what Complete says, from the same moment on.
+// addEnd adds Succeeded and Failed to a task that ended before these conditions existed. They
+// agree with Complete and have the same transition time.
 func addEnd(s *v1alpha1.TaskStatus) {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionComplete)
 	if c == nil || meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded) != nil {
@@ -53,17 +53,17 @@ func is(b bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// agreeing is the outcome as the event that closed the stream has it.
+// agreeing returns the outcome that the event that closed the stream describes.
 func agreeing(o outcome, stands *v1alpha1.ExecutionEvent) outcome {
 	if phase := endingBy(stands.Type).phase; phase != o.phase {
-		o = outcome{phase: phase} // the stream was closed before, and says otherwise
+		o = outcome{phase: phase} // the stream was closed earlier, with another outcome
 	}
 	o.message = cmp.Or(o.message, stands.Summary)
 	o.reason = cmp.Or(o.reason, reasonOfEvent(stands))
 	return o
 }
 
-// reasonOfEvent is the reason in the content of a terminal event, or empty.
+// reasonOfEvent returns the reason in the content of a terminal event, or an empty string.
 func reasonOfEvent(e *v1alpha1.ExecutionEvent) string {
 	if e.Content == nil {
 		return ""

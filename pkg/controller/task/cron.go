@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones, also where the host has none
+	_ "time/tzdata" // time zones, for hosts that have none
 
 	cron "github.com/netresearch/go-cron"
 )
@@ -18,7 +18,7 @@ type schedule struct {
 	next func(time.Time) time.Time
 }
 
-// parseSchedule takes five fields or a descriptor such as @daily. An empty zone is UTC.
+// parseSchedule parses five cron fields or a descriptor such as @daily. An empty zone means UTC.
 func parseSchedule(spec, zone string) (schedule, error) {
 	if strings.Contains(spec, "TZ=") {
 		return schedule{}, errors.New("the time zone belongs in timeZone, not in schedule")
@@ -41,19 +41,19 @@ func parseSchedule(spec, zone string) (schedule, error) {
 	return schedule{next: func(t time.Time) time.Time { return s.Next(t.In(loc)) }}, nil
 }
 
-// due is what a look at the clock says about a schedule.
+// due describes a schedule at one moment.
 type due struct {
-	// tick is the latest tick that is not too late; zero when there is none.
+	// tick is the latest tick that may still be run; zero if there is none.
 	tick time.Time
-	// missed is the latest tick that passed too long ago; zero when there is none.
+	// missed is the latest tick that passed too long ago to be run; zero if there is none.
 	missed time.Time
-	// next is the first tick in the future; zero when the schedule has no more.
+	// next is the first tick in the future; zero if the schedule has no more.
 	next time.Time
 }
 
-// at looks at the ticks after last. Ticks older than deadline count as missed.
-// Of several that are due only the latest is run: a server that was down does
-// not start a herd.
+// at evaluates the ticks after last. Ticks older than deadline count as missed. Of several that
+// are due only the latest is run, so that a server that was down does not start many runs at
+// once.
 func (s schedule) at(last, now time.Time, deadline time.Duration) due {
 	var d due
 	oldest := now.Add(-deadline)

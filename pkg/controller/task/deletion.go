@@ -14,7 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// deletion ends a task that is being deleted, and lets it go when nothing of it runs or lies about.
+// deletion ends a task that is being deleted, and removes its finalizer when nothing of it runs and its files are
+// removed.
 type deletion struct {
 	executor      executor.Executor
 	end           endFunc
@@ -43,7 +44,7 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		if err := s.end(ctx, t, o); err != nil {
 			return err
 		}
-		return step.ErrDone // the next reconcile goes on, when the phase is stored
+		return step.ErrDone // the next reconcile continues, when the phase is stored
 	}
 	if err := s.executor.Remove(ctx, t.UID); err != nil {
 		return fmt.Errorf("clean up: %w", err)

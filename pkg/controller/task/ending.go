@@ -16,14 +16,15 @@ type ending struct {
 	reason string
 }
 
-// endings are all of them. The first stands for what is none, so that a task never ends well by mistake.
+// endings lists all endings. The first one is used for unknown phases and events, so that a task never succeeds by
+// mistake.
 var endings = [...]ending{
 	{v1alpha1.TaskFailed, v1alpha1.EventTaskFailed, v1alpha1.SeverityError, v1alpha1.ReasonTaskFailed},
 	{v1alpha1.TaskSucceeded, v1alpha1.EventTaskSucceeded, v1alpha1.SeverityInfo, v1alpha1.ReasonTaskSucceeded},
 	{v1alpha1.TaskCancelled, v1alpha1.EventTaskCancelled, v1alpha1.SeverityWarning, v1alpha1.ReasonTaskCancelled},
 }
 
-// endingOf is the ending in a terminal phase.
+// endingOf returns the ending with the given terminal phase.
 func endingOf(p v1alpha1.TaskPhase) ending {
 	for _, e := range endings {
 		if e.phase == p {
@@ -33,7 +34,7 @@ func endingOf(p v1alpha1.TaskPhase) ending {
 	return endings[0]
 }
 
-// endingBy is the ending with the event that closed a stream.
+// endingBy returns the ending with the given type of event, which closed a stream.
 func endingBy(typ v1alpha1.EventType) ending {
 	for _, e := range endings {
 		if e.event == typ {

@@ -10,21 +10,21 @@ import (
 	law "github.com/platform-ai/platform/pkg/event"
 )
 
-// De-duplication keys: each fact of a task is one event, however often its
-// reconcile is repeated. Workers' keys begin otherwise.
+// De-duplication keys: each fact of a task is one event, however often its reconcile is
+// repeated. Workers' keys have other prefixes.
 const (
 	keyCreated  = "controller/created"
 	keyTerminal = "controller/terminal"
 )
 
-// event is an event of the controller, with content of plain values.
+// event returns an event of the controller, with plain values as content.
 func event(t *v1alpha1.Task, typ v1alpha1.EventType, key, summary string, content map[string]any) v1alpha1.ExecutionEvent {
 	e := law.New(typ, v1alpha1.SeverityInfo, key, summary, content)
 	e.StreamType, e.StreamID, e.TaskName, e.AgentName = v1alpha1.StreamTask, t.Name, t.Name, t.Status.AgentName
 	return *e
 }
 
-// phaseChanged tells of the step from the task's phase to another, in the current attempt.
+// phaseChanged returns the event for a change of the task's phase in the current attempt.
 func phaseChanged(t *v1alpha1.Task, from, to v1alpha1.TaskPhase, message string) v1alpha1.ExecutionEvent {
 	key := fmt.Sprintf("controller/phase/%d/%s", t.Status.Attempts, to)
 	if to.Terminal() {

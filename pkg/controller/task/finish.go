@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// outcome is how a task shall end.
+// outcome is how a task is to end.
 type outcome struct {
 	phase v1alpha1.TaskPhase
 	// reason is one CamelCase word; empty on success.
@@ -29,24 +29,24 @@ type outcome struct {
 type finisher struct {
 	now   func() time.Time
 	fresh func(context.Context, *v1alpha1.Task) error
-	// unsettled gives the events that settle what is left of the task's approvals.
+	// unsettled returns the events that end the task's approvals that are still pending.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	// terminal appends events, of which the last is the terminal one, and returns
 	// the one that closed the stream.
 	terminal func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
 	usage    func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
-	// result is what the worker submitted, if it did.
+	// result returns what the worker submitted, if anything.
 	result func(context.Context, *v1alpha1.Task) (text string, ok bool, err error)
-	// converse adds what was said in a task that succeeded to its session, with its result. The
-	// note, where there is one, says why it could not.
+	// converse adds the prompt and the result of a task that succeeded to its session. If that is
+	// not possible, the note says why.
 	converse func(ctx context.Context, t *v1alpha1.Task, result string) (note string, err error)
 	release  func(context.Context, *v1alpha1.Task, *v1alpha1.TaskUsage) error
 	// touchAgent notes that the task's Agent was used.
 	touchAgent func(context.Context, *v1alpha1.Task, metav1.Time) error
 }
 
-// end writes the terminal event and, in memory, the terminal status. It may be
-// repeated until that status is stored.
+// end appends the terminal event and sets the terminal status in memory. It may be repeated
+// until that status is stored.
 func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	left, err := f.look(ctx, t, cmp.Or(o.message, "the task is over"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	return nil
 }
 
-// remains are what a task that is over has left.
+// remains is what a task that is over has left.
 type remains struct {
 	usage     *v1alpha1.TaskUsage
 	result    string
@@ -98,8 +98,8 @@ type remains struct {
 	events []v1alpha1.ExecutionEvent
 }
 
-// look reads, all at once, what the task has left, and makes sure that the task is not older than the server's. A task
-// that had no attempt has left nothing.
+// look reads, in parallel, what the task has left, and makes sure that the cached task is not older than the
+// server's. A task that had no attempt has left nothing.
 func (f *finisher) look(ctx context.Context, t *v1alpha1.Task, why string) (remains, error) {
 	var left remains
 	if t.Status.Attempts == 0 {
@@ -153,8 +153,8 @@ func setTerminal(s *v1alpha1.TaskStatus, generation int64, o outcome, at metav1.
 	}
 }
 
-// isReason reports whether a word can be the reason of a condition. Some come from
-// what a run left behind, which may be anything.
+// isReason reports whether a word can be the reason of a condition. Some reasons come from what
+// a run left, which may be anything.
 func isReason(word string) bool {
 	for i, c := range word {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -165,7 +165,7 @@ func isReason(word string) bool {
 	return word != "" && len(word) <= 256
 }
 
-// conditionMessageLimit is what the API takes, in bytes.
+// conditionMessageLimit is the longest message of a condition that the API accepts, in bytes.
 const conditionMessageLimit = 32768
 
 func setCondition(s *v1alpha1.TaskStatus, generation int64, typ string, status metav1.ConditionStatus, reason, message string) {

@@ -13,12 +13,12 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// stopCheck is how often a run that was told to stop is looked at, should the
-// news of its end not come.
+// stopCheck is how often a run that was asked to stop is checked, in case the notification of
+// its end is lost.
 const stopCheck = 5 * time.Second
 
-// halt stops the current run of a task. With over and a nil error there
-// is none any more; state is its last state, if it had one.
+// halt stops the current run of a task. If over is true and the error is nil, the run has
+// ended; state is its last state, if it had one.
 func halt(ctx context.Context, e executor.Executor, t *v1alpha1.Task) (state executor.State, over bool, err error) {
 	if t.Status.Attempts == 0 {
 		return state, true, nil

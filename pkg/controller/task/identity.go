@@ -19,16 +19,16 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// Life of a worker's token. The token is bound to the task and worthless when
-// that is gone, so it may outlive a slow end.
+// Lifetime of a worker's token. The token is bound to the task and becomes invalid when the
+// task is deleted, so it may last longer than a slow end of the run.
 const (
 	tokenSlack = 15 * time.Minute
 	// unlimitedTokenLife is for tasks without a timeout.
 	unlimitedTokenLife = 7 * 24 * time.Hour
 )
 
-// identity gives workers a ServiceAccount of their task's namespace, and a
-// token that is bound to their task.
+// identity provides workers with a ServiceAccount in their task's namespace, and with a token
+// that is bound to their task.
 type identity struct {
 	client client.Client
 }
@@ -54,7 +54,7 @@ func (i *identity) account(ctx context.Context, t *v1alpha1.Task) error {
 	return nil
 }
 
-// token asks for a token of the account, for a run of at most this time; 0 is no limit.
+// token asks for a token of the account, for a run that takes at most the timeout; 0 means no limit.
 func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error) {
 	life := unlimitedTokenLife
 	if timeout > 0 {
@@ -72,7 +72,7 @@ func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Dur
 	return request.Status.Token, nil
 }
 
-// ensure creates the object where there is none of its name.
+// ensure creates the object unless one of its name exists.
 func (i *identity) ensure(ctx context.Context, o client.Object) error {
 	err := i.client.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if !apierrors.IsNotFound(err) {

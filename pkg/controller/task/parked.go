@@ -21,13 +21,13 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// parked comes before the step run. While an approval of the current attempt is
-// pending the task is parked: its condition and message say so, its timeout does
-// not run, and it takes no slot. Approvals that nobody decided in time expire here,
-// and those that an earlier attempt left pending are cancelled.
+// parked comes before the step run. While an approval of the current attempt is pending, the
+// task is parked: its condition and message report it, its timeout does not run, and it takes
+// no slot. This step expires approvals that nobody decided in time, and cancels those that an
+// earlier attempt left pending.
 type parked struct {
 	now func() time.Time
-	// park stops the clock of a run, or lets it go on.
+	// park stops or resumes the clock of a run.
 	park func(ctx context.Context, r executor.Ref, parked bool) error
 	// pending lists the pending approvals of a task that the cache has.
 	pending func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error)
@@ -53,13 +53,13 @@ func (s parked) do(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	if left, ok := approval.NextExpiry(pending, s.now()); ok {
-		return step.Wait{After: max(left, time.Millisecond), Reason: "an approval expires"} // 0 would be never
+		return step.Wait{After: max(left, time.Millisecond), Reason: "an approval expires"} // 0 would mean never
 	}
 	return err
 }
 
-// settle ends the approvals that are over without a decision, and returns the
-// others in the order in which they were asked for.
+// settle ends the approvals that can no longer be decided, and returns the others in the order
+// of their requests.
 func (s parked) settle(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approval, error) {
 	pending, err := s.pending(ctx, t)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s parked) settle(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approv
 	return waiting, s.append(ctx, t, over...)
 }
 
-// tellParked makes the task's status say what it waits for.
+// tellParked reports in the task's status what it waits for.
 func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 	if len(pending) == 0 {
 		notParked(t, v1alpha1.ReasonApprovalDecided, "no approval is pending")
@@ -90,7 +90,7 @@ func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionTrue, v1alpha1.ReasonApprovalPending, message)
 }
 
-// notParked takes back what tellParked said.
+// notParked reverts what tellParked set.
 func notParked(t *v1alpha1.Task, reason, message string) {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
 	if c == nil || c.Status == metav1.ConditionFalse {
@@ -106,8 +106,8 @@ func isParked(t *v1alpha1.Task) bool {
 	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
 }
 
-// approvalTask finds the approvals of a task's UID in the cache, which holds
-// pending ones only.
+// approvalTask is the index of approvals by the UID of their task. The cache holds pending ones
+// only.
 const approvalTask = "spec.taskUID"
 
 func taskOfApproval(o client.Object) []string {

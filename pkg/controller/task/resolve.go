@@ -22,7 +22,7 @@ import (
 type refusal struct {
 	reason  string
 	message string
-	// missing is set where the cause is an object that may still come.
+	// missing is set if the cause is an object that may still be created.
 	missing bool
 }
 
@@ -36,39 +36,40 @@ func refuse(reason, format string, args ...any) error {
 	return &refusal{reason: reason, message: messagef(format, args...)}
 }
 
-// resolved is what a run of a task is started with, of what its plan says.
+// resolved is the part of a task's plan that its run is started with.
 type resolved struct {
 	agentName    string
 	providerName string
 	model        string
 	resources    *corev1.ResourceRequirements
-	// placement and agentSecret are the Agent's.
+	// placement and agentSecret come from the Agent.
 	placement   *v1alpha1.ExecutionPlacement
 	agentSecret string
-	// credentials are the values that the run needs, or secrets are the references.
+	// credentials holds the values that the run needs. If the executor works by reference, secrets holds references
+	// instead.
 	credentials runspec.Credentials
 	secrets     []executor.Secret
-	// configMaps are those whose values are not among the credentials.
+	// configMaps are the keys whose values are not among the credentials.
 	configMaps []executor.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
 	mayPark bool
-	// left is what the run does not get, and does without.
+	// left lists what was asked for and the run does not get.
 	left []string
 }
 
 // resolver plans a task for the place where its run would be, and collects the credentials of the run.
 type resolver struct {
-	// cached is asked first, live for what is not there.
+	// cached is read first, and live for what it lacks.
 	cached, live client.Reader
 	place        plan.Place
 	searchKey    string
-	// byReference leaves the values of secrets where they are.
+	// byReference collects references to secrets in place of their values.
 	byReference bool
-	// local is set where runs are processes of this machine.
+	// local is set if runs are processes on this machine.
 	local bool
 }
 
-// newResolver makes the resolver of a controller's options.
+// newResolver makes a resolver from the controller's options.
 func newResolver(o Options, cached, live client.Reader) *resolver {
 	r := &resolver{
 		cached: cached, live: live, searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
@@ -86,7 +87,7 @@ func newResolver(o Options, cached, live client.Reader) *resolver {
 	return r
 }
 
-// resolve gives a refusal when the task cannot run, and another error when that is not known.
+// resolve returns a *refusal if the task cannot run, and another error if that could not be decided.
 func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
 	res := &resolved{}
 	from := reader.Reader{Cached: r.cached, Live: r.live}
@@ -125,7 +126,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	return res, nil
 }
 
-// credential keeps the value of a Secret for the run.
+// credential adds the value of a Secret to the run's credentials.
 func (r *resolved) credential(s plan.Secret, value []byte) {
 	keep := func(values *map[string]string, key string) {
 		if *values == nil {
@@ -144,7 +145,7 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 	}
 }
 
-// values keeps the values of ConfigMaps for the run.
+// values adds the values of ConfigMaps to the run's credentials.
 func (r *resolved) values(maps []plan.ConfigMap) {
 	if len(maps) > 0 {
 		r.credentials.ConfigMaps = map[string]string{}
@@ -154,7 +155,8 @@ func (r *resolved) values(maps []plan.ConfigMap) {
 	}
 }
 
-// references are the Secrets that the executor's host brings to a worker. Variables and mounts are in the Pod's own terms.
+// references returns the Secrets that the executor's host supplies to a worker. It leaves out variables and mounts,
+// which the Pod refers to itself.
 func references(secrets []plan.Secret) []executor.Secret {
 	var list []executor.Secret
 	for _, s := range secrets {
@@ -169,7 +171,7 @@ func references(secrets []plan.Secret) []executor.Secret {
 	return list
 }
 
-// note adds what the run does without because this is not a cluster.
+// note adds which settings have no effect because this is not a cluster.
 func (r *resolver) note(t *v1alpha1.Task, res *resolved) {
 	if !r.local {
 		return

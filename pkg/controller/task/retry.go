@@ -25,7 +25,7 @@ func retryDelay(initial time.Duration, multiplier float64, failed int32) time.Du
 		multiplier = defaultMultiplier
 	}
 	d := float64(initial) * math.Pow(multiplier, float64(max(0, failed-1)))
-	if d > float64(maxRetryDelay) { // also +Inf
+	if d > float64(maxRetryDelay) { // also covers +Inf
 		return maxRetryDelay
 	}
 	return time.Duration(d)

@@ -19,24 +19,24 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// startPatience is how long the start of an attempt is tried.
+// startPatience is how long the controller tries to start an attempt.
 const startPatience = 2 * time.Minute
 
-// deliveryTime is what the token of a delivery is made for. Another delivery, with
-// another token, may follow.
+// deliveryTime is the run time for which the token of a delivery is made. Another delivery,
+// with another token, may follow.
 const deliveryTime = 15 * time.Minute
 
-// run starts the attempt that is written down, and settles it when it is over.
+// run starts the attempt that admit recorded, and settles it when it is over.
 type run struct {
 	now      func() time.Time
 	executor executor.Executor
 	resolve  func(context.Context, *v1alpha1.Task) (*resolved, error)
 	// account makes sure that the worker's account exists.
 	account func(ctx context.Context, t *v1alpha1.Task) error
-	// token makes the worker's token, for a run of at most this time; 0 is no limit.
+	// token makes the worker's token, for a run that takes at most the timeout; 0 means no limit.
 	token  func(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error)
 	append appendFunc
-	// unsettled gives the events that settle what is left of the attempt's approvals.
+	// unsettled returns the events that end the attempt's approvals that are still pending.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	end       endFunc
 	// warn writes a warning about the task for people.
@@ -56,7 +56,7 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
 	case err != nil:
 		return fmt.Errorf("run: %w", err)
-	case !created && s.executor.ByReference(): // somebody else may have made what is there
+	case !created && s.executor.ByReference(): // somebody else may have created what was found
 		return s.start(ctx, t)
 	case !isRunOf(t, state):
 		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run that was found is not the one that was started"})
@@ -66,15 +66,15 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 		return s.deliver(ctx, t)
 	case state.Phase != executor.Running:
 		return s.settle(ctx, t, state)
-	case !created: // started by a reconcile that got no further
+	case !created: // started by an earlier reconcile that did not record it
 		return s.started(ctx, t, state)
 	}
 	s.show(ctx, t, state.Waiting)
 	return step.ErrDone // its end will wake the task
 }
 
-// show makes the status say what keeps the run from beginning. Text that only
-// counts on is not written again.
+// show reports in the status what keeps the run from beginning. It does not write a text again
+// in which only a count has changed.
 func (s run) show(ctx context.Context, t *v1alpha1.Task, w executor.Waiting) {
 	c := waitingCondition(t)
 	switch {
@@ -86,10 +86,10 @@ func (s run) show(ctx context.Context, t *v1alpha1.Task, w executor.Waiting) {
 	}
 }
 
-// isRunOf tells whether the run that was found is the one that was written
-// down: by the id it was to have, and by the executor's own when that is known.
-// The id can be read by others, so where there is an identity of the executor's own,
-// the id alone is not enough for a run that was started.
+// isRunOf reports whether the run that was found is the one that was recorded: by the id that
+// was chosen for it, and by the executor's own identity when that is known. Others can read the
+// id, so for a run that was started, the id alone is not enough if the executor has an identity
+// of its own.
 func isRunOf(t *v1alpha1.Task, state executor.State) bool {
 	if state.UID != "" && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated) {
 		return t.Status.JobUID == state.UID
@@ -97,8 +97,8 @@ func isRunOf(t *v1alpha1.Task, state executor.State) bool {
 	return string(t.Status.JobUID) == state.ID
 }
 
-// recordPod writes down the first Pod that the executor accepts for the attempt. It reports whether the Pod that
-// is accepted now is that one.
+// recordPod records the first Pod that the executor accepts for the attempt. It reports whether the Pod that is
+// accepted now is the recorded one.
 func recordPod(t *v1alpha1.Task, state executor.State) bool {
 	st := &t.Status
 	if state.PodUID != "" && st.PodUID == "" {
@@ -114,8 +114,8 @@ func whatIsMissing(err error) string {
 	return ""
 }
 
-// start starts the attempt. It is repeated until it succeeds or patience ends;
-// the executor starts it once.
+// start starts the attempt. It is repeated until it succeeds or startPatience is over; the
+// executor starts the attempt only once.
 func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	state, err := s.tryStart(ctx, t)
 	if err == nil {
@@ -158,7 +158,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	if !s.executor.ByReference() {
 		life := timeout
 		if res.mayPark {
-			life = 0 // nobody knows how long people take
+			life = 0 // there is no limit on how long people take
 		}
 		if creds.Token, err = s.token(ctx, t, life); err != nil {
 			return executor.State{}, err
@@ -178,7 +178,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	return s.executor.Start(ctx, r)
 }
 
-// begins tells that an attempt begins, and warns of what its run does without.
+// begins returns the event for the beginning of an attempt, with warnings about what its run does not get.
 func begins(t *v1alpha1.Task, left []string) v1alpha1.ExecutionEvent {
 	e := phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskRunning, strings.Join(left, "\n"))
 	if len(left) > 0 {
@@ -188,8 +188,8 @@ func begins(t *v1alpha1.Task, left []string) v1alpha1.ExecutionEvent {
 	return e
 }
 
-// placement is the Agent's, where the task does not have its own: scalars
-// override, maps and lists replace.
+// placement merges the Agent's placement with the task's: each field that the task sets
+// replaces the Agent's as a whole, also maps and lists.
 func placement(own *v1alpha1.TaskExecutionSpec, agent *v1alpha1.ExecutionPlacement) v1alpha1.ExecutionPlacement {
 	var p v1alpha1.ExecutionPlacement
 	if agent != nil {
@@ -213,7 +213,7 @@ func placement(own *v1alpha1.TaskExecutionSpec, agent *v1alpha1.ExecutionPlaceme
 	return p
 }
 
-// memoryLimit is that of the task, or of its Agent; 0 without one.
+// memoryLimit returns the memory limit of the task, or else of its Agent, in bytes; 0 if there is none.
 func memoryLimit(t *v1alpha1.Task, res *resolved) int64 {
 	for _, r := range []*corev1.ResourceRequirements{t.Spec.Resources, res.resources} {
 		if r == nil {
@@ -226,8 +226,8 @@ func memoryLimit(t *v1alpha1.Task, res *resolved) int64 {
 	return 0
 }
 
-// started tells of an attempt that runs. From here on the task names it by the
-// executor's own identity, where that has one.
+// started records that an attempt runs. From then on the task names it by the executor's own
+// identity, if there is one.
 func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
 	n := t.Status.Attempts
 	if state.UID != "" {
@@ -245,8 +245,8 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 	return step.ErrDone
 }
 
-// deliver has what a run left brought to the server, under its attempt and with a
-// token of its own. Only then it is known how the run ended.
+// deliver starts the delivery of what a run left, under the same attempt and with a new token.
+// How the run ended is known only after that.
 func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
 	token, err := s.token(ctx, t, deliveryTime)
 	if err != nil {
@@ -263,13 +263,13 @@ func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
 	return step.ErrDone // its end will wake the task
 }
 
-// settle draws the conclusion from a run that is over.
+// settle ends or retries the task after its run is over.
 func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
 	switch {
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))
 	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonResultNotSubmitted:
-		// The work took no longer than it may. Doing it again would be another matter.
+		// The work ended within its timeout, so the task does not fail for the deadline. It is not retried either.
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
 	case state.NeverBegan || neverCame(t, state):
 		o := diagnose(state)
@@ -285,13 +285,13 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	}
 }
 
-// neverCame reports whether a deadline ended a run that still waited to begin, which is how the executor gives one up. An
-// executor that was restarted meanwhile does not know that any more; the status does.
+// neverCame reports whether a deadline ended a run that still waited to begin, which is how the executor gives up a
+// run. An executor that was restarted meanwhile has forgotten it, but the status shows it.
 func neverCame(t *v1alpha1.Task, state executor.State) bool {
 	return state.Cause == executor.CauseDeadline && state.Termination == nil && waitingCondition(t) != nil
 }
 
-// fail retries by policy, or ends the task as failed.
+// fail retries the task as its policy says, or ends it as failed.
 func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	o.phase = v1alpha1.TaskFailed
 	p := t.Spec.RetryPolicy

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// suspendedCheck is how often a suspended schedule is looked at.
+	// suspendedCheck is how often a suspended schedule is checked.
 	suspendedCheck = time.Minute
-	// defaultStartingDeadline is used where the server set no default.
+	// defaultStartingDeadline is used if the server set no default.
 	defaultStartingDeadline = 100 * time.Second
 	defaultSucceededHistory = 3
 	defaultFailedHistory    = 1
 )
 
-// scheduler makes a task with a schedule a template, and runs a copy of it at each tick.
+// scheduler treats a task with a schedule as a template, and runs a copy of it at each tick.
 type scheduler struct {
 	now      func() time.Time
 	fresh    func(context.Context, *v1alpha1.Task) error
@@ -69,8 +69,8 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 	return s.tick(ctx, t, sched, runs)
 }
 
-// tick runs what is due. lastScheduleTime moves over each tick that was dealt
-// with, run or not, so none is dealt with twice.
+// tick runs what is due. lastScheduleTime advances past each tick that was handled, whether it
+// was run or not, so none is handled twice.
 func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, runs []v1alpha1.Task) error {
 	last := t.CreationTimestamp.Time
 	if t.Status.LastScheduleTime != nil {
@@ -107,7 +107,7 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 		t.Status.Message = messagef("the run of %s was skipped: an earlier one is active", at.UTC().Format(time.RFC3339))
 		return nil
 	}
-	// A cache that lags could make a run again that was made and is gone.
+	// With an outdated cache, a run that was made and is gone could be made again.
 	if err := s.fresh(ctx, t); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
 	}
 }
 
-// prune removes finished runs beyond the history that is kept, oldest first.
+// prune deletes finished runs beyond the history limits, oldest first.
 func (s scheduler) prune(ctx context.Context, t *v1alpha1.Task, runs []v1alpha1.Task) error {
 	keep := func(p *int32, def int) int {
 		if p == nil {
@@ -171,7 +171,7 @@ func (s scheduler) prune(ctx context.Context, t *v1alpha1.Task, runs []v1alpha1.
 			continue
 		}
 		if r.Spec.WebhookURL != "" && !r.Status.WebhookDelivered {
-			continue // its callback comes first
+			continue // its callback must be delivered first
 		}
 		if err := s.remove(ctx, r); err != nil {
 			return err

@@ -26,16 +26,16 @@ import (
 const (
 	// shownWaiting is how many waiting tasks a Session's status names.
 	shownWaiting = 100
-	// wakeSession is how many waiting tasks are woken when a session is free: the
-	// one whose turn it is, and some more that say their new place. Those after
-	// them say no more than that they are.
+	// wakeSession is how many waiting tasks are woken when a session becomes free: the one whose
+	// turn it is, and some more that report their new place in the queue. Tasks after them report
+	// only that they are further back.
 	wakeSession = 8
 )
 
-// sessions lets one task at a time hold a session, in the order in which the
-// tasks were created. The hold is the Session's status.activeTask, with the UID
-// of the task; a holder that is gone or over holds nothing. The queue is nowhere
-// but in the tasks; the Session's status shows it.
+// sessions lets one task at a time hold a session, in the order in which the tasks were
+// created. The hold is the Session's status.activeTask, with the UID of the task; a holder that
+// is gone or over holds nothing. The queue is derived from the tasks alone; the Session's
+// status only shows it.
 type sessions struct {
 	// client reads Sessions from the server, and tasks from the cache.
 	client client.Client
@@ -45,7 +45,8 @@ type sessions struct {
 // sessionIndex finds the tasks of a session that are not over.
 const sessionIndex = "session"
 
-// sessionOf is the index of tasks by session. A schedule only makes tasks.
+// sessionOf returns the keys of a task in sessionIndex. A task with a schedule has none, because it only creates
+// tasks.
 func sessionOf(o client.Object) []string {
 	t, ok := o.(*v1alpha1.Task)
 	if !ok || t.Spec.SessionRef == nil || t.Spec.Schedule != "" || t.Status.Phase.Terminal() {
@@ -54,18 +55,18 @@ func sessionOf(o client.Object) []string {
 	return []string{t.Spec.SessionRef.Name}
 }
 
-// turns is who has a session, and who waits for it in which order.
+// turns says which task holds a session, and which tasks wait for it, in order.
 type turns struct {
-	holder  *v1alpha1.Task // nil for nobody
+	holder  *v1alpha1.Task // nil if no task holds it
 	waiting []*v1alpha1.Task
 }
 
-// members are the tasks of a session that are not over, as far as the cache
-// knows, in the order of their turns. A task sees all that were created before
-// it: the cache got them before.
+// members returns the tasks of a session that are not over, as far as the cache knows, in the
+// order of their turns. When a task is reconciled, the cache has all tasks that were created
+// before it, because it received them first.
 func members(ctx context.Context, c client.Reader, namespace, session string) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
-	// The cache's own objects: they are only looked at.
+	// These are the cache's own objects, which must not be changed.
 	err := c.List(ctx, &tasks, client.InNamespace(namespace), client.MatchingFields{sessionIndex: session}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("tasks of session: %w", err)
@@ -74,8 +75,8 @@ func members(ctx context.Context, c client.Reader, namespace, session string) ([
 	return tasks.Items, nil
 }
 
-// turns finds who has the session: the task that its status names or, where
-// that was lost, one that has begun. without is left out.
+// turns finds the holder of the session: the task that its status names or, if that was lost,
+// one that has begun. The task with the UID without is left out.
 func (s *sessions) turns(ctx context.Context, sess *v1alpha1.Session, without types.UID) (turns, error) {
 	tasks, err := members(ctx, s.client, sess.Namespace, sess.Name)
 	if err != nil {
@@ -104,8 +105,8 @@ func begun(t *v1alpha1.Task) bool {
 	return t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing || t.Status.Attempts > 0
 }
 
-// lock takes the task's session. It gives a queued outcome until it is the
-// task's turn, and a refusal when there is no such session.
+// lock takes the task's session. It returns a queued error until it is the task's turn, and a
+// refusal if there is no such session.
 func (s *sessions) lock(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.SessionRef == nil {
 		return nil
@@ -131,11 +132,11 @@ func (s *sessions) lock(ctx context.Context, t *v1alpha1.Task) error {
 	return wait(sess, now, max(place, 0))
 }
 
-// wait is until wakeQueue wakes the task.
+// wait returns the queued error with which the task waits until wakeQueue wakes it.
 func wait(sess *v1alpha1.Session, now turns, before int) error {
 	w := queued{reason: v1alpha1.ReasonSessionBusy}
 	switch {
-	case before >= wakeSession-1: // the holder is woken, too
+	case before >= wakeSession-1: // the holder counts among those that are woken
 		w.Reason = fmt.Sprintf("waits for session %s: %d or more are before", sess.Name, wakeSession-1)
 	case now.holder != nil:
 		w.Reason = fmt.Sprintf("waits for session %s: task %s holds it, %d before", sess.Name, now.holder.Name, before)
@@ -147,7 +148,7 @@ func wait(sess *v1alpha1.Session, now turns, before int) error {
 	return w
 }
 
-// session reads the task's session, or makes it where the task says so.
+// session reads the task's session, or creates it if the task asks for that.
 func (s *sessions) session(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Session, error) {
 	ref := t.Spec.SessionRef
 	sess := &v1alpha1.Session{}
@@ -160,7 +161,7 @@ func (s *sessions) session(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Ses
 		sess = &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: ref.Name}}
 		sess.Spec.SessionType = v1alpha1.SessionTypeTask
 		err = s.client.Create(ctx, sess)
-		if apierrors.IsAlreadyExists(err) { // another task was faster
+		if apierrors.IsAlreadyExists(err) { // another task created it first
 			err = s.client.Get(ctx, key, sess)
 		}
 	}
@@ -170,11 +171,11 @@ func (s *sessions) session(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Ses
 	return sess, nil
 }
 
-// show writes into the session's status who waits, and adds what a task has used.
-// With taker it gives the session to that task. Without, a hold that is worth
-// nothing goes; none is ever given back to a task that only the cache, which may
-// be late, shows at work: it may have released the session. show fails with a
-// conflict when the session changed meanwhile.
+// show writes to the session's status which tasks wait, and adds what a task has used. If taker
+// is not nil, it gives the session to that task. Otherwise it removes a hold that is no longer
+// valid. It never restores the hold of a task that only the cache shows as running: the cache
+// may be outdated, and the task may have released the session. show fails with a conflict if
+// the session changed meanwhile.
 func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, taker *v1alpha1.Task, now turns, used *v1alpha1.TaskUsage) error {
 	before := sess.DeepCopy()
 	st := &sess.Status
@@ -207,9 +208,9 @@ func (s *sessions) show(ctx context.Context, sess *v1alpha1.Session, taker *v1al
 	return nil
 }
 
-// release takes a task that ends out of its session's queue, and gives the
-// session free where the task holds it. What the task has used is added by the
-// same write, so a repetition, after which the task holds nothing, adds nothing.
+// release takes a task that ends out of its session's queue, and frees the session if the task
+// holds it. The same write adds what the task has used. A repetition adds nothing, because the
+// task then holds nothing.
 func (s *sessions) release(ctx context.Context, t *v1alpha1.Task, used *v1alpha1.TaskUsage) error {
 	if t.Spec.SessionRef == nil || t.Spec.Schedule != "" {
 		return nil
@@ -228,7 +229,7 @@ func (s *sessions) release(ctx context.Context, t *v1alpha1.Task, used *v1alpha1
 	return client.IgnoreNotFound(s.show(ctx, sess, nil, now, used))
 }
 
-// existing reads the task's session; nil when there is none.
+// existing reads the task's session; nil if there is none.
 func (s *sessions) existing(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Session, error) {
 	sess := &v1alpha1.Session{}
 	err := s.client.Get(ctx, types.NamespacedName{Namespace: t.Namespace, Name: t.Spec.SessionRef.Name}, sess)
@@ -246,9 +247,8 @@ func hasBegun(o client.Object) bool {
 	return ok && begun(t)
 }
 
-// wakeQueue wakes the tasks that are next when one of their session is over, so
-// that the first of them goes on, or has begun, so that the others tell whom they
-// wait for now.
+// wakeQueue wakes the next tasks of a session when one of its tasks is over, so that the first
+// of them continues, or has begun, so that the others report which task they wait for now.
 func wakeQueue(c client.Reader) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, namespace string, session []string) {

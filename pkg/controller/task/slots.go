@@ -17,33 +17,33 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// slots limit how many tasks run at once: a ledger of the tasks that have one
-// of the places, and of those that wait for one, in the order of their creation.
+// slots limits how many tasks run at once. It is a ledger of the tasks that hold a slot, and of
+// those that wait for one, in the order of their creation.
 //
-// A slot is taken at the moment of the decision, before anything is written, and
-// given back when the cache shows that the attempt is over: exactly then, there
-// is no timer. A slot that is free goes to the next task in the line at once,
-// which is then woken, so nobody who waits needs to look, and nobody who comes
-// later is faster.
+// A slot is taken at the moment of the decision, before anything is written, and given back
+// when the cache shows that the attempt is over; no timer is involved. A free slot goes at once
+// to the next task in the line, which is then woken. So waiting tasks need not poll, and a
+// later task cannot overtake them.
 //
-// The cache may lag behind what the controller wrote, never behind what the
-// ledger was told: it is asked, under the lock, whether it still shows the task
-// that a decision is about. What it shows later, observe is told later.
+// The cache may lag behind the controller's writes, but never behind the ledger. Under the lock
+// the ledger asks the cache whether it still shows the version of the task that a decision is
+// about. Whatever the cache shows later, observe receives later.
 type slots struct {
-	// all and namespace are the limits; 0 is none.
+	// all and namespace are the limits for all namespaces and for each one; 0 means none.
 	all, namespace int
 	// shows reports whether the cache holds the task in this version.
 	shows func(context.Context, *v1alpha1.Task) (bool, error)
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// wake has a task reconciled; it must not block. Until the work queue is there it is nil, and unheard is whom to wake.
+	// wake has a task reconciled; it must not block. It is nil until the work queue exists; until then unheard
+	// collects the tasks to wake.
 	wake    func(types.NamespacedName)
 	unheard []types.NamespacedName
 	held    map[types.UID]hold
 	// used counts held by namespace.
 	used map[string]int
-	// lines are the tasks that wait, by namespace, each in the order of turns.
+	// lines holds the tasks that wait, by namespace, each line in the order of turns.
 	lines map[string][]waiter
 }
 
@@ -60,8 +60,8 @@ type hold struct {
 	namespace string
 	// attempt is the attempt of the task that has the slot.
 	attempt int32
-	// version is the task that was about to be written with this attempt. It is
-	// empty for a slot that was given to a task in the line, which has not come yet.
+	// version is the version of the task before the write that records this attempt. It is empty
+	// for a slot that was given to a task in the line that has not called take yet.
 	version string
 }
 
@@ -74,8 +74,8 @@ func newSlots(all, namespace int, shows func(context.Context, *v1alpha1.Task) (b
 
 func (s *slots) unlimited() bool { return s.all == 0 && s.namespace == 0 }
 
-// take gives the task a slot for its next attempt, or a queued outcome while
-// it has to wait in the line. It may be repeated.
+// take gives the task a slot for its next attempt, or returns a queued error while it has to
+// wait in the line. It may be repeated.
 func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 	if s.unlimited() {
 		return nil
@@ -104,8 +104,8 @@ func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 	return queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the server runs its limit of %d tasks", s.all)}}
 }
 
-// leave takes the task out of the line, and gives the slot back that it was
-// given and cannot use now. One whose attempt may have been written stays taken.
+// leave takes the task out of the line, and gives back a slot that it was given and cannot use
+// now. A slot whose attempt may have been written stays taken.
 func (s *slots) leave(ctx context.Context, t *v1alpha1.Task) error {
 	if s.unlimited() {
 		return nil
@@ -118,7 +118,7 @@ func (s *slots) leave(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	s.unqueue(t)
 	h, ok := s.held[t.UID]
-	// Where another version came after the one that was to be written, the write failed.
+	// If the task's version is another than the one before the write, but without the attempt, the write failed.
 	if ok && h.attempt == t.Status.Attempts+1 && h.version != t.ResourceVersion {
 		s.release(t.UID)
 	}
@@ -126,7 +126,7 @@ func (s *slots) leave(ctx context.Context, t *v1alpha1.Task) error {
 	return nil
 }
 
-// observe is told of each version of a task that the cache shows, in their order.
+// observe receives each version of a task that the cache shows, in order.
 func (s *slots) observe(t *v1alpha1.Task) {
 	if s.unlimited() {
 		return
@@ -137,8 +137,8 @@ func (s *slots) observe(t *v1alpha1.Task) {
 	s.fill("")
 }
 
-// remember is observe for the tasks that there are at the start, which are told
-// in no order: nothing is decided before they are all known.
+// remember is observe for the tasks that exist at the start, which come in no particular order.
+// Nothing is decided before all of them are known.
 func (s *slots) remember(t *v1alpha1.Task) {
 	if s.unlimited() {
 		return
@@ -151,7 +151,7 @@ func (s *slots) remember(t *v1alpha1.Task) {
 	}
 }
 
-// forget is told of a task that is gone.
+// forget removes a task that is gone.
 func (s *slots) forget(t *v1alpha1.Task) {
 	if s.unlimited() {
 		return
@@ -179,8 +179,8 @@ func (s *slots) note(t *v1alpha1.Task) {
 	}
 }
 
-// usesSlot leaves out parked tasks: how long a person takes must not keep
-// others waiting. When they go on there may be more than the limit.
+// usesSlot reports whether a task occupies a slot. Parked tasks do not, because others must not
+// wait for a person's decision. When parked tasks continue, more tasks than the limit may run.
 func usesSlot(t *v1alpha1.Task) bool {
 	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t)
 }
@@ -202,7 +202,7 @@ func (s *slots) release(uid types.UID) {
 	}
 }
 
-// queue puts the task into the line, unless it has its slot.
+// queue puts the task into the line, unless it has a slot.
 func (s *slots) queue(t *v1alpha1.Task) {
 	if _, ok := s.held[t.UID]; ok {
 		return
@@ -232,7 +232,8 @@ func (s *slots) crowded(namespace string) bool {
 	return s.namespace > 0 && s.used[namespace] >= s.namespace
 }
 
-// fill gives what is free to those who are next, and wakes them, but not the one who asks.
+// fill gives free slots to the next tasks in the lines and wakes them, except for the task asks, which is being
+// reconciled.
 func (s *slots) fill(asks types.UID) {
 	for s.all == 0 || len(s.held) < s.all {
 		next, ok := s.next()
@@ -251,7 +252,7 @@ func (s *slots) fill(asks types.UID) {
 	}
 }
 
-// next is the first of those whose namespace has room.
+// next returns the first waiting task whose namespace has room.
 func (s *slots) next() (first waiter, ok bool) {
 	for namespace, line := range s.lines {
 		if !s.crowded(namespace) && (!ok || line[0].compare(first.turn) < 0) {
@@ -261,7 +262,7 @@ func (s *slots) next() (first waiter, ok bool) {
 	return first, ok
 }
 
-// wakeBy says how to wake tasks.
+// wakeBy sets the function that wakes tasks.
 func (s *slots) wakeBy(wake func(types.NamespacedName)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

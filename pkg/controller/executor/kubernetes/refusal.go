@@ -23,10 +23,10 @@ import (
 // jobUID is the index of Events by the UID of the Job that they are about.
 const jobUID = "job-uid"
 
-// refusals watches the Events in which the cluster says that it could not
-// create the Pod of a Job, for example for want of quota: nothing of the Job
-// itself says so. The rest of the watch does not wait for them, so runs go on
-// where the controller has no right to see Events.
+// refusals watches the Events in which the cluster reports that it could not create the Pod of
+// a Job, for example because of a quota: the Job itself does not show this. The rest of the
+// watch does not wait for these Events, so runs work even if the controller may not read
+// Events.
 func (w *watch) refusals(namespace string) (cache.SharedIndexInformer, error) {
 	index := cache.Indexers{jobUID: func(o any) ([]string, error) {
 		if ev, ok := o.(*corev1.Event); ok {
@@ -55,7 +55,7 @@ func (w *watch) refusals(namespace string) (cache.SharedIndexInformer, error) {
 	return events, nil
 }
 
-// refusal is why the Pod of a Job could last not be created; empty for no reason.
+// refusal returns the most recent reason why the Pod of a Job could not be created; empty if there is none.
 func (e *Executor) refusal(job *batchv1.Job) string {
 	e.mu.Lock()
 	events := e.refusals[job.Namespace]
@@ -82,13 +82,14 @@ func (e *Executor) refusal(job *batchv1.Job) string {
 	return last.Message
 }
 
-// news is what the controller was told of a run that goes on.
+// news is what the listeners were last told about a run that is not over.
 type news struct {
 	reason string
 	pod    types.UID
 }
 
-// tellWaiting tells that a run has got its Pod, or waits for something else than was last told, or no more.
+// tellWaiting notifies the listeners if a run has got its Pod, waits for something else than they were last told,
+// or no longer waits.
 func (e *Executor) tellWaiting(job *batchv1.Job, s executor.State) {
 	now := news{s.Waiting.Reason, s.PodUID}
 	e.mu.Lock()
@@ -102,7 +103,8 @@ func (e *Executor) tellWaiting(job *batchv1.Job, s executor.State) {
 	}
 }
 
-// warnRefused logs once for each number of them why Pods that claim to be a Job's are not taken for its own.
+// warnRefused logs why Pods that claim to belong to a Job are refused. It logs again only when their number
+// grows.
 func (e *Executor) warnRefused(ctx context.Context, job *batchv1.Job, refused []error) {
 	e.mu.Lock()
 	before := e.warned[job.UID]

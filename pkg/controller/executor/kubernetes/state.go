@@ -22,23 +22,23 @@ import (
 	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
-// overdueAfter is how much later than the end of its grace period a pod may end,
-// before its node is taken for lost. Clocks may differ by some of it.
+// overdueAfter is how long after the end of its grace period a pod may end before its node is
+// considered lost. It allows for clocks that differ.
 const overdueAfter = 30 * time.Second
 
-// assessment is what Job and Pod come to at a moment.
+// assessment is the state of a run at one moment, as concluded from its Job and its Pod.
 type assessment struct {
 	state executor.State
-	// again is when to look again, should nothing happen; 0 for not at all.
+	// again is the time after which to assess the run again if nothing happens; 0 means never.
 	again time.Duration
-	// verdict is why the run has to be ended, nil for no reason.
+	// verdict says why the run has to be ended; nil if it need not be.
 	verdict *verdict
-	// pod is the one that was accepted, nil for none, and refused why others were not.
+	// pod is the Pod that was accepted, nil if there is none. refused says why others were not accepted.
 	pod     *corev1.Pod
 	refused []error
 }
 
-// assess draws the conclusion from a Job and the Pods that claim to be its own.
+// assess concludes the state of a run from a Job and the Pods that claim to belong to it.
 func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
 	if last, ok := e.lastPods.Get(job.UID); ok {
 		if pod, ok := last.(*corev1.Pod); ok && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == pod.UID }) {
@@ -60,11 +60,11 @@ func (e *Executor) assess(job *batchv1.Job, pods []corev1.Pod) assessment {
 	return a
 }
 
-// patience is how long a run may take to start, and how long its node need not answer.
+// patience is how long a run may take to start, and how long its node may fail to answer.
 type patience struct{ start, unreachable time.Duration }
 
-// assess gets in given why the executor gave the run up, nil where it did not, and in refusal why the Job's Pod could last
-// not be created, empty for no reason.
+// assess concludes the state of a run from a Job and its Pod. given says why the executor gave the run up, nil if it
+// did not. refusal is the most recent reason why the Job's Pod could not be created, empty if there is none.
 func assess(job *batchv1.Job, pod *corev1.Pod, given *verdict, refusal string, now time.Time, p patience) assessment {
 	s := executor.State{ID: runID(job), UID: job.UID, Phase: executor.Running, StartedAt: job.CreationTimestamp.Time}
 	if pod != nil && pod.Status.StartTime != nil {
@@ -99,8 +99,8 @@ func assess(job *batchv1.Job, pod *corev1.Pod, given *verdict, refusal string, n
 	return assessment{state: s}
 }
 
-// look assesses a run that goes on: it goes well, waits for something, or has
-// to be ended when the time for that has passed.
+// look assesses a run that is not over: it proceeds normally, it waits for something, or it has
+// to be ended because it waited too long.
 func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, now time.Time, p patience) assessment {
 	if begun(pod) {
 		since, ok := unreachableSince(pod)
@@ -115,10 +115,10 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 	switch {
 	case hopeless:
 		return assessment{state: s, verdict: v}
-	case v.Reason == v1alpha1.ReasonQuotaExceeded: // news of the Job or its Pod will come
+	case v.Reason == v1alpha1.ReasonQuotaExceeded: // a change of the Job or its Pod will trigger the next look
 		return assessment{state: s}
 	case pod != nil:
-		since = pod.CreationTimestamp.Time // a wait for the quota is not one for the pod
+		since = pod.CreationTimestamp.Time // the wait for the quota does not count as waiting for the pod
 	}
 	a := patient(s, v, since.Add(p.start).Sub(now))
 	if v.Reason == v1alpha1.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
@@ -134,10 +134,10 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 	return a
 }
 
-// slowStart is how long an ordinary start takes at most. What takes longer is shown.
+// slowStart is how long an ordinary start takes at most. The status shows a start that takes longer.
 const slowStart = 10 * time.Second
 
-// slow says what a pod does that takes long to start.
+// slow says what a pod that takes long to start is waiting for.
 func slow(pod *corev1.Pod) executor.Waiting {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
@@ -147,7 +147,7 @@ func slow(pod *corev1.Pod) executor.Waiting {
 	return executor.Waiting{Reason: v1alpha1.ReasonImagePulling, Message: fmt.Sprintf("the images of pod %s are being pulled", pod.Name)}
 }
 
-// patient gives a run up when no time is left.
+// patient sets the verdict v, which gives the run up, if no time is left.
 func patient(s executor.State, v *verdict, left time.Duration) assessment {
 	if left <= 0 {
 		return assessment{state: s, verdict: v}
@@ -167,10 +167,10 @@ func neverBegan(job *batchv1.Job, pod *corev1.Pod, given *verdict) bool {
 	return f != nil && f.Reason == batchv1.JobReasonDeadlineExceeded && job.Status.Failed == 0 && terminating(job) == 0
 }
 
-// unreachableSince is when the cluster noticed that the pod's node does not
-// answer: it then takes the condition Ready away from pods whose container is
-// ready, which kubelet itself would give back. Where all nodes are gone, as the
-// only one of a cluster, it does no more than that.
+// unreachableSince returns when the cluster noticed that the pod's node does not answer. The
+// cluster then sets the condition Ready of the pod to false although its container is ready; a
+// working kubelet would set it to true again. If all nodes of a cluster are gone, for example
+// its only one, the cluster does no more than that.
 func unreachableSince(pod *corev1.Pod) (time.Time, bool) {
 	c := workerStatus(pod)
 	if c == nil || c.State.Running == nil || !c.Ready {
@@ -184,8 +184,8 @@ func unreachableSince(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// endOf is when a pod that is deleted must have ended. One that is known to be
-// out of reach is not waited for beyond its grace period.
+// endOf returns when a pod that is being deleted must have ended. A pod that is known to be
+// unreachable gets no more than its grace period.
 func endOf(pod *corev1.Pod) time.Time {
 	if _, ok := unreachableSince(pod); ok {
 		return pod.DeletionTimestamp.Time
@@ -193,8 +193,8 @@ func endOf(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(overdueAfter)
 }
 
-// over reports whether nothing of the run is alive. A pod that somebody deletes
-// has ended before its Job says why, so the Job is waited for, for a while.
+// over reports whether nothing of the run is alive. If somebody deletes a pod, it ends before
+// its Job says why, so over waits a while for the Job.
 func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 	switch {
 	case condition(job, batchv1.JobFailed) != nil, condition(job, batchv1.JobComplete) != nil && (pod == nil || ended(pod)):
@@ -221,7 +221,7 @@ func terminating(job *batchv1.Job) int32 {
 	return *job.Status.Terminating
 }
 
-// failure is why the Job failed or is about to; nil for one that does not.
+// failure returns the condition that says why the Job failed or is about to fail; nil if there is none.
 func failure(job *batchv1.Job) *batchv1.JobCondition {
 	if c := condition(job, batchv1.JobFailed); c != nil {
 		return c
@@ -229,7 +229,7 @@ func failure(job *batchv1.Job) *batchv1.JobCondition {
 	return condition(job, batchv1.JobFailureTarget)
 }
 
-// condition is a condition of the Job that is true.
+// condition returns the Job's condition of that type if it is true; nil otherwise.
 func condition(job *batchv1.Job, typ batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		if c := &job.Status.Conditions[i]; c.Type == typ && c.Status == corev1.ConditionTrue {
@@ -239,7 +239,7 @@ func condition(job *batchv1.Job, typ batchv1.JobConditionType) *batchv1.JobCondi
 	return nil
 }
 
-// conclude fills in how a run ended that is over.
+// conclude fills in how a run that is over has ended.
 func conclude(s *executor.State, job *batchv1.Job, pod *corev1.Pod, given *verdict, now time.Time) {
 	s.Phase, s.FinishedAt = executor.Exited, now
 	f := failure(job)
@@ -277,7 +277,7 @@ func concludePod(s *executor.State, pod *corev1.Pod) {
 	case s.Cause != "":
 	case ended != nil && ended.Reason == v1alpha1.ReasonOOMKilled:
 		s.Reason, s.Message = v1alpha1.ReasonOOMKilled, memoryExceeded(pod)
-	case ended != nil && (ended.Reason == "ContainerStatusUnknown" || ended.Reason == "Unknown"): // kubelet's word, and containerd's after its own end
+	case ended != nil && (ended.Reason == "ContainerStatusUnknown" || ended.Reason == "Unknown"): // the first is the kubelet's reason, the second is containerd's after its own end
 		s.Phase = executor.Lost
 		s.Message = fmt.Sprintf("node %s does not know how the container of pod %s ended: %s", pod.Spec.NodeName, pod.Name, clean(cmp.Or(ended.Message, "it was gone when the node came back")))
 	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
@@ -292,8 +292,8 @@ func concludePod(s *executor.State, pod *corev1.Pod) {
 	}
 }
 
-// exit fills in how the worker's container ended. Codes above 128 are signals:
-// the worker itself has none such.
+// exit fills in how the worker's container ended. Codes above 128 mean a signal: the worker
+// itself does not use such codes.
 func exit(s *executor.State, t *corev1.ContainerStateTerminated) {
 	s.ExitCode = int(t.ExitCode)
 	if !t.FinishedAt.IsZero() {
@@ -308,13 +308,13 @@ func exit(s *executor.State, t *corev1.ContainerStateTerminated) {
 		s.Termination = report
 		return
 	}
-	s.Message = clean(t.Message) // the end of the log, where there is no report
+	s.Message = clean(t.Message) // the end of the log, if there is no report
 }
 
-// maxText bounds what a host or a run says, in bytes.
+// maxText is the longest text of a host or a run that is kept, in bytes.
 const maxText = 2048
 
-// clean makes text of a host or a run fit for a status: redacted first, then cut.
+// clean makes a text of a host or a run fit for a status: it redacts the text, then cuts it.
 func clean(text string) string {
 	text, _ = redact.Text(strings.ToValidUTF8(strings.TrimSpace(text), "?"))
 	if len(text) > maxText {
@@ -323,7 +323,7 @@ func clean(text string) string {
 	return text
 }
 
-// terminated is the end of the worker's container, nil while there is none.
+// terminated returns how the worker's container ended; nil while it has not.
 func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	if c := workerStatus(pod); c != nil {
 		return c.State.Terminated
@@ -358,7 +358,7 @@ func memoryExceeded(pod *corev1.Pod) string {
 	return "the run needed more memory than its limit"
 }
 
-// disruptionOf is why the cluster ended a pod, nil when it did not.
+// disruptionOf returns why the cluster ended a pod; nil if it did not.
 func disruptionOf(pod *corev1.Pod) *verdict {
 	if pod.Status.Reason == "Evicted" {
 		return &verdict{Reason: v1alpha1.ReasonEvicted, Message: "the pod was evicted: " + clean(pod.Status.Message)}

@@ -11,7 +11,8 @@ import (
 
 var _ executor.ToolHost = &Executor{}
 
-// Lacks knows what the options say: the worker's own image has no interpreter; what another image has is not known.
+// Lacks implements executor.ToolHost from the options alone: the worker's own image has no interpreter, and nothing
+// is known about other images.
 func (e *Executor) Lacks(tool string) string {
 	switch {
 	case tool == exec.Name && e.opts.AIImage == e.opts.WorkerImage:

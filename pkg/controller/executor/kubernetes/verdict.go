@@ -22,28 +22,28 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// verdict is why a run was ended that did not come to start, or is out of reach. It is in the executor's memory alone:
-// whatever is written to the Job can be written by others.
+// verdict is why a run that did not start or became unreachable was ended. It is kept in the executor's memory only,
+// because others can also write whatever the executor could write to the Job.
 type verdict struct {
-	// Reason is one of the reasons of the API that come from where a run is.
+	// Reason is one of the reasons of the API that an executor reports about its host.
 	Reason string
 	// Message is redacted text for people.
 	Message string
 }
 
-// giveUpSeconds is the deadline of a Job that is given up, counted from its start.
+// giveUpSeconds is the deadline that is set for a Job that is given up, in seconds from its start.
 const giveUpSeconds = 1
 
-// verdictOn is why this executor gave the run up; nil where it did not.
+// verdictOn returns why this executor gave the run up; nil if it did not.
 func (e *Executor) verdictOn(job *batchv1.Job) *verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.verdicts[job.UID]
 }
 
-// unreachable is the verdict on a run that was given up because its node does not answer, as it shows after a restart: by
-// the deadline that giveUp sets, and by the Pod itself. Of a run that did not come to start there is no such sign; the
-// condition WaitingToStart of its Task says then what it waited for.
+// unreachable returns the verdict on a run that was given up because its node does not answer. After a restart of the
+// controller it is recognised by the deadline that giveUp sets and by the Pod itself. A run that did not start leaves
+// no such sign; the condition WaitingToStart of its Task then says what it waited for.
 func unreachable(job *batchv1.Job, pod *corev1.Pod) *verdict {
 	f, limit := failure(job), job.Spec.ActiveDeadlineSeconds
 	if pod == nil || limit == nil || *limit > giveUpSeconds || f == nil || f.Reason != batchv1.JobReasonDeadlineExceeded {
@@ -70,8 +70,8 @@ func begun(pod *corev1.Pod) bool {
 	return c != nil && (c.State.Running != nil || c.State.Terminated != nil)
 }
 
-// obstacle is what keeps a run from starting, as far as its Pod shows. Hopeless
-// is what no waiting can change.
+// obstacle returns what keeps a run from starting, as far as its Pod shows. It is hopeless if
+// waiting cannot change it.
 func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, hopeless bool) {
 	if pod == nil {
 		return noPod(job, refusal), false
@@ -93,8 +93,8 @@ func obstacle(job *batchv1.Job, pod *corev1.Pod, refusal string) (v *verdict, ho
 	return &verdict{Reason: v1alpha1.ReasonStartTimedOut, Message: fmt.Sprintf("pod %s did not start in time", pod.Name)}, false
 }
 
-// noPod is why there is no pod, as far as the cluster said. Text before that on the quota names a pod, which is
-// another one each time.
+// noPod says why there is no pod, as far as the cluster reported it. The text before the part about the quota
+// is dropped: it names a pod, with a different name each time.
 func noPod(job *batchv1.Job, refusal string) *verdict {
 	v := &verdict{Reason: v1alpha1.ReasonPodNotCreated, Message: fmt.Sprintf("no pod of Job %s could be created", job.Name)}
 	if at := strings.Index(refusal, "exceeded quota"); at >= 0 {
@@ -106,7 +106,7 @@ func noPod(job *batchv1.Job, refusal string) *verdict {
 	return v
 }
 
-// waiting says what a container waits for, where that is no usual step of a start.
+// waiting says what a container waits for, unless that is a usual step of a start.
 func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *verdict, hopeless bool) {
 	switch w.Reason {
 	case "InvalidImageName", "ErrImageNeverPull":
@@ -120,8 +120,8 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (v *ver
 	return nil, false
 }
 
-// giveUp ends a run that does not come to start or is out of reach: its Job fails at once by its deadline, which then is
-// not the reason. The verdict is remembered first, so that nobody sees the end without it.
+// giveUp ends a run that does not start or is unreachable. It makes the Job fail at once by a short deadline, which
+// must then not be reported as the reason. The verdict is stored first, so that nobody sees the end without it.
 func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, v *verdict) error {
 	switch v.Reason {
 	case v1alpha1.ReasonPodNotCreated:
@@ -134,13 +134,13 @@ func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod
 		"metadata": map[string]any{"uid": job.UID, "resourceVersion": job.ResourceVersion},
 		"spec":     map[string]any{"activeDeadlineSeconds": giveUpSeconds},
 	})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // certainly not done; another error may come after the deed
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // certainly not done; after any other error it may have been done
 		e.remember(job.UID, nil)
 	}
 	return err
 }
 
-// remember keeps the verdict on a run until its Job is gone; nil forgets it.
+// remember keeps the verdict on a run until its Job is gone; nil removes it.
 func (e *Executor) remember(uid types.UID, v *verdict) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,8 +151,8 @@ func (e *Executor) remember(uid types.UID, v *verdict) {
 	e.verdicts[uid] = v
 }
 
-// explain adds the last warnings about an object to a verdict. They are
-// for people, so an error is the same as none.
+// explain adds the last warnings about an object to a verdict. They are for people, so an error
+// counts as no warning.
 func (e *Executor) explain(ctx context.Context, v *verdict, namespace string, uid types.UID) {
 	list, err := e.opts.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
@@ -198,7 +198,7 @@ func (e *Executor) patch(ctx context.Context, job *batchv1.Job, change map[strin
 	return nil
 }
 
-// annotate sets annotations of the Job of that UID; nil values remove them.
+// annotate sets annotations of the Job, if it still has the same UID; nil values remove them.
 func (e *Executor) annotate(ctx context.Context, job *batchv1.Job, annotations map[string]any) error {
 	return e.patch(ctx, job, map[string]any{"metadata": map[string]any{"uid": job.UID, "annotations": annotations}})
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
-// watch looks after the runs of one namespace, or of all.
+// watch watches the runs of one namespace, or of all.
 type watch struct {
 	e     *Executor
 	jobs  batchlisters.JobLister
@@ -34,8 +34,8 @@ type watch struct {
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-// Run watches Jobs and Pods until the context ends: it tells of ends, and ends
-// runs that do not come to start. One process of several may do so at a time. It may be called again.
+// Run watches Jobs and Pods until the context ends. It notifies listeners of runs that end, and ends
+// runs that do not start. Only one process may do so at a time. Run may be called again.
 func (e *Executor) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -116,7 +116,7 @@ func (w *watch) run(ctx context.Context, factory informers.SharedInformerFactory
 	}
 }
 
-// look tells of a run that is over, and gives up one that does not come to start or is out of reach.
+// look notifies listeners of a run that is over, and gives up one that does not start or is unreachable.
 func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	job, err := w.jobs.Jobs(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -165,7 +165,7 @@ func (w *watch) wake(o any) {
 	}
 }
 
-// jobGone tells of a run whose Job is gone, with whatever it had.
+// jobGone notifies listeners of a run whose Job is gone, and forgets what was kept for it.
 func (w *watch) jobGone(o any) {
 	if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = t.Obj
@@ -184,7 +184,7 @@ func (w *watch) podChanged(o any) {
 	}
 }
 
-// podGone keeps the last state of a pod that ended, while its Job is there.
+// podGone keeps the last state of a pod that ended, as long as its Job exists.
 func (w *watch) podGone(o any) {
 	if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = t.Obj
@@ -201,7 +201,7 @@ func (w *watch) podGone(o any) {
 	w.podChanged(pod)
 }
 
-// tell tells once that a run is over.
+// tell notifies the listeners, once, that a run is over.
 func (e *Executor) tell(job *batchv1.Job) {
 	ref, ok := refOf(job)
 	if !ok {
@@ -216,7 +216,7 @@ func (e *Executor) tell(job *batchv1.Job) {
 	}
 }
 
-// forget drops what is remembered of a Job that is gone.
+// forget drops what is kept for a Job that is gone.
 func (e *Executor) forget(uid types.UID) {
 	e.lastPods.Remove(uid)
 	e.mu.Lock()

@@ -22,17 +22,16 @@ import (
 )
 
 const (
-	// deliveryTime is how long a worker whose work is over may take, beyond the run's
-	// deadline, to bring it to a server that is there: this one. When it has passed,
-	// another worker is started for the rest.
+	// deliveryTime is how long a worker whose work is over may take, beyond the run's deadline, to
+	// send its results to this server. After that, another worker is started for the rest.
 	deliveryTime = 5 * time.Minute
-	// maxDeliveries is how many workers are started to deliver one run. A server that
-	// is away does not use one up.
+	// maxDeliveries is how many workers are started to deliver one run. A worker waits while the
+	// server is away, so an outage does not use them up.
 	maxDeliveries = 5
 )
 
-// deliveryTime is how long a run may still take of which only the delivery is
-// left, once; false for one that works.
+// deliveryTime returns, once, how much longer a run may take of which only the delivery is
+// left; false for a run that still works.
 func (r *run) deliveryTime() (time.Duration, bool) {
 	if r.late || r.rec.First == nil && !spool.Ended(filepath.Join(r.dir, spoolName)) {
 		return 0, false
@@ -41,7 +40,7 @@ func (r *run) deliveryTime() (time.Duration, bool) {
 	return deliveryTime, true
 }
 
-// lateCause is why a run is ended whose time is over: not the deadline, when its work was done by then.
+// lateCause returns why a run that exceeded its time is ended. It is not the deadline if the work was done by then.
 func (r *run) lateCause() executor.Cause {
 	if r.late {
 		return ""
@@ -49,14 +48,14 @@ func (r *run) lateCause() executor.Cause {
 	return executor.CauseDeadline
 }
 
-// settleSpool takes into account what a run left to be delivered. The work has
-// ended as its spool says; that counts when the server has it.
+// settleSpool takes into account what a run left to be delivered. The spool says how the work
+// ended; that becomes the outcome when the server has everything.
 func (r *record) settleSpool(dir string) {
 	ended := spool.Ended(dir)
 	if r.First != nil && !ended {
-		r.setOutcome(*r.First) // the delivery is no end of its own
+		r.setOutcome(*r.First) // the outcome of the delivery does not count
 	}
-	// A run that was stopped need not bring anything.
+	// A run that was stopped need not deliver anything.
 	left := spool.Undelivered(dir)
 	r.Undelivered = left && r.Cause != executor.CauseStopped && r.Deliveries < maxDeliveries
 	if r.Termination != nil || !ended {
@@ -74,8 +73,8 @@ func (r *record) settleSpool(dir string) {
 	}
 }
 
-// notBegun tells whether the worker says that it got no credentials: nothing was
-// done, and the attempt may be started anew.
+// notBegun reports whether the worker reported that it got no credentials. Then nothing was
+// done, and the attempt may be started again.
 func (r *record) notBegun() bool {
 	return r.First == nil && r.Termination != nil && r.Termination.Reason == v1alpha1.ReasonNotBegun
 }
@@ -125,7 +124,7 @@ func (r *run) deliver(rec record, token string) error {
 	rec.Deliveries++
 	rec.BootID, rec.FinishedAt = r.e.bootID, time.Time{}
 	r.rec = rec
-	// The last worker's words are those of one that did not deliver.
+	// The termination of the last worker is that of one that did not deliver.
 	if err := os.Remove(filepath.Join(r.dir, terminationName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("run folder: %w", err)
 	}

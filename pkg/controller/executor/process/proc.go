@@ -70,9 +70,9 @@ type tree struct {
 	marker     [][]byte
 	leader     int
 	startTicks uint64
-	// sessionKnown is set while the leader is known to hold its pid, or has done
-	// so a moment ago. Without it the number of the session may be somebody
-	// else's by now, and only the environment and the working folder count.
+	// sessionKnown is set while the leader is known to hold its pid, or held it a moment ago.
+	// Without it another process may have taken the number of the session, and only the
+	// environment and the working folder identify processes of the run.
 	sessionKnown bool
 }
 
@@ -117,7 +117,7 @@ func (t *tree) members() ([]stat, error) {
 	return out, nil
 }
 
-// candidates are all processes that began after the run, apart from this one.
+// candidates returns all processes that began after the run, except this one.
 func (t *tree) candidates() ([]stat, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
@@ -160,8 +160,8 @@ func (t *tree) marked(pid int) bool {
 	return true
 }
 
-// Killing takes rounds, because a tree may fork while it is being killed: a
-// round kills all that is found and waits for it, one that finds nothing ends it.
+// Killing takes several rounds, because a tree may fork while it is being killed. Each round
+// kills all processes that it finds and waits for them. A round that finds none is the last.
 const (
 	killRounds = 100
 	// killWaitMillis is the longest wait for one process in one round; a process
@@ -169,7 +169,7 @@ const (
 	killWaitMillis = 200
 )
 
-// kill sends SIGKILL until nothing is left. It fails when the tree grows faster than it is cut.
+// kill sends SIGKILL until nothing is left. It returns an error if the tree grows faster than it is killed.
 func (t *tree) kill() error {
 	for range killRounds {
 		ms, err := t.members()
@@ -186,8 +186,8 @@ func (t *tree) kill() error {
 	return fmt.Errorf("process: processes of %s are still alive", t.dir)
 }
 
-// killExact kills the processes that were seen, not others that got their pids
-// meanwhile, and waits for them to be dead.
+// killExact kills exactly the given processes, not others that got their pids meanwhile, and
+// waits until they are dead.
 func killExact(ms []stat) error {
 	var fds []unix.PollFd
 	defer func() {
@@ -219,7 +219,7 @@ func killExact(ms []stat) error {
 // openExact opens a pidfd of the process with this pid and start time; -1 when it is gone.
 func openExact(pid int, startTicks uint64) (int, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	// The last two: the number is that of a thread now. Which one it is depends on the kernel.
+	// EINVAL and ENOENT mean that the number is now that of a thread. Which of the two it is depends on the kernel.
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 		return -1, nil
 	}
@@ -234,7 +234,7 @@ func openExact(pid int, startTicks uint64) (int, error) {
 	return fd, nil
 }
 
-// isProcess tells whether a pid belongs to the living process of this start time.
+// isProcess reports whether the pid belongs to a living process with this start time.
 func isProcess(pid int, startTicks uint64) bool {
 	s, err := readStat(pid)
 	return err == nil && s.startTicks == startTicks && !s.dead

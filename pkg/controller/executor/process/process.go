@@ -18,19 +18,18 @@
 //
 // Invariants
 //
-//   - An attempt is started at most once. run.json is on disk as "starting"
-//     before the worker exists, as "running" with its pid and then as begun before
-//     the worker gets its credentials. A worker without credentials does nothing, so a crash
-//     before that leaves an attempt that provably did no work: Open takes it back,
-//     and it may be started anew. Once begun it is never started again.
+//   - An attempt is started at most once. run.json is on disk as "starting" before the worker
+//     exists, as "running" with its pid and then as begun before the worker gets its
+//     credentials. A worker without credentials does nothing, so a crash before that leaves an
+//     attempt that provably did no work: Open undoes it, and it may be started anew. Once begun
+//     it is never started again.
 //   - A pid counts only together with its start time and the boot id, and is
 //     signalled only through a pidfd that was opened before those were checked.
-//   - When the worker is gone, all of its descendants are killed, also those that
-//     made a session of their own.
+//   - When the worker is gone, all of its descendants are killed, including those that made a
+//     session of their own.
 //   - Workers outlive the server. Open finds them again.
-//   - A worker that is gone has not lost what it left in its spool: Deliver starts
-//     another one for that, in the same folder and for the same attempt. Nothing of
-//     the work is done again.
+//   - What a worker left in its spool is not lost when it is gone: Deliver starts another
+//     worker that sends it, in the same folder and for the same attempt. No work is repeated.
 package process
 
 import (
@@ -77,22 +76,23 @@ var errClosed = errors.New("process: executor is closed")
 type Options struct {
 	// Dir holds the run folders. Required.
 	Dir string
-	// Command is the worker program and its arguments. Required. It gets no secret.
+	// Command is the worker program and its arguments. Required. It must not contain a secret.
 	Command []string
-	// ControllerURL and CAFile say where the API server is, and whose certificate it has.
+	// ControllerURL is the address of the API server, and CAFile the path of the CA bundle that verifies its
+	// certificate.
 	ControllerURL string
 	CAFile        string
 	// AllowHostCommands lets container tasks run as commands of this host.
 	AllowHostCommands bool
-	// Sandbox is what programs of runs are kept in. By default it hides Dir.
+	// Sandbox configures the sandbox of programs of runs. By default it hides Dir.
 	Sandbox runspec.Sandbox
-	// WebFetchAllow lists host:port that the tool web_fetch may reach although they are private.
+	// WebFetchAllow lists host:port that the tool web_fetch may reach although their addresses are private.
 	WebFetchAllow []string
-	// SearchURL is the search service behind the tool web_search; empty is none.
+	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
 	// Grace is the time between SIGTERM and SIGKILL. Default 10 s.
 	Grace time.Duration
-	// LogBytes bounds the log of a run; the older half goes first. Default 4 MiB.
+	// LogBytes bounds the log of a run; the older half is dropped first. Default 4 MiB.
 	LogBytes int64
 	// OpenFiles limits open files of each process. Default 4096.
 	OpenFiles uint64
@@ -152,8 +152,8 @@ type key struct {
 
 func keyOf(r executor.Ref) key { return key{r.UID, r.Attempt} }
 
-// Open takes the folder, and finds the runs again that are still alive. Those
-// that ended meanwhile are settled from what they left behind.
+// Open locks the folder and takes over the runs that are still alive. Runs that ended meanwhile
+// are settled from the files that they left.
 func Open(ctx context.Context, o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func takeLock(ctx context.Context, c clock.Clock, path string) (*os.File, error)
 	}
 }
 
-// Close stops watching and gives the folder free. Workers go on running.
+// Close stops watching and unlocks the folder. Workers keep running.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	select {
@@ -230,13 +230,13 @@ func (e *Executor) Close() error {
 	return e.lock.Close()
 }
 
-// ByReference is false: a process gets token and secrets themselves, through its standard input.
+// ByReference returns false: a process gets the values of its token and secrets, through its standard input.
 func (e *Executor) ByReference() bool { return false }
 
-// OnWaiting never tells: a process begins when it is started.
+// OnWaiting never calls f: a process begins as soon as it is started.
 func (*Executor) OnWaiting(context.Context, func(executor.Ref)) {}
 
-// OnExit has f told about every run that ends, until the context does.
+// OnExit calls f for every run that ends, until the context ends.
 func (e *Executor) OnExit(ctx context.Context, f func(executor.Ref)) {
 	e.exits.Add(ctx, f)
 }
@@ -305,7 +305,7 @@ func (e *Executor) Remove(_ context.Context, uid types.UID) error {
 	return removeAll(filepath.Join(e.opts.Dir, string(uid)))
 }
 
-// removeAll also gets rid of folders that a worker made read-only.
+// removeAll also removes folders that a worker made read-only.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
@@ -323,7 +323,7 @@ func removeAll(dir string) error {
 	return nil
 }
 
-// List names all attempts that have a record.
+// List returns all attempts that have a record.
 func (e *Executor) List(context.Context) ([]executor.Ref, error) {
 	var refs []executor.Ref
 	err := e.eachRecord(func(_ string, rec *record) error {
@@ -333,8 +333,8 @@ func (e *Executor) List(context.Context) ([]executor.Ref, error) {
 	return refs, err
 }
 
-// eachRecord calls f for every folder with a readable record. A folder without
-// one is the rest of a start that failed; it is left to Remove or a new Start.
+// eachRecord calls f for every folder with a readable record. A folder without one remains from
+// a start that failed; Remove or a new Start deletes it.
 func (e *Executor) eachRecord(f func(dir string, rec *record) error) error {
 	paths, err := filepath.Glob(filepath.Join(e.opts.Dir, "*", "*", recordName))
 	if err != nil {
@@ -356,7 +356,7 @@ func (e *Executor) eachRecord(f func(dir string, rec *record) error) error {
 	return nil
 }
 
-// validUID keeps a UID from naming anything but one folder.
+// validUID makes sure that a UID names a single folder.
 var validUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
 func checkRef(ref executor.Ref) error {

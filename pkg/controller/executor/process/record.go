@@ -34,7 +34,7 @@ const (
 	spoolName       = "spool"
 )
 
-// recordState is how far a start came.
+// recordState is how far a start got.
 type recordState string
 
 const (
@@ -58,7 +58,7 @@ type record struct {
 	PID        int       `json:"pid,omitempty"`
 	StartTicks uint64    `json:"startTicks,omitempty"`
 	StartedAt  time.Time `json:"startedAt"`
-	// Timeout is in nanoseconds from StartedAt, without Parked; 0 is none.
+	// Timeout is in nanoseconds from StartedAt, not counting Parked; 0 means none.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// Parked is how long the run was parked, in nanoseconds, and ParkedAt since when it is.
 	Parked      time.Duration        `json:"parked,omitempty"`
@@ -69,8 +69,8 @@ type record struct {
 	Signal      string               `json:"signal,omitempty"`
 	Termination *runspec.Termination `json:"termination,omitempty"`
 	Message     string               `json:"message,omitempty"`
-	// Undelivered: what the run left is still to be delivered. Deliveries counts the
-	// workers that were started for it.
+	// Undelivered means that what the run left is still to be delivered. Deliveries counts the
+	// workers that were started for that.
 	Undelivered bool `json:"undelivered,omitempty"`
 	Deliveries  int  `json:"deliveries,omitempty"`
 	// First is how the run's own worker ended, once there was a delivery.
@@ -114,8 +114,8 @@ func (r *record) state() executor.State {
 	return s
 }
 
-// park notes that the run is parked from now on, or no more, and reports whether
-// that is new.
+// park notes that the run is parked from now on, or no longer, and reports whether that is a
+// change.
 func (r *record) park(parked bool, now time.Time) bool {
 	if parked == !r.ParkedAt.IsZero() {
 		return false
@@ -124,12 +124,12 @@ func (r *record) park(parked bool, now time.Time) bool {
 		r.ParkedAt = now
 		return true
 	}
-	r.Parked += max(0, now.Sub(r.ParkedAt)) // clocks of two servers may differ
+	r.Parked += max(0, now.Sub(r.ParkedAt)) // the clocks of two servers may differ
 	r.ParkedAt = time.Time{}
 	return true
 }
 
-// left is the time until the run's deadline; false when there is none.
+// left returns the time until the run's deadline; false if there is none.
 func (r *record) left(now time.Time) (time.Duration, bool) {
 	if r.Timeout <= 0 || !r.ParkedAt.IsZero() {
 		return 0, false
@@ -137,7 +137,7 @@ func (r *record) left(now time.Time) (time.Duration, bool) {
 	return max(0, r.StartedAt.Add(r.Timeout+r.Parked).Sub(now)), true
 }
 
-// readRecord returns executor.ErrNotFound when the folder has none.
+// readRecord reads the record in a folder. It returns executor.ErrNotFound if there is none.
 func readRecord(dir string) (*record, error) {
 	b, err := os.ReadFile(filepath.Join(dir, recordName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,8 +178,8 @@ func (r *record) write(dir string) error {
 	return nil
 }
 
-// markBegun says that credentials may have been given from now on. It need not
-// reach the disk: what it tells apart is only asked within one boot.
+// markBegun notes that the worker may have got credentials from now on. The mark need not reach
+// the disk: it matters only until the next boot.
 func markBegun(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, begunName), nil, 0o600); err != nil {
 		return fmt.Errorf("run record: %w", err)
@@ -200,11 +200,11 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// terminationLimit is what runspec.Termination may take.
+// terminationLimit is the largest runspec.Termination, in bytes.
 const terminationLimit = 4096
 
-// readTermination returns nil when the worker left none, or nothing usable. The
-// folder is the worker's own, so what is found there is not trusted to be a file.
+// readTermination returns nil if the worker left none, or none that is usable. The worker
+// controls the folder, so what is found there need not be a regular file.
 func readTermination(dir string) *runspec.Termination {
 	path := filepath.Join(dir, terminationName)
 	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {

@@ -29,14 +29,14 @@ type run struct {
 	ref   executor.Ref
 	dir   string
 	pidfd int
-	// child is nil for a worker that an earlier server started: its exit status
-	// is not ours to read.
+	// child is nil for a worker that an earlier server started: this process cannot read its exit
+	// status.
 	child *os.Process
 	stop  chan struct{} // closed by requestStop
 	once  sync.Once
 	parks chan parkRequest
-	over  chan struct{} // closed when the watch is
-	// late is set when the run is beyond its deadline and has deliveryTime left.
+	over  chan struct{} // closed when the watch is over
+	// late is set when the run is past its deadline and uses its deliveryTime.
 	late bool
 
 	// mu guards rec once the run is among the living.
@@ -50,13 +50,13 @@ func (r *run) state() executor.State {
 	return r.rec.state()
 }
 
-// parkRequest is a call of Park, answered when it is on disk.
+// parkRequest is a call of Park. It is answered when the change is on disk.
 type parkRequest struct {
 	parked bool
 	done   chan<- error
 }
 
-// requestPark has the watch do it; a run that is over needs nothing.
+// requestPark lets the watch goroutine park the run. It does nothing if the run is over.
 func (r *run) requestPark(ctx context.Context, parked bool) error {
 	done := make(chan error, 1)
 	select {
@@ -76,11 +76,11 @@ func (r *run) requestPark(ctx context.Context, parked bool) error {
 
 func (r *run) requestStop() { r.once.Do(func() { close(r.stop) }) }
 
-// checkInterval is how often a log is held against its bound. The end of the
-// worker is looked for as well, should the poller not have told of it.
+// checkInterval is how often the size of a log is compared with its bound. The watch then also
+// checks whether the worker has ended, in case the poller missed it.
 const checkInterval = 2 * time.Second
 
-// watch sees the run to its end.
+// watch follows the run until it ends.
 func (r *run) watch() {
 	exited, stopWaiting := awaitExit(r.pidfd)
 	defer stopWaiting()
@@ -159,8 +159,8 @@ func after(c clock.WithTicker, d time.Duration) (at <-chan time.Time, stop func(
 	return t.C(), func() { t.Stop() }
 }
 
-// park writes down that the run is parked, or no more. Without the record it is
-// as it was: a later server must count the same time.
+// park records that the run is parked, or no longer. If the record cannot be written, nothing
+// changes, because a later server must count the same time.
 func (r *run) park(parked bool) error {
 	rec := r.rec
 	if !rec.park(parked, r.e.opts.Clock.Now()) {
@@ -187,7 +187,7 @@ func (r *run) signal(s unix.Signal) {
 	}
 }
 
-// detach lets the worker go on alone.
+// detach stops the watch and lets the worker run on.
 func (r *run) detach() {
 	_ = unix.Close(r.pidfd)
 	if r.child != nil {
@@ -195,8 +195,8 @@ func (r *run) detach() {
 	}
 }
 
-// finish settles the run after its worker is gone: the rest of the tree is
-// killed first, so that "over" means over.
+// finish settles the run after its worker is gone. It first kills the rest of the tree, so that
+// nothing is alive when the run counts as over.
 func (r *run) finish() {
 	log := r.e.log.WithValues("run", r.ref.String())
 	if err := newTree(r.dir, &r.rec, true).kill(); err != nil {
@@ -228,7 +228,7 @@ func (r *run) finish() {
 	r.e.ended(r, rec, err == nil)
 }
 
-// ended takes the run from the living. From here on its record tells its state.
+// ended removes the run from the living ones. From then on its record holds its state.
 func (e *Executor) ended(r *run, rec record, saved bool) {
 	e.mu.Lock()
 	delete(e.live, keyOf(r.ref))
@@ -239,9 +239,9 @@ func (e *Executor) ended(r *run, rec record, saved bool) {
 	e.exits.Tell(r.ref)
 }
 
-// settle fills in the outcome. Without an exit status the worker's own words
-// decide; without those the run is lost. What it left in its spool is delivered
-// first, and how its work ended is there.
+// settle fills in the outcome. Without an exit status the worker's termination decides; without
+// that, the run is lost. If the run left something in its spool, that is delivered first, and
+// the spool says how the work ended.
 func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 	r.Termination = readTermination(dir)
 	r.FinishedAt = now
@@ -279,8 +279,8 @@ func (e *Executor) recoverAll() error {
 	})
 }
 
-// undo takes back a start that ended with its server, before the worker had
-// credentials to do anything with: nothing was done, and it may be started anew.
+// undo reverts a start whose server ended before the worker got credentials. Nothing was done,
+// so the attempt may be started anew.
 func (e *Executor) undo(dir string, rec *record) {
 	var err error
 	if rec.BootID == e.bootID {
@@ -318,15 +318,15 @@ func (e *Executor) adopt(dir string, rec *record) error {
 	return r.rec.write(dir)
 }
 
-// awaitExit closes the channel when the process of the pidfd has ended. The
-// runtime's poller waits, so a run costs a goroutine and no thread. stop ends the wait.
+// awaitExit closes the channel when the process of the pidfd has ended. It waits in the
+// runtime's poller, so a run costs a goroutine but no thread. stop ends the wait.
 func awaitExit(pidfd int) (exited <-chan struct{}, stop func()) {
 	done := make(chan struct{})
 	dup, err := unix.FcntlInt(uintptr(pidfd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return done, func() {}
 	}
-	if err := unix.SetNonblock(dup, true); err != nil { // what makes os.NewFile use the poller
+	if err := unix.SetNonblock(dup, true); err != nil { // so that os.NewFile uses the poller
 		_ = unix.Close(dup)
 		return done, func() {}
 	}
@@ -343,15 +343,15 @@ func awaitExit(pidfd int) (exited <-chan struct{}, stop func()) {
 	return done, func() { _ = f.Close() }
 }
 
-// hasExited tells whether the process of the pidfd is dead, reaped or not.
+// hasExited reports whether the process of the pidfd is dead, reaped or not.
 func hasExited(pidfd int) bool {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// boundLog cuts a log that outgrew its bound to its newer half. The worker
-// appends, so it goes on at the new end.
+// boundLog cuts a log that exceeds its bound to its newer half. The worker opened it for
+// appending, so it continues at the new end.
 func boundLog(path string, limit int64) (err error) {
 	fi, err := os.Stat(path)
 	if err != nil || fi.Size() <= limit {

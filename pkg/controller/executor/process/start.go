@@ -60,7 +60,7 @@ func sameRun(s executor.State, spec executor.Run) (executor.State, error) {
 	return s, nil
 }
 
-// reserve enters the run among the living, or returns the state of the one that is there.
+// reserve adds the run to the living ones, or returns the state of the one that exists already.
 func (e *Executor) reserve(r *run) (*executor.State, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,7 +77,7 @@ func (e *Executor) reserve(r *run) (*executor.State, error) {
 	return nil, nil //nolint:nilnil // nothing there, and no error: the place is taken by r
 }
 
-// release takes back a reservation that did not become a living run.
+// release undoes a reservation that did not become a living run.
 func (e *Executor) release(r *run) {
 	close(r.over)
 	e.mu.Lock()
@@ -95,13 +95,13 @@ func newRun(e *Executor, spec executor.Run) *run {
 	}
 }
 
-// launch makes the folder and the process. After an error nothing of either is left.
+// launch creates the folder and the process. After an error neither is left.
 func (r *run) launch(spec executor.Run) (err error) {
 	credentials, err := json.Marshal(spec.Credentials)
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	if err := removeAll(r.dir); err != nil { // the rest of a start that died before its record
+	if err := removeAll(r.dir); err != nil { // remains of a start that died before it wrote a record
 		return err
 	}
 	defer func() {
@@ -161,8 +161,8 @@ func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
 	return stdin, nil
 }
 
-// confirm sets the limits and writes down who the worker is. The worker is our
-// unreaped child, so its pid is its own.
+// confirm sets the limits and records the identity of the worker. The worker is an unreaped
+// child of this process, so its pid cannot belong to another process.
 func (r *run) confirm(spec executor.Run) error {
 	s, err := readStat(r.rec.PID)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *run) setLimits(spec executor.Run) error {
 		if err := unix.Prlimit(r.rec.PID, l.what, nil, &old); err != nil {
 			return fmt.Errorf("limits of worker: %w", err)
 		}
-		limit := min(l.limit, old.Max) // raising is not allowed to everybody
+		limit := min(l.limit, old.Max) // not every user may raise a hard limit
 		if err := unix.Prlimit(r.rec.PID, l.what, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
 			return fmt.Errorf("limits of worker: %w", err)
 		}
@@ -216,10 +216,10 @@ func (r *run) setLimits(spec executor.Run) error {
 // pipeBytes is what a pipe takes without a reader.
 const pipeBytes = 64 << 10
 
-// giveCredentials writes at once what fits the pipe: the shorter the moment
-// between being begun and having credentials, the fewer runs are lost in it.
-// More is written as the worker reads; that ends by itself, as the pipe breaks
-// when the worker does. A worker that cannot read them says so in its termination.
+// giveCredentials writes at once what fits into the pipe, because a crash between the mark
+// "begun" and the write loses the run. The rest is written as the worker reads; this ends when
+// the worker ends, because the pipe then breaks. A worker that cannot read its credentials
+// reports that in its termination.
 func giveCredentials(stdin *os.File, credentials []byte) {
 	write := func() {
 		_, _ = stdin.Write(credentials)
@@ -232,7 +232,7 @@ func giveCredentials(stdin *os.File, credentials []byte) {
 	}
 }
 
-// inherited are the only variables of the server that a worker sees, beside the operator's.
+// inherited returns the only variables of the server's environment that a worker gets, besides the operator's.
 func inherited() []string {
 	return []string{"PATH", "LANG", "LC_ALL", "TZ"}
 }
@@ -248,7 +248,7 @@ func (r *run) environ(spec executor.Run) []string {
 		}
 	}
 	for _, name := range runspec.OperatorEnv() {
-		env[name] = os.Getenv(name) // also when empty: a task may not set them
+		env[name] = os.Getenv(name) // even if empty, because a task may not set them
 	}
 	work := filepath.Join(r.dir, workName)
 	maps.Copy(env, map[string]string{

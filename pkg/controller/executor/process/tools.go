@@ -16,7 +16,7 @@ import (
 
 var _ executor.ToolHost = &Executor{}
 
-// Lacks looks for what tools need on this machine.
+// Lacks implements executor.ToolHost: it checks whether this machine has what a tool needs.
 func (e *Executor) Lacks(tool string) string {
 	switch {
 	case tool == code.Name && !slices.ContainsFunc(code.Interpreters(), installed):
