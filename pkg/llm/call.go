@@ -20,30 +20,29 @@ type Candidate struct {
 	Model Model
 }
 
-// Attempt is one try at one candidate.
+// Attempt is one request to one candidate.
 type Attempt struct {
-	// Number counts all attempts of one Call from 1, over all candidates.
+	// Number counts the attempts of one Call over all candidates, from 1.
 	Number   int
 	Provider string
 	Model    string
 	Started  time.Time
-	// Duration, Response and Err are set when the attempt has ended. Response
-	// is whole when Err is nil.
+	// Duration, Response and Err are set when the attempt has ended. Response is complete if Err
+	// is nil.
 	Duration time.Duration
 	Response Response
 	Err      error
-	// RetryIn is the pause until the next attempt at the same candidate; 0
-	// when there is none.
+	// RetryIn is the pause until the next attempt at the same candidate; 0 if there is none.
 	RetryIn time.Duration
 }
 
-// Observer is told of every attempt, so that usage and failures are recorded
-// before and after each one. Funcs may be nil.
+// Observer has callbacks before and after every attempt, so that usage and failures of each one
+// are recorded. Any of them may be nil.
 type Observer struct {
 	Started func(Attempt)
 	Ended   func(Attempt)
-	// Part is told of each piece of an answer. After a failed attempt the next
-	// attempt's parts start the answer anew.
+	// Part receives each piece of an answer. After a failed attempt, the parts of the next attempt
+	// begin the answer again.
 	Part func(Part)
 }
 
@@ -56,13 +55,12 @@ type Options struct {
 	Observer   Observer
 }
 
-// ErrNoCandidate is returned by Call when there is no model to ask.
+// ErrNoCandidate is returned by Call if there is no model to ask.
 var ErrNoCandidate = errors.New("llm: no model to ask")
 
-// Call gets an answer: it tries the first candidate as often as the policy
-// says, then the next one. An ended context and a conversation that is too
-// long end it at once: no other attempt can mend those.
-// The error is that of the last attempt.
+// Call gets an answer: it tries the first candidate as often as the policy says, then the next
+// one. An ended context or a conversation that is too long ends it at once, because another
+// attempt cannot help. The error is that of the last attempt.
 func Call(ctx context.Context, o Options, req Request) (Response, error) {
 	if len(o.Candidates) == 0 {
 		return Response{}, ErrNoCandidate
@@ -89,7 +87,7 @@ type call struct {
 	attempts int
 }
 
-// try makes attempts at one candidate until one is whole or the policy ends it.
+// try makes attempts at one candidate until one succeeds or the policy allows no more.
 func (c *call) try(ctx context.Context, m Candidate) (Response, error) {
 	for n := 1; ; n++ {
 		a := c.attempt(ctx, m)

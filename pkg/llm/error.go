@@ -15,25 +15,25 @@ type Class string
 
 // Classes of failed attempts.
 const (
-	// ClassAuth: the key was refused (401, 403).
+	// ClassAuth means that the key was refused (401, 403).
 	ClassAuth Class = "auth"
-	// ClassRateLimited: too many requests or tokens for now (429).
+	// ClassRateLimited means too many requests or tokens for now (429).
 	ClassRateLimited Class = "rate_limited"
-	// ClassQuota: the account has nothing left to spend; waiting does not help.
+	// ClassQuota means that the account has no credit left; waiting does not help.
 	ClassQuota Class = "quota_exhausted"
-	// ClassContextTooLong: the conversation does not fit the model.
+	// ClassContextTooLong means that the conversation does not fit the model's context.
 	ClassContextTooLong Class = "context_too_long"
-	// ClassInvalidRequest: the vendor refused the request (other 4xx).
+	// ClassInvalidRequest means that the vendor refused the request (other 4xx).
 	ClassInvalidRequest Class = "invalid_request"
-	// ClassServer: the vendor failed (5xx, or an error inside the stream).
+	// ClassServer means that the vendor failed (5xx, or an error inside the stream).
 	ClassServer Class = "server_error"
-	// ClassUnreachable: no connection, or no answer in time.
+	// ClassUnreachable means no connection, or no answer in time.
 	ClassUnreachable Class = "unreachable"
-	// ClassCutStream: the stream ended before the model said that it was done.
+	// ClassCutStream means that the stream ended before the model said that it was done.
 	ClassCutStream Class = "cut_stream"
-	// ClassMalformed: the answer breaks the vendor's own protocol.
+	// ClassMalformed means that the answer violates the vendor's own protocol.
 	ClassMalformed Class = "malformed_response"
-	// ClassCanceled: our own context ended.
+	// ClassCanceled means that the caller's context ended.
 	ClassCanceled Class = "canceled"
 )
 
@@ -41,15 +41,15 @@ const (
 // URL: it goes into events, logs and conditions.
 type Error struct {
 	Class Class
-	// Status is the HTTP status, 0 when there was none.
+	// Status is the HTTP status; 0 if there was none.
 	Status int
-	// Code is the vendor's own error code, may be empty.
+	// Code is the vendor's own error code; it may be empty.
 	Code string
-	// Message is what the vendor or the connection said, scrubbed and short.
+	// Message is the error text of the vendor or the connection, without secrets and shortened.
 	Message string
-	// RetryAfter is the pause the vendor asked for, 0 when it named none.
+	// RetryAfter is the pause that the vendor asked for; 0 if it asked for none.
 	RetryAfter time.Duration
-	// Err is the cause, may be nil. It is not part of the text.
+	// Err is the cause; it may be nil. It is not part of the text.
 	Err error
 }
 

@@ -1,12 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package llm is the one way to a language model: a conversation and tool
-// definitions go in, a stream of parts and one final response with its usage
-// come out. Vendors stand behind the Model interface, one package each, and
-// make exactly one HTTP attempt a call. Retrying, waiting and falling back to
-// another model happen in Call and nowhere else, so that every attempt is seen
-// and accounted for.
+// Package llm is the interface to language models. The input is a conversation with tool
+// definitions; the output is a stream of parts and one final response with its usage. Each
+// vendor has a package that implements the Model interface and makes exactly one HTTP request
+// for each call. Only Call retries, waits and falls back to another model, so that every
+// attempt is observed and accounted for.
 package llm
 
 import (
@@ -38,13 +37,13 @@ type Message struct {
 	ToolCallID string
 }
 
-// ToolCall is a model's wish to call a tool.
+// ToolCall is a model's request to call a tool.
 type ToolCall struct {
 	// ID correlates the call with its result. It is never empty in a Response.
 	ID   string
 	Name string
-	// Arguments is JSON text as the model wrote it. It may be malformed: the
-	// caller checks it and tells the model.
+	// Arguments is JSON text as the model wrote it. It may be malformed: the caller checks it and
+	// reports errors to the model.
 	Arguments string
 }
 
@@ -60,10 +59,10 @@ type Request struct {
 	MaxTokens int64
 }
 
-// StopReason is why a model ended its answer, in one vocabulary for all vendors.
+// StopReason is why a model ended its answer, with the same values for all vendors.
 type StopReason string
 
-// Stop reasons. A vendor's value outside of these is passed through as it is.
+// Stop reasons. Any other value of a vendor is passed through unchanged.
 const (
 	StopEnd       StopReason = "stop"
 	StopToolCalls StopReason = "tool_calls"
@@ -75,16 +74,16 @@ const (
 type Part struct {
 	// Text continues the answer.
 	Text string
-	// ToolCall is set when the stream reached a new tool call. Its arguments
-	// are complete only in the Response.
+	// ToolCall is set when a new tool call begins in the stream. Its arguments are complete only
+	// in the Response.
 	ToolCall *ToolCall
 }
 
-// Response is a whole answer.
+// Response is a complete answer.
 type Response struct {
-	// ID is the vendor's id of the answer, empty when it gave none.
+	// ID is the vendor's id of the answer; empty if it gave none.
 	ID string
-	// Model is the model that the vendor says has answered.
+	// Model is the model that answered, according to the vendor.
 	Model      string
 	Text       string
 	ToolCalls  []ToolCall
@@ -92,8 +91,8 @@ type Response struct {
 	Usage      Usage
 }
 
-// Usage is what a vendor reported for one attempt. A nil figure was not
-// reported and is unknown; it is never taken for zero.
+// Usage is what a vendor reported for one attempt. A nil figure was not reported and is
+// unknown; it never counts as zero.
 type Usage struct {
 	InputTokens  *int64
 	OutputTokens *int64
@@ -106,12 +105,10 @@ func (u Usage) Known() bool { return u.InputTokens != nil && u.OutputTokens != n
 
 // Model is one vendor's endpoint.
 type Model interface {
-	// Generate makes one attempt. It hands each piece of the answer to parts
-	// (which may be nil) on its own goroutine, in order, and returns when the
-	// answer is whole.
+	// Generate makes one attempt. It calls parts (which may be nil) with each piece of the answer,
+	// in order and on the calling goroutine, and returns when the answer is complete.
 	//
-	// A non-nil error is an *Error. The Response beside it holds what had
-	// arrived, and the usage if the vendor reported any; it is never a
-	// whole answer.
+	// A non-nil error is an *Error. The Response that comes with it holds what had arrived, and
+	// the usage if the vendor reported any; it is never a complete answer.
 	Generate(ctx context.Context, req Request, parts func(Part)) (Response, error)
 }

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// Policy says how often and after what pause an attempt is made again. The
-// zero value means the defaults named at each field.
+// Policy says how often an attempt is repeated, and after what pause. The zero value means the
+// defaults that are given for each field.
 type Policy struct {
 	// MaxAttempts counts all attempts at one model, the first included. Default 4.
 	MaxAttempts int
 	// Base is the pause before the second attempt; it doubles with each further
 	// one. Default 1 s.
 	Base time.Duration
-	// Cap is the longest pause of our own choice. Default 30 s.
+	// Cap is the longest pause, unless the vendor asks for a longer one. Default 30 s.
 	Cap time.Duration
-	// MaxRetryAfter is the longest pause that a vendor may ask for. A longer
-	// one ends the attempts, since coming back early would only be refused
-	// again. Default 2 min.
+	// MaxRetryAfter is the longest pause that a vendor may ask for. A longer one ends the
+	// attempts, since an earlier request would only be refused again. Default 2 min.
 	MaxRetryAfter time.Duration
 	// Jitter returns a number in [0, 1). Default math/rand.
 	Jitter func() float64
@@ -46,9 +45,9 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// Next decides after failed attempt number n (from 1): whether to try again,
-// and after what pause. A vendor's Retry-After is a lower bound that is never
-// undercut; without one the pause is exponential with the upper half jittered.
+// Next decides after failed attempt number n (from 1): whether to try again, and after what
+// pause. A vendor's Retry-After is a lower bound of the pause. Without it the pause grows
+// exponentially, and its upper half is random.
 func (p Policy) Next(n int, err error) (pause time.Duration, again bool) {
 	p = p.withDefaults()
 	if n >= p.MaxAttempts || !ClassOf(err).Retryable() {

@@ -9,24 +9,23 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Vendor makes the models of one type of Provider. Its package exports it, and
-// package vendors lists it.
+// Vendor makes the models of one type of Provider. Each vendor's package exports one, and
+// package vendors lists them.
 type Vendor struct {
 	Type v1alpha1.ProviderType
-	// NeedsBaseURL is set where the vendor has no address of its own, so that
-	// spec.baseURL is required.
+	// NeedsBaseURL is set if the vendor has no default address, so that spec.baseURL is required.
 	NeedsBaseURL bool
-	// NeedsAzure is set where spec.azure is required. It is forbidden elsewhere.
+	// NeedsAzure is set if spec.azure is required. For other vendors it is forbidden.
 	NeedsAzure bool
-	// DefaultModel returns the model where nothing else names one, empty for none.
-	// Nil is none.
+	// DefaultModel returns the model to use if nothing else names one; empty if there is none. Nil
+	// means that there is none.
 	DefaultModel func(*v1alpha1.ProviderSpec) string
-	// New makes a model of a Provider. It dials nothing. The error names the field
+	// New makes a model of a Provider. It does not open a connection. The error names the field
 	// that is wrong.
 	New func(Endpoint) (Model, error)
 }
 
-// Endpoint is a Provider with what is needed to use it.
+// Endpoint is a Provider with everything that is needed to use it.
 type Endpoint struct {
 	Spec *v1alpha1.ProviderSpec
 	// Key is the API key.

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent tells whether Agents can be used: whether all that they refer
-// to is there. It counts their active tasks and removes idle Agents with a time to live.
+// Package agent reports whether Agents can be used: whether everything that they refer to
+// exists. It counts their active tasks and deletes idle Agents that have a time to live.
 package agent
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
-// Secrets and ConfigMaps are not watched. An Agent looks again after these times.
+// Secrets and ConfigMaps are not watched. An Agent is checked again after these times.
 const (
 	recheckReady    = 5 * time.Minute
 	recheckNotReady = 10 * time.Second
 )
 
-// activeIndex finds the active tasks of an Agent, by its namespace/name,
-// without looking at all tasks there ever were.
+// activeIndex finds the active tasks of an Agent, by its namespace/name, without scanning all
+// tasks.
 const activeIndex = "activeOfAgent"
 
 func activeAgent(o client.Object) []string {
@@ -86,12 +86,12 @@ func key(namespace string, r *v1alpha1.NamespacedReference) types.NamespacedName
 	return types.NamespacedName{Namespace: namespace, Name: r.Name}
 }
 
-// referrers are the Agents of the object's namespace: they are few, and looking is cheap.
+// referrers maps an object to all Agents of its namespace: they are few, and checking them is cheap.
 func referrers(c client.Reader) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var agents v1alpha1.AgentList
 		if err := c.List(ctx, &agents, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return nil // they look again by themselves
+			return nil // they are checked again after a time anyway
 		}
 		var out []reconcile.Request
 		for i := range agents.Items {
@@ -112,7 +112,7 @@ func tasksOf(c client.Reader) func(context.Context, *v1alpha1.Agent) (int32, err
 	}
 }
 
-// active counts the Agent's active tasks.
+// active is the step that counts the Agent's active tasks.
 type active struct {
 	tasks func(context.Context, *v1alpha1.Agent) (int32, error)
 }
@@ -132,7 +132,7 @@ func removeAgent(c client.Client) func(context.Context, *v1alpha1.Agent) error {
 	}
 }
 
-// idle removes an Agent that was not used for its time to live.
+// idle is the step that deletes an Agent that was not used for its time to live.
 type idle struct {
 	now    func() time.Time
 	remove func(context.Context, *v1alpha1.Agent) error
@@ -149,7 +149,7 @@ func (s idle) do(ctx context.Context, a *v1alpha1.Agent) error {
 	return step.ErrDone
 }
 
-// timeLeft is until the Agent may be removed; false when it may not.
+// timeLeft returns the time until the Agent may be deleted; false if it may not.
 func timeLeft(a *v1alpha1.Agent, now time.Time) (time.Duration, bool) {
 	ttl := a.Spec.TTLAfterLastTask
 	if ttl == nil || a.Status.ActiveTasks > 0 || !a.DeletionTimestamp.IsZero() {
@@ -162,7 +162,7 @@ func timeLeft(a *v1alpha1.Agent, now time.Time) (time.Duration, bool) {
 	return last.Add(ttl.Duration).Sub(now), true
 }
 
-// recheck says when to look again.
+// recheck is the step that says when to check the Agent again.
 type recheck struct {
 	now func() time.Time
 }

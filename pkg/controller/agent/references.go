@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
-// references reports whether tasks of the Agent can run, as far as it depends on the Agent.
+// references is the step that reports whether tasks of the Agent can run, as far as that depends on the Agent.
 type references struct {
 	reader plan.Reader
 	place  plan.Place
@@ -39,7 +39,7 @@ func (s references) do(ctx context.Context, a *v1alpha1.Agent) error {
 	return nil
 }
 
-// problem is the first thing that is wrong, and the reason of the condition; no message for nothing.
+// problem returns the first problem, and the reason for the condition; the message is empty if there is no problem.
 func (s references) problem(ctx context.Context, a *v1alpha1.Agent) (reason, message string, err error) {
 	found, err := plan.CheckAgent(ctx, s.reader, s.place, a)
 	refused, ok := errors.AsType[*plan.RefusedError](err)

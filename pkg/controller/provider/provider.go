@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider tells whether Providers can be used: whether the Secret with
-// the API key is there. No request is made to the vendor, and the key is not kept.
+// Package provider reports whether Providers can be used: whether the Secret with the API key
+// exists. It makes no request to the vendor, and does not keep the key.
 package provider
 
 import (
@@ -25,14 +25,14 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
-// Secrets are not watched: a watch would hold all of them in memory. A Provider
-// looks again after these times.
+// Secrets are not watched: a watch would hold all of them in memory. A Provider is checked
+// again after these times.
 const (
 	recheckReady    = 5 * time.Minute
 	recheckNotReady = 10 * time.Second
 )
 
-// defaultKey is used where the server set no default.
+// defaultKey is used if the server set no default.
 const defaultKey = "api-key"
 
 // Add registers the controller. The manager's client must not cache Secrets.
@@ -48,7 +48,7 @@ func Add(mgr manager.Manager, c clock.PassiveClock) error {
 	})
 }
 
-// validate looks for the Secret's key.
+// validate checks that the Secret has the key.
 type validate struct {
 	now    func() time.Time
 	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
@@ -71,14 +71,14 @@ func (s validate) do(ctx context.Context, p *v1alpha1.Provider) error {
 	}
 	changed := meta.SetStatusCondition(&p.Status.Conditions, c)
 	if changed || p.Status.Ready != ready || p.Status.ObservedGeneration != p.Generation || p.Status.LastValidated == nil {
-		// Only then: a time that moves with every look would be a write with every look.
+		// Set only on a change: a time that changes with every check would cause a write with every check.
 		p.Status.LastValidated = &metav1.Time{Time: s.now()}
 	}
 	p.Status.Ready, p.Status.Message, p.Status.ObservedGeneration = ready, message, p.Generation
 	return wait
 }
 
-// problem says what is wrong, or nothing.
+// problem returns what is wrong, or an empty string.
 func (s validate) problem(ctx context.Context, p *v1alpha1.Provider) (string, error) {
 	ref := p.Spec.SecretRef
 	if ref.Key == "" {

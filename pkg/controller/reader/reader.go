@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reader reads what a plan refers to, for controllers: from their cache, and from the server what the cache does
-// not have yet.
+// Package reader reads the objects that a plan refers to, for controllers. It reads from their cache, and from the
+// server what the cache does not have yet.
 package reader
 
 import (
@@ -19,11 +19,11 @@ import (
 
 // Reader is a plan.Reader.
 type Reader struct {
-	// Cached is asked first.
+	// Cached is read first.
 	Cached client.Reader
-	// Live reads from the server what Cached does not have. It is nil where Cached reads from the server itself.
+	// Live reads from the server what Cached does not have. It is nil if Cached reads from the server itself.
 	Live client.Reader
-	// OnSecret, if set, gets each value that was found, apart from those of mounts.
+	// OnSecret, if not nil, receives each value that was found, except those of mounts.
 	OnSecret func(s plan.Secret, value []byte)
 }
 
@@ -76,7 +76,7 @@ func (r Reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name
 	return text, ok, err
 }
 
-// HasSecret looks for a Secret and the value of its key.
+// HasSecret checks for a Secret and a value of its key.
 func (r Reader) HasSecret(ctx context.Context, s plan.Secret) (bool, error) {
 	o := &corev1.Secret{}
 	err := r.get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, o)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill checks the content of Skills and gives it a hash.
+// Package skill checks the content of Skills and computes its hash.
 package skill
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// warnBytes is where a skill begins to crowd a prompt: 64 KiB are about 16,000
+// warnBytes is the size above which a skill takes up much of a prompt: 64 KiB are about 16,000
 // tokens, an eighth of a context window of 128,000.
 const warnBytes = 64 << 10
 
@@ -36,7 +36,7 @@ func Add(mgr manager.Manager) error {
 	})
 }
 
-// content judges the skill from its spec alone.
+// content checks the skill, from its spec alone.
 func content(_ context.Context, s *v1alpha1.Skill) error {
 	st := &s.Status
 	st.ObservedGeneration = s.Generation
@@ -74,8 +74,8 @@ func problem(c v1alpha1.SkillContent) string {
 	return ""
 }
 
-// hash is over the inline text, then the files sorted by path. Lengths go in
-// as well, so that a text cannot be moved from one place to the next unseen.
+// hash covers the inline text, then the files sorted by path. It includes the lengths, so that
+// moving text from one part to the next changes the hash.
 func hash(c v1alpha1.SkillContent) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d\n%s", len(c.Inline), c.Inline)

@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step is the shape that all controllers share: a reconcile is an
-// ordered list of small steps over one object. Steps change the object's status
-// in memory and say by their outcome how the loop goes on; what they changed is
-// written at the end, by one patch that fails when the object moved meanwhile.
+// Package step is the structure that all controllers share: a reconcile is an ordered list of
+// small steps over one object. Steps change the object's status in memory, and their outcome
+// says how the reconcile continues. At the end, one patch writes what they changed; it fails if
+// the object changed meanwhile.
 package step
 
 import (
@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Step is one concern. An outcome of nil lets the next step run. Done, Wait
-// and any other error end the list.
+// Step handles one concern. If its outcome is nil, the next step runs. ErrDone, Wait and any
+// other error end the list.
 type Step[T client.Object] struct {
 	// Name is one lower-case word, for logs and errors.
 	Name string
@@ -35,16 +35,16 @@ type Step[T client.Object] struct {
 // ErrDone ends the list: there is nothing more to do until the object changes.
 var ErrDone = errors.New("step: done")
 
-// Wait ends the list until After has passed, or until the object changes. It is
-// no failure: status and events show its Reason.
+// Wait ends the list until After has passed, or until the object changes. It is not a failure:
+// status and events show its Reason.
 type Wait struct { //nolint:errname // an outcome more than an error
-	// After is 0 where somebody else wakes the object.
+	// After is 0 if an event will wake the object.
 	After time.Duration
 	// Reason is text for people.
 	Reason string
 }
 
-// Error makes Wait an outcome.
+// Error makes Wait an error, so that it can be an outcome.
 func (w Wait) Error() string { return fmt.Sprintf("wait %s: %s", w.After, w.Reason) }
 
 // Reconciler runs steps over objects of one kind.
@@ -58,14 +58,15 @@ type Reconciler[T client.Object] struct {
 	past past
 }
 
-// past remembers, by UID, the versions of objects that this process has replaced itself. Where the cache still shows one of
-// them there is nothing to do: steps would decide on what is over, and the news of the newer version wakes the object.
+// past remembers, by UID, the versions of objects that this process has replaced itself. While the cache still shows
+// one of them, a reconcile does nothing: its steps would decide by an outdated state, and the event for the newer
+// version wakes the object.
 type past struct {
 	once     sync.Once
 	versions *lru.Cache
 }
 
-// maxPast bounds what is remembered. The cache follows within moments.
+// maxPast bounds how many objects are remembered. The cache usually follows within a moment.
 const maxPast = 4096
 
 func (p *past) byUID() *lru.Cache {
@@ -91,7 +92,7 @@ func (p *past) shown(obj client.Object) bool {
 	return ok && slices.Contains(versions, obj.GetResourceVersion())
 }
 
-// conflictDelay lets the cache see the write that got in between.
+// conflictDelay gives the cache time to see the write that caused the conflict.
 const conflictDelay = 50 * time.Millisecond
 
 // Reconcile runs the steps and writes the status.
@@ -116,7 +117,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if apierrors.IsNotFound(patchErr) {
-		patchErr = nil // deleted meanwhile; its last event will tell
+		patchErr = nil // deleted meanwhile; the event for that follows
 	}
 	return result(ctx, outcome, patchErr)
 }
@@ -143,13 +144,13 @@ func isOutcome(err error) bool {
 	return ok
 }
 
-// patchStatus writes only when a step changed something.
+// patchStatus writes the status only if a step changed something.
 func (r *Reconciler[T]) patchStatus(ctx context.Context, before, obj T) error {
 	same, err := sameStatus(before, obj)
 	if err != nil || same {
 		return err
 	}
-	before.SetResourceVersion(obj.GetResourceVersion()) // which a step that wrote metadata has raised
+	before.SetResourceVersion(obj.GetResourceVersion()) // a step that wrote metadata has changed it
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, obj, patch); err != nil {
 		return fmt.Errorf("status: %w", err)
@@ -169,8 +170,8 @@ func sameStatus(a, b runtime.Object) (bool, error) {
 	return equality.Semantic.DeepEqual(x["status"], y["status"]), nil
 }
 
-// result turns an outcome into what the work queue understands. Errors are
-// logged there, once, and retried with backoff.
+// result turns an outcome into a result for the work queue. The queue logs each error once, and
+// retries with backoff.
 func result(ctx context.Context, outcome, patchErr error) (reconcile.Result, error) {
 	if patchErr != nil {
 		if outcome != nil && !isOutcome(outcome) {

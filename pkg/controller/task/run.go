@@ -73,8 +73,8 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	return step.ErrDone // its end will wake the task
 }
 
-// show reports in the status what keeps the run from beginning. It does not write a text again
-// in which only a count has changed.
+// show reports in the status what keeps the run from beginning. It writes again only when the
+// reason changes, because some messages contain a running count.
 func (s run) show(ctx context.Context, t *v1alpha1.Task, w executor.Waiting) {
 	c := waitingCondition(t)
 	switch {

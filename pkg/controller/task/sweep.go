@@ -17,9 +17,9 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// sweeper ends and removes, once at the start, runs of tasks that are gone
-// without the controller having seen it: deleted with their finalizer taken
-// away, or with a store that was put back to an earlier state.
+// sweeper ends and removes, once at the start, runs whose tasks are gone without the controller
+// having noticed: their finalizer was removed by somebody else, or the store was restored to an
+// earlier state.
 type sweeper struct {
 	executor executor.Executor
 	tasks    client.Reader
@@ -44,7 +44,8 @@ func (s sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	// Only what is listed once more: if another store answered meanwhile, its runs are listed, and none of them was looked up.
+	// List again, and act only on runs that are in both lists. If another store is served by now, the second list has
+	// its runs, none of which was looked up.
 	if refs, err = s.executor.List(ctx); err != nil {
 		return fmt.Errorf("list runs: %w", err)
 	}
@@ -55,7 +56,7 @@ func (s sweeper) sweep(ctx context.Context) error {
 		}
 		err = s.executor.Remove(ctx, ref.UID)
 		if errors.Is(err, executor.ErrRunning) {
-			err = s.executor.Stop(ctx, ref) // its folder goes with the next start
+			err = s.executor.Stop(ctx, ref) // its folder is removed at the next start
 		}
 		errs = append(errs, err)
 	}

@@ -3,19 +3,17 @@
 
 // Package task drives tasks through their phases.
 //
-// A reconcile runs the list of steps, whose order and its rules stand at the function steps. What
-// they decide is written as status by one patch at the end, which fails when the
-// task moved meanwhile.
+// A reconcile runs the list of steps; the function steps documents their order. What they decide
+// is written to the status by one patch at the end, which fails if the task changed meanwhile.
 //
-// Three rules keep a crash at any point from making a lie:
+// Three rules make sure that the recorded state stays correct after a crash at any point:
 //
-//   - An attempt is written down (attempts, jobName, jobUID, phase Running)
-//     before it is started, and started by a later reconcile. The executor starts
-//     a jobUID at most once.
-//   - The terminal event is appended before the terminal status. The event log
-//     takes only one; what it holds decides the phase, whatever this reconcile
-//     would have said.
-//   - Everything before the terminal status may be done again.
+//   - An attempt is recorded (attempts, jobName, jobUID, phase Running) before it is started,
+//     and started by a later reconcile. The executor starts a jobUID at most once.
+//   - The terminal event is appended before the terminal status. The event log accepts only
+//     one. The event that it holds decides the phase, even if this reconcile came to another
+//     result.
+//   - Everything before the terminal status may be repeated.
 package task
 
 import (
@@ -55,20 +53,21 @@ type Options struct {
 	ProgramRefusal string
 	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
 	MountRefusal string
-	// LocalRuns notes in a run what only a cluster could honour: runs are processes of this machine.
+	// LocalRuns says that runs are processes on this machine. The controller then warns about settings that only a
+	// cluster can honour.
 	LocalRuns bool
 	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
 	CrossNamespaceRefs bool
-	// MaxRunning limits running tasks of all namespaces. 0 is no limit.
+	// MaxRunning limits running tasks of all namespaces. 0 means no limit.
 	MaxRunning int
-	// MaxRunningPerNamespace limits running tasks of one namespace. 0 is no limit.
+	// MaxRunningPerNamespace limits running tasks of one namespace. 0 means no limit.
 	MaxRunningPerNamespace int
 	// ReferenceGrace is how long after its creation a task waits for objects it
 	// refers to, as when a folder of manifests is applied in the wrong order. Default 5 s.
 	ReferenceGrace time.Duration
-	// WebhookAllow lists destinations, as host:port, that callbacks may reach although they are not public.
+	// WebhookAllow lists destinations, as host:port, that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
-	// SearchKey is the key of the search service behind the tool web_search.
+	// SearchKey is the key for the search service that the tool web_search uses.
 	SearchKey string
 	// Workers is the number of tasks reconciled at once. Default 8.
 	Workers int
@@ -93,9 +92,9 @@ func (o *Options) complete() {
 	}
 }
 
-// Add registers the controller with a manager. The manager's client must read
-// Secrets, ConfigMaps, Sessions and ExecutionEvents from the server, not from a
-// cache. Its cache need hold pending Approvals only.
+// Add registers the controller with a manager. The manager's client must read Secrets,
+// ConfigMaps, Sessions and ExecutionEvents from the server, not from a cache. Its cache need
+// only hold pending Approvals.
 func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	o.complete()
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
@@ -130,7 +129,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	return mgr.Add(sweeper{executor: o.Executor, tasks: mgr.GetAPIReader()})
 }
 
-// exits wakes a task when its run ends, or waits for something else.
+// exits wakes a task when its run ends or begins to wait for something else.
 func exits(e executor.Executor) source.Source {
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		wake := func(r executor.Ref) {
@@ -150,8 +149,8 @@ func given(room *slots) source.Source {
 	})
 }
 
-// keepLedger tells the ledger of slots what the cache shows. The workers begin
-// when it has been told of all tasks that there are.
+// keepLedger passes what the cache shows to the ledger of slots. The controller's workers begin
+// when the ledger knows all existing tasks.
 func keepLedger(room *slots) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tell := func(o client.Object, f func(*v1alpha1.Task)) {
@@ -168,7 +167,7 @@ func keepLedger(room *slots) handler.EventHandler {
 			tell(e.Object, room.observe)
 		},
 		UpdateFunc: func(_ context.Context, e ctrlevent.UpdateEvent, _ queue) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // made anew while nobody watched
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // deleted and created again without an event for it
 				tell(e.ObjectOld, room.forget)
 			}
 			tell(e.ObjectNew, room.observe)
@@ -177,15 +176,15 @@ func keepLedger(room *slots) handler.EventHandler {
 	}
 }
 
-// steps are the concerns of a reconcile in calling order, joined with what they need. Each is in the file of its name.
-// Their order holds these rules:
+// steps returns the steps of a reconcile in calling order, with their dependencies. Each is in the file of its name.
+// The order follows these rules:
 //
-//   - deletion is first: a task that goes away is neither begun nor started.
-//   - finalizer comes before begin, so that nothing is stored for a task that could go without an end.
-//   - completed comes before all that could start something: a task in a terminal phase stays there.
-//   - cancel comes before schedule and admit: who asked for the end gets it before another attempt.
-//   - admit writes an attempt down and ends the reconcile; run starts it in a later one, when it is stored.
-//   - parked is around run: what waits for a person is settled before the run is looked at.
+//   - deletion is first: a task that is being deleted is neither begun nor started.
+//   - finalizer comes before begin, so that nothing is stored for a task that could be deleted without an end.
+//   - completed comes before every step that could start something: a task in a terminal phase stays there.
+//   - cancel comes before schedule and admit: a requested cancellation takes effect before another attempt.
+//   - admit records an attempt and ends the reconcile; run starts it in a later one, when it is stored.
+//   - parked comes before run: pending approvals are handled before the run is examined.
 func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	refs := newResolver(o, w.Client, w.live)
 	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
@@ -229,7 +228,7 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	return list
 }
 
-// runRef names the current or last attempt of a task.
+// runRef returns the reference of the current or last attempt of a task.
 func runRef(t *v1alpha1.Task) executor.Ref {
 	return executor.Ref{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Attempt: t.Status.Attempts}
 }

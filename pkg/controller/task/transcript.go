@@ -16,24 +16,24 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// maxSaid bounds a message that a task leaves in its session, in bytes; about
-// 16,000 tokens, of which a later task reads up to maxMessages. The whole result
-// stays with the task.
+// maxSaid bounds a message that a task adds to its session, in bytes. That is about 16,000
+// tokens, and a later task reads up to maxMessages such messages. The whole result stays with
+// the task.
 const maxSaid = 64 << 10
 
 // messageSource is the sourceType of messages that come from a task.
 const messageSource = "task"
 
-// conversation adds what was said in a task to the task's session.
+// conversation adds the prompt and the result of a task to the task's session.
 type conversation struct {
 	existing func(context.Context, *v1alpha1.Task) (*v1alpha1.Session, error)
 	append   func(context.Context, *v1alpha1.Session, []v1alpha1.SessionMessage) error
 }
 
-// add appends the user's prompt and the answer, while the task holds its
-// session. One that holds it no more has done so before a crash, or its session
-// was replaced. The ids of the messages make a repetition harmless. What the
-// server refuses for good must not keep the task from its end: the note tells.
+// add appends the user's prompt and the answer, as long as the task holds its session. If the
+// task no longer holds it, it has appended them before a crash, or its session was replaced.
+// The ids of the messages make a repetition harmless. A permanent refusal by the server must
+// not keep the task from ending, so add returns it as a note.
 func (c *conversation) add(ctx context.Context, t *v1alpha1.Task, result string) (note string, err error) {
 	ref := t.Spec.SessionRef
 	if ref == nil || ref.Append != nil && !*ref.Append {
@@ -62,7 +62,7 @@ func refusedForGood(err error) bool {
 		apierrors.IsNotFound(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// said is what a task leaves in its session: the prompt, unless the session has
+// said returns the messages that a task adds to its session: the prompt, unless the session has
 // it already, and the result.
 func said(t *v1alpha1.Task, result string) []v1alpha1.SessionMessage {
 	var out []v1alpha1.SessionMessage
@@ -82,8 +82,8 @@ func said(t *v1alpha1.Task, result string) []v1alpha1.SessionMessage {
 	return out
 }
 
-// shortenText cuts what is too long and says so. Secrets leave before the cut,
-// which could leave half of one, in which nobody would recognise it.
+// shortenText cuts a text that is too long and marks the cut. It removes secrets before the
+// cut, because a half of a secret would not be recognised.
 func shortenText(text, what, task string) string {
 	if len(text) <= maxSaid {
 		return text

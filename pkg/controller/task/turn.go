@@ -16,10 +16,10 @@ import (
 // turn is the place of a task among all others: the order in which the server
 // created them.
 type turn struct {
-	// revision is the store's at the creation; 0 for a task of a server that did not note it, which comes first.
+	// revision is the store's revision at the creation; 0 if the server did not record it. Such a task comes first.
 	revision int64
-	// created has whole seconds. It and what follows order tasks that have no revision, or the same one, because they
-	// were created at the same moment.
+	// created has a resolution of one second. It and the fields after it order tasks that have no revision, or the
+	// same one because they were created at the same moment.
 	created time.Time
 	key     types.NamespacedName
 	uid     types.UID
@@ -29,7 +29,7 @@ func turnOf(t *v1alpha1.Task) turn {
 	return turn{revision: t.Status.CreationRevision, created: t.CreationTimestamp.Time, key: client.ObjectKeyFromObject(t), uid: t.UID}
 }
 
-// compare is negative when a comes before b.
+// compare returns a negative number if a comes before b.
 func (a turn) compare(b turn) int {
 	return cmp.Or(
 		cmp.Compare(a.revision, b.revision), a.created.Compare(b.created),

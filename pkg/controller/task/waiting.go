@@ -18,9 +18,8 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// queued is a step.Wait of a task whose work cannot begin, with the reason of
-// the condition that says so. Without a time somebody wakes the task when it is
-// its turn.
+// queued is the step.Wait of a task whose work cannot begin yet, with the reason for its
+// condition. If its time is 0, the task is woken when it is its turn.
 type queued struct {
 	reason string
 	step.Wait
@@ -29,8 +28,8 @@ type queued struct {
 // Unwrap makes it a step.Wait.
 func (w queued) Unwrap() error { return w.Wait }
 
-// waitsFor makes the status say what the task waits for before its work can
-// begin. It reports whether that is something else than before.
+// waitsFor sets in the status what the task waits for before its work can begin. It reports
+// whether that has changed.
 func waitsFor(t *v1alpha1.Task, reason, message string) bool {
 	c := waitingCondition(t)
 	t.Status.Message = message
@@ -38,7 +37,7 @@ func waitsFor(t *v1alpha1.Task, reason, message string) bool {
 	return c == nil || c.Reason != reason
 }
 
-// waitsNoMore takes back what waitsFor said.
+// waitsNoMore reverts what waitsFor set.
 func waitsNoMore(t *v1alpha1.Task, message string) {
 	c := waitingCondition(t)
 	if c == nil {
@@ -50,7 +49,7 @@ func waitsNoMore(t *v1alpha1.Task, message string) {
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingToStart, metav1.ConditionFalse, v1alpha1.ReasonWaitingOver, message)
 }
 
-// waitingCondition is the condition of a task that waits for its work to begin; nil for another.
+// waitingCondition returns the condition of a task that waits for its work to begin; nil for other tasks.
 func waitingCondition(t *v1alpha1.Task) *metav1.Condition {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -60,13 +59,13 @@ func waitingCondition(t *v1alpha1.Task) *metav1.Condition {
 	return &copied
 }
 
-// waitsForSlot reports whether the task was last seen in the line for a slot.
+// waitsForSlot reports whether the task's status says that it waits for a slot.
 func waitsForSlot(t *v1alpha1.Task) bool {
 	c := waitingCondition(t)
 	return c != nil && (c.Reason == v1alpha1.ReasonNamespaceTaskLimitReached || c.Reason == v1alpha1.ReasonTaskLimitReached)
 }
 
-// neverBegan says of the end of a task that waits that nothing of its work was done.
+// neverBegan adds to the message about the end of a task that none of its work was done, if it was still waiting.
 func neverBegan(t *v1alpha1.Task, message string) string {
 	c := waitingCondition(t)
 	if c == nil {
@@ -75,8 +74,8 @@ func neverBegan(t *v1alpha1.Task, message string) string {
 	return messagef("%s; it never began: %s", message, c.Message)
 }
 
-// warn writes a warning Event about a task: one for each attempt and reason,
-// however often the reconcile is repeated. It is for people, so without it work goes on.
+// warn writes a warning Event about a task: one for each attempt and reason, however often the
+// reconcile is repeated. It is for people, so a failure to write it is not an error.
 func (w *wire) warn(ctx context.Context, t *v1alpha1.Task, reason, message string, at metav1.Time) {
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails

@@ -25,7 +25,7 @@ const (
 	webhookAgent   = "Platform-Controller/1.0"
 )
 
-// webhookBody is what a completion callback says.
+// webhookBody is the body of a completion callback.
 type webhookBody struct {
 	TaskName       string        `json:"taskName"`
 	TaskNamespace  string        `json:"taskNamespace"`
@@ -43,7 +43,7 @@ type webhookResult struct {
 	Available bool `json:"available"`
 }
 
-// errWebhookURL: the callback's address is no http or https URL.
+// errWebhookURL means that the callback's address is not an http or https URL.
 var errWebhookURL = errors.New("task: webhook is not an http or https URL")
 
 // webhook delivers completion callbacks, to public addresses and to those that the operator allowed.
@@ -51,18 +51,19 @@ type webhook struct {
 	client *http.Client
 }
 
-// newWebhook allows destinations beyond the public ones, as host:port.
+// newWebhook returns a webhook that may also reach the given destinations, as host:port, although they are not
+// public.
 func newWebhook(allow []string) *webhook {
 	transport := egress.Guard{Allow: allow}.Transport()
 	transport.DisableKeepAlives = true // callbacks are rare, and go to many places
 	return &webhook{client: &http.Client{
 		Timeout: webhookTimeout, Transport: transport,
-		// A redirect is not a delivery.
+		// A redirect does not count as a delivery.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// post delivers once. Any 2xx is a delivery.
+// post sends the body once. Any 2xx status counts as delivered.
 func (w *webhook) post(ctx context.Context, target string, body webhookBody) error {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -82,7 +83,7 @@ func (w *webhook) post(ctx context.Context, target string, body webhookBody) err
 	req.Header.Set("X-Platform-Namespace", body.TaskNamespace)
 	resp, err := w.client.Do(req)
 	if err != nil {
-		// Not the URL: it may hold a token of the receiver.
+		// Leave out the URL: it may hold a token of the receiver.
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}

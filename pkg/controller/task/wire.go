@@ -14,15 +14,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// wire is the way to the API server, beyond the status patch. What is asked there is in one file a noun: wire_tasks.go,
-// wire_events.go and so on, each with a type of its own.
+// wire holds the clients for the API server, apart from the status patch. There is one file and one type for each
+// kind of object: wire_tasks.go, wire_events.go and so on.
 type wire struct {
 	client.Client
 	// live reads from the server, never from a cache.
 	live client.Reader
-	// group speaks the subresources that a client.Client does not know.
+	// group requests the subresources that a client.Client does not support.
 	group rest.Interface
-	// own has, by UID, the last change that this process made to the metadata of a task.
+	// own holds, by UID, the last change that this process made to the metadata of a task.
 	own *lru.Cache
 }
 
@@ -37,7 +37,7 @@ func newWire(cfg *rest.Config, c client.Client, live client.Reader) (*wire, erro
 	return &wire{Client: c, live: live, group: group, own: lru.New(maxOwnChanges)}, nil
 }
 
-// newWireConfig is a copy of a client configuration for our own group.
+// newWireConfig returns a copy of a client configuration for the platform's API group.
 func newWireConfig(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.GroupVersion = &v1alpha1.SchemeGroupVersion

@@ -16,8 +16,8 @@ import (
 // approvalAPI lists approvals of tasks.
 type approvalAPI struct{ *wire }
 
-// unsettled are the events that settle the approvals of an attempt that is over.
-// They go into the commit that ends the attempt.
+// unsettled returns the events that settle the pending approvals of an attempt that is over.
+// They are part of the commit that ends the attempt.
 func (w approvalAPI) unsettled(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
 	var list v1alpha1.ApprovalList
 	err := w.live.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{"spec.taskName": t.Name})

@@ -19,8 +19,8 @@ import (
 // eventAPI reads and appends execution events of tasks.
 type eventAPI struct{ *wire }
 
-// append adds events to the task's stream in one commit. Repeated events are
-// recognised by their key. A closed stream is apierrors.IsConflict.
+// append adds events to the task's stream in one commit. Repeated events are recognised by
+// their key. If the stream is closed, the error satisfies apierrors.IsConflict.
 func (w eventAPI) append(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error {
 	_, err := w.appendEvents(ctx, t, events...)
 	return err
@@ -36,9 +36,9 @@ func (w eventAPI) appendEvents(ctx context.Context, t *v1alpha1.Task, events ...
 	return stored.Items, nil
 }
 
-// terminalEvent appends events, of which the last is the terminal one, and
-// returns the one that closed the stream, which is another where the stream was
-// closed before. Without a stream to write to the proposal stands.
+// terminalEvent appends events, of which the last is the terminal one, and returns the event
+// that closed the stream. That is an earlier event if the stream was closed before. If there is
+// no stream to write to, it returns the proposed event.
 func (w eventAPI) terminalEvent(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {
 	terminal := events[len(events)-1]
 	stored, err := w.appendEvents(ctx, t, events...)
@@ -56,7 +56,7 @@ func (w eventAPI) terminalEvent(ctx context.Context, t *v1alpha1.Task, events ..
 	}
 }
 
-// closedBy finds the event that closed the stream.
+// closedBy returns the event that closed the stream.
 func (w eventAPI) closedBy(ctx context.Context, t *v1alpha1.Task) (v1alpha1.ExecutionEvent, error) {
 	for _, how := range endings {
 		var found *v1alpha1.ExecutionEvent

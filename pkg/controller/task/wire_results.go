@@ -15,7 +15,7 @@ import (
 // resultAPI reads what workers submitted.
 type resultAPI struct{ *wire }
 
-// result is what the worker submitted, if it did.
+// result returns what the worker submitted, if anything.
 func (w resultAPI) result(ctx context.Context, t *v1alpha1.Task) (text string, ok bool, err error) {
 	var r v1alpha1.TaskResult
 	err = w.SubResource("result").Get(ctx, t, &r)

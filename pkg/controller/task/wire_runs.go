@@ -18,7 +18,7 @@ import (
 // runAPI reads, creates and deletes the runs of a schedule.
 type runAPI struct{ *wire }
 
-// children are the runs of a schedule.
+// children returns the runs of a schedule.
 func (w runAPI) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
 	err := w.List(ctx, &tasks, client.InNamespace(t.Namespace), client.MatchingLabels{
@@ -36,7 +36,7 @@ func (w runAPI) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task
 	return own, nil
 }
 
-// createChild is content with a run that is there already.
+// createChild creates a run. It is not an error if the run exists already.
 func (w runAPI) createChild(ctx context.Context, t, child *v1alpha1.Task) error {
 	if err := controllerutil.SetControllerReference(t, child, w.Scheme()); err != nil {
 		return fmt.Errorf("scheduled run: %w", err)

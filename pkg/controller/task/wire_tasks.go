@@ -21,11 +21,11 @@ type taskAPI struct{ *wire }
 // ownChange is the version of a task before and after a change.
 type ownChange struct{ from, to string }
 
-// maxOwnChanges bounds what is remembered of changes. They matter until the end of their reconcile.
+// maxOwnChanges bounds how many changes are remembered. A change matters until the end of its reconcile.
 const maxOwnChanges = 1024
 
-// fresh fails with a conflict when the cache lags behind the server. It is
-// asked before what cannot be taken back.
+// fresh returns a conflict if the cache lags behind the server. It is called before anything
+// that cannot be undone.
 func (w taskAPI) fresh(ctx context.Context, t *v1alpha1.Task) error {
 	var now v1alpha1.Task
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(t), &now); err != nil {
@@ -37,7 +37,7 @@ func (w taskAPI) fresh(ctx context.Context, t *v1alpha1.Task) error {
 	return nil
 }
 
-// changeMeta patches metadata only; the status in memory is left alone.
+// changeMeta patches metadata only; the status in memory is unchanged.
 func (w taskAPI) changeMeta(ctx context.Context, t *v1alpha1.Task, change func(client.Object) bool) error {
 	after := t.DeepCopy()
 	if !change(after) {

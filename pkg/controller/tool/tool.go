@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tool tells whether the endpoints of Tools can be reached. It opens a
-// connection and sends nothing: a tool may act on any request.
+// Package tool reports whether the endpoints of Tools can be reached. It opens a connection but
+// sends no request, because any request may make the tool act.
 package tool
 
 import (
@@ -52,7 +52,7 @@ func Add(mgr manager.Manager, o Options) error {
 	}
 	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard)}
 	return builder.ControllerManagedBy(mgr).Named("tool").
-		// Not the probe's own status: it would ask for the next probe at once.
+		// Ignore changes of the status: the probe writes it, and would trigger itself at once.
 		For(&v1alpha1.Tool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(&step.Reconciler[*v1alpha1.Tool]{
 			Client: mgr.GetClient(),
@@ -91,7 +91,7 @@ func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
 	return step.Wait{After: p.interval, Reason: "the next probe is not due yet"}
 }
 
-// endpoint is the address that a call would go to.
+// endpoint returns the URL that a call would use.
 func endpoint(t *v1alpha1.Tool) (*url.URL, error) {
 	var raw string
 	switch {
@@ -111,7 +111,7 @@ func endpoint(t *v1alpha1.Tool) (*url.URL, error) {
 	return u, nil
 }
 
-// dialer connects, and for https also shakes hands, and hangs up.
+// dialer returns a function that connects, performs the TLS handshake for https, and closes the connection.
 func dialer(g egress.Guard) func(context.Context, *url.URL) error {
 	dial := g.Transport().DialContext
 	return func(ctx context.Context, u *url.URL) error {

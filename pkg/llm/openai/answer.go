@@ -21,7 +21,7 @@ const maxAnswer = 8 << 20
 // maxToolCalls bounds the calls of one answer.
 const maxToolCalls = 128
 
-// answer puts the chunks of one stream together.
+// answer assembles the chunks of one stream.
 type answer struct {
 	id, model string
 	text      strings.Builder
@@ -38,7 +38,7 @@ type callBuilder struct {
 	arguments strings.Builder
 }
 
-// add takes one chunk. A choice other than the first is ignored: we ask for one.
+// add adds one chunk. Choices other than the first are ignored, because only one was asked for.
 func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 	a.chunks++
 	if a.id == "" {
@@ -65,7 +65,7 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 }
 
 func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part)) error {
-	// A refusal is the model's answer in words, on another field.
+	// A refusal is also an answer in words, but in another field.
 	for _, text := range []string{d.Content, d.Refusal} {
 		if text == "" {
 			continue
@@ -94,9 +94,9 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 	return nil
 }
 
-// call finds the call that a delta continues, or begins one. Calls are told
-// apart by index; a new id at a known index is a new call too, since some
-// compatible servers send index 0 for every call.
+// call returns the call that a delta continues, or begins a new one. Calls are distinguished by
+// index. A new id at a known index is also a new call, since some compatible servers send index
+// 0 for every call.
 func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuilder, fresh bool) {
 	for _, b := range slices.Backward(a.calls) {
 		if b.index == t.Index && (t.ID == "" || b.id == t.ID) {
@@ -108,7 +108,7 @@ func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuil
 	}
 	b = &callBuilder{index: t.Index, id: t.ID}
 	if b.id == "" {
-		// The result must refer to the call by something.
+		// The result needs an id to refer to the call.
 		b.id = "call_" + rand.Text()
 	}
 	a.calls = append(a.calls, b)
@@ -127,8 +127,8 @@ func (a *answer) response() llm.Response {
 	return r
 }
 
-// usageOf keeps the difference between zero and not reported. A negative
-// figure reports nothing.
+// usageOf keeps the difference between zero and not reported. A negative figure counts as not
+// reported.
 func usageOf(u sdk.CompletionUsage) llm.Usage {
 	figure := func(n int64, f respjson.Field) *int64 {
 		if !f.Valid() || n < 0 {

@@ -21,18 +21,18 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// maxMessage bounds the vendor's words in an error, in bytes.
+// maxMessage bounds the vendor's text in an error, in bytes.
 const maxMessage = 512
 
-// ended says what the end of a stream means. A stream is whole when the model
-// said why it stopped; one that ends before, for whatever reason, is cut.
+// ended returns the error for the end of a stream; nil if it is complete. A stream is complete
+// if the model said why it stopped. One that ends earlier, for whatever reason, is cut.
 func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 	var inBand *ssestream.StreamError
 	switch {
 	case errors.As(err, &inBand):
 		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, 0)
 	case a.stop != "":
-		// Whatever failed after the stop reason can only have cost us the usage.
+		// A failure after the stop reason can only have lost the usage.
 		return nil
 	case errors.Is(context.Cause(ctx), errIdle):
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: errIdle}
@@ -55,7 +55,7 @@ func isSyntax(err error) bool {
 	return errors.As(err, &syntax) || errors.As(err, &kind)
 }
 
-// refused classifies a request that brought no stream.
+// refused classifies a request that did not return a stream.
 func (c *Client) refused(ctx context.Context, res *http.Response, err error) error {
 	if ctx.Err() != nil {
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
@@ -148,8 +148,8 @@ func classOf(v vendorError, status int) llm.Class {
 	}
 }
 
-// saysContextTooLong reads the words of servers that give no code: vLLM,
-// llama.cpp, LM Studio and gateways in front of them.
+// saysContextTooLong recognises the messages of servers that give no code: vLLM, llama.cpp, LM
+// Studio and gateways in front of them.
 func saysContextTooLong(message string) bool {
 	m := strings.ToLower(message)
 	for _, phrase := range []string{"context length", "context window", "context size", "prompt is too long", "too many tokens"} {
@@ -160,8 +160,8 @@ func saysContextTooLong(message string) bool {
 	return false
 }
 
-// learn notes an optional parameter that the server does not take, and
-// reports whether sending the request again is worth it.
+// learn notes an optional parameter that the server does not support, and reports whether to
+// send the request again.
 func (c *Client) learn(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || e.Status != http.StatusBadRequest {
@@ -178,7 +178,7 @@ func (c *Client) learn(err error) bool {
 	}
 }
 
-// retryAfter reads both spellings of the header; an HTTP date counts from now.
+// retryAfter reads retry-after-ms and Retry-After (RFC 9110), which holds seconds or an HTTP date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e12 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -188,7 +188,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		if s <= 0 || s != s {
 			return 0
 		}
-		// A day is more than any policy waits, and far from overflow.
+		// A day is longer than any policy waits, and far from overflow.
 		return time.Duration(min(s, 86400) * float64(time.Second))
 	}
 	if at, err := http.ParseTime(v); err == nil {
@@ -197,7 +197,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// scrub makes a vendor's words safe and short.
+// scrub removes secrets from a vendor's text and shortens it.
 func (c *Client) scrub(s string) string {
 	if len(c.key) >= 4 {
 		s = strings.ReplaceAll(s, c.key, "[REDACTED]")

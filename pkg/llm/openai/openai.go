@@ -1,11 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openai is the llm.Model of OpenAI, Azure OpenAI and every server that
-// speaks the OpenAI chat completions protocol. It streams, makes exactly one
-// attempt a call (the SDK's own retries are off, and so are its environment
-// variables), follows no redirect and uses no proxy: the key goes to the
-// configured address and nowhere else.
+// Package openai is the llm.Model of OpenAI, Azure OpenAI and every server that speaks the
+// OpenAI chat completions protocol. It streams, and makes exactly one attempt for each call:
+// the SDK's own retries are off, and it ignores the SDK's environment variables. It follows no
+// redirect and uses no proxy, so the key is sent to the configured address only.
 package openai
 
 import (
@@ -27,15 +26,15 @@ import (
 
 const (
 	defaultBaseURL = "https://api.openai.com/v1"
-	// defaultAzureAPIVersion is the one the spec names (D2 §2.9).
+	// defaultAzureAPIVersion is the api-version that is sent if a Provider names none.
 	defaultAzureAPIVersion = "2024-02-15-preview"
-	// maxErrorBody bounds what is read of a refusal.
+	// maxErrorBody bounds how much of an error response is read, in bytes.
 	maxErrorBody = 64 << 10
 )
 
 // Azure selects a deployment of Azure OpenAI.
 type Azure struct {
-	// Deployment is the name of the deployment; it stands for the model.
+	// Deployment is the name of the deployment, which determines the model.
 	Deployment string
 	// APIVersion is the value of the api-version parameter. Default 2024-02-15-preview.
 	APIVersion string
@@ -43,17 +42,17 @@ type Azure struct {
 
 // Config describes one endpoint.
 type Config struct {
-	// APIKey may be empty for servers that ask for none.
+	// APIKey may be empty for servers that need none.
 	APIKey string
 	// BaseURL is the address that chat/completions is appended to. Default
 	// https://api.openai.com/v1; required with Azure, where it is the resource's address.
 	BaseURL string
 	// Azure is nil for everything but Azure OpenAI.
 	Azure *Azure
-	// IdleTimeout ends a stream that brings nothing for so long. Default 5 min.
+	// IdleTimeout ends a stream on which nothing arrives for this long. Default 5 min.
 	IdleTimeout time.Duration
-	// HeaderTimeout ends a request whose answer does not begin. Default 10 min,
-	// as in the SDK: a model may think that long before its first byte.
+	// HeaderTimeout ends a request whose response has not begun after this time. Default 10 min,
+	// as in the SDK: a model may think that long before the first byte.
 	HeaderTimeout time.Duration
 	// Clock is required.
 	Clock clock.WithDelayedExecution
@@ -65,22 +64,22 @@ type Client struct {
 	key   string
 	idle  time.Duration
 	clock clock.WithDelayedExecution
-	// quirks are what this server was seen not to understand.
+	// quirks records which parameters this server was found not to support.
 	quirks quirks
 }
 
 var _ llm.Model = (*Client)(nil)
 
-// quirks are learned from refusals, because compatible servers differ and do
-// not say so beforehand.
+// quirks are learned from refused requests, because compatible servers differ and do not
+// announce it.
 type quirks struct {
-	// newMaxTokens: max_completion_tokens must be sent in place of max_tokens.
+	// newMaxTokens means that max_completion_tokens must be sent in place of max_tokens.
 	newMaxTokens atomic.Bool
-	// noUsageOption: stream_options is refused, so usage stays unknown.
+	// noUsageOption means that stream_options is refused, so usage stays unknown.
 	noUsageOption atomic.Bool
 }
 
-// New checks the configuration and returns a client. Nothing is dialled.
+// New checks the configuration and returns a client. It does not open a connection.
 func New(c Config) (*Client, error) {
 	base, err := endpoint(c)
 	if err != nil {
@@ -116,7 +115,7 @@ func New(c Config) (*Client, error) {
 		chat: sdk.NewChatCompletionService(opts...), key: c.APIKey,
 		idle: c.IdleTimeout, clock: c.Clock,
 	}
-	// OpenAI's own models refuse or deprecate max_tokens; others know nothing else.
+	// OpenAI's own models refuse or deprecate max_tokens; other servers often support nothing else.
 	client.quirks.newMaxTokens.Store(base.Host == "api.openai.com")
 	return client, nil
 }
@@ -149,9 +148,8 @@ func endpoint(c Config) (*url.URL, error) {
 	return u.JoinPath("openai", "deployments", c.Azure.Deployment), nil
 }
 
-// Generate makes one attempt. A refusal of an optional parameter that this
-// server is now known not to take is not an attempt that failed: the request
-// is sent once more without it.
+// Generate makes one attempt. If the server refuses an optional parameter for the first time,
+// that does not count as a failed attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
 	for {
 		resp, err := c.generate(ctx, req, parts)
@@ -190,8 +188,8 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 
 var errIdle = errors.New("llm/openai: the stream stood still")
 
-// boundedErrors keeps a hostile or broken server from filling memory with a
-// refusal, which the SDK reads whole.
+// boundedErrors limits the size of error responses, which the SDK reads as a whole, so that a
+// hostile or broken server cannot fill the memory.
 type boundedErrors struct{ next http.RoundTripper }
 
 func (t boundedErrors) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -71,9 +71,9 @@ func assistant(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &out}
 }
 
-// arguments repeats what the model wrote, unless it is not JSON: many servers
-// refuse a whole conversation for that, and the tool result already tells the
-// model what was wrong with it.
+// arguments returns what the model wrote if it is JSON. Anything else is replaced, because many
+// servers refuse a whole conversation for it, and the tool result already tells the model what
+// was wrong.
 func arguments(s string) string {
 	if json.Valid([]byte(s)) {
 		return s
@@ -87,7 +87,7 @@ func toolParam(t tooldef.Definition) sdk.ChatCompletionToolUnionParam {
 		f.Description = sdk.String(t.Description)
 	}
 	var schema map[string]any
-	// A schema was checked when its tool was made; an absent one is left out.
+	// The schema was checked when the tool was made; a missing one is left out.
 	if json.Unmarshal(t.Parameters, &schema) == nil {
 		f.Parameters = schema
 	}

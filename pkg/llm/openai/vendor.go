@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// Vendor is OpenAI and whoever speaks its protocol.
+// Vendor is OpenAI and every server that implements its protocol.
 var Vendor = llm.Vendor{
 	Type: v1alpha1.ProviderOpenAI,
 	New: func(e llm.Endpoint) (llm.Model, error) {
@@ -18,7 +18,7 @@ var Vendor = llm.Vendor{
 	},
 }
 
-// AzureVendor is Azure OpenAI, where a deployment stands for the model.
+// AzureVendor is Azure OpenAI, where a deployment determines the model.
 var AzureVendor = llm.Vendor{
 	Type:         v1alpha1.ProviderAzureOpenAI,
 	NeedsBaseURL: true, NeedsAzure: true,

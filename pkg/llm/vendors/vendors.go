@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vendors is the list of the model vendors that this version speaks to,
-// by the type of a Provider.
+// Package vendors lists the model vendors that this version supports, by the type of a
+// Provider.
 package vendors
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/openai"
 )
 
-// list has a line for each type of Provider.
+// list has an entry for each supported type of Provider.
 var list = []llm.Vendor{
 	openai.Vendor,
 	openai.AzureVendor,
@@ -31,7 +31,7 @@ func Find(t v1alpha1.ProviderType) (llm.Vendor, bool) {
 	return list[i], true
 }
 
-// Types names the types of all vendors for people.
+// Types returns the types of all vendors as text for people.
 func Types() string { return names(func(llm.Vendor) bool { return true }) }
 
 func names(which func(llm.Vendor) bool) string {
