@@ -25,7 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// maxCredentials bounds the credentials document, in bytes. A ConfigMap has up to 1 MiB.
+// maxCredentials bounds the credentials document, in bytes. One ConfigMap can have up to 1 MiB.
 const maxCredentials = 64 << 20
 
 // Config is everything a worker is started with.
@@ -34,16 +34,17 @@ type Config struct {
 	Attempt                          int
 	// ServerURL and CAFile say where the API is and how its certificate is checked.
 	ServerURL, CAFile string
-	// TokenPath is read again as it changes; it wins over Credentials.Token.
+	// TokenPath is the path of a file with the token, which is read again as it changes. It overrides
+	// Credentials.Token.
 	TokenPath string
-	// Config is what a run is given.
+	// Config is the part of the configuration that runners get.
 	runner.Config
 	TerminationLog string
-	// SpoolDir keeps what is to be sent; empty for none. Deliver says that nothing
-	// is to be done but to bring what is in it.
+	// SpoolDir is the folder of the spool; empty for none. Deliver says that the worker only sends
+	// what is in the spool.
 	SpoolDir string
 	Deliver  bool
-	// Sandbox is what programs of the run are kept in.
+	// Sandbox configures the sandbox of the run's programs.
 	Sandbox runspec.Sandbox
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
@@ -51,13 +52,13 @@ type Config struct {
 	SecretDirs []string
 }
 
-// ErrUsage is in the chain of the error for a worker that was started wrongly.
+// ErrUsage is in the chain of the error of a worker that was started with an invalid configuration.
 var ErrUsage = errors.New("worker: started wrongly")
 
-// errNotBegun: whoever started the worker was gone before it had given credentials.
+// errNotBegun means that the process that started the worker ended before it gave the credentials.
 var errNotBegun = fmt.Errorf("%w: no credentials came", ErrUsage)
 
-// LoadConfig reads the contract of package runspec.
+// LoadConfig reads the configuration that package runspec defines.
 func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	c := &Config{
 		TaskName: getenv(runspec.EnvTaskName), TaskNamespace: getenv(runspec.EnvTaskNamespace), TaskUID: getenv(runspec.EnvTaskUID),
@@ -124,12 +125,12 @@ func codeLimits(getenv func(string) string) (sandbox.Limits, error) {
 		errors.Join(err1, err2, err3)
 }
 
-// split is strings.Split without empty parts.
+// split is like strings.Split, without empty parts.
 func split(list, by string) []string {
 	return slices.DeleteFunc(strings.Split(list, by), func(s string) bool { return s == "" })
 }
 
-// withSecretEnv adds the variables of the environment that are secrets.
+// withSecretEnv adds the values of environment variables that are secret.
 func withSecretEnv(values map[string]string, getenv func(string) string) map[string]string {
 	for _, name := range split(getenv(runspec.EnvSecretEnv), ",") {
 		if values == nil {
@@ -142,8 +143,8 @@ func withSecretEnv(values map[string]string, getenv func(string) string) map[str
 	return values
 }
 
-// readCredentials reads the document from standard input or a file, or the
-// files of a folder. Their content is in no error.
+// readCredentials reads the document from standard input or a file, or the files of a folder.
+// Errors never contain their content.
 func readCredentials(from string, stdin io.Reader) (runspec.Credentials, error) {
 	var c runspec.Credentials
 	switch from {
@@ -190,7 +191,8 @@ func readCredentialsDir(dir string) (runspec.Credentials, error) {
 	return c, nil
 }
 
-// readTree reads the files below a folder, by their paths with slashes after prefix. A folder that is not there is empty.
+// readTree reads the files below a folder into the map. The keys are prefix followed by the file's path with
+// slashes. A missing folder counts as empty.
 func readTree(dir, prefix string, into map[string]string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,8 +215,8 @@ func readTree(dir, prefix string, into map[string]string) error {
 	return err
 }
 
-// readFiles reads the files of a folder by name; nil of a folder that is not
-// there. Names that begin with two dots are kubelet's own.
+// readFiles reads the files of a folder by name; nil if there is no such folder. It skips names
+// that begin with two dots, which the kubelet uses internally.
 func readFiles(dir string) (map[string]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +243,7 @@ func readFiles(dir string) (map[string]string, error) {
 	return files, nil
 }
 
-// newAPI returns the worker's way to the API server.
+// newAPI returns the worker's client for the API server.
 func newAPI(c *Config, clk clock.Clock) (*client.API, error) {
 	a, err := client.New(client.Config{ServerURL: c.ServerURL, CAFile: c.CAFile, TokenPath: c.TokenPath, Token: c.Credentials.Token}, clk)
 	if err != nil {

@@ -55,7 +55,7 @@ func (w *worker) closeSpool(log klog.Logger) {
 	}
 }
 
-// keep writes down how the work ended, before anything of it is sent.
+// keep stores in the spool how the work ended, before any of it is sent.
 func (w *worker) keep(ctx context.Context, end spool.End) {
 	if w.spool == nil || notOurs(end) || end.Termination.Reason == v1alpha1.ReasonServerUnreachable {
 		return
@@ -65,11 +65,11 @@ func (w *worker) keep(ctx context.Context, end spool.End) {
 	}
 }
 
-// notOurs tells whether the task of the name is another one, whose stream this
-// worker has no business with.
+// notOurs reports whether the task of this name is now another one, to whose stream this worker
+// must not write.
 func notOurs(end spool.End) bool { return end.Termination.Reason == v1alpha1.ReasonTaskReplaced }
 
-// conclude says how the work ended.
+// conclude describes how the work ended.
 func conclude(d runner.Result, err error, s *secrets) spool.End {
 	end := spool.End{Result: fitResult(d.Text, s), Content: d.Content, Termination: runspec.Termination{Reason: v1alpha1.ReasonCompleted, ExitCode: runspec.ExitSucceeded}}
 	if err != nil {
@@ -79,14 +79,14 @@ func conclude(d runner.Result, err error, s *secrets) spool.End {
 	return end
 }
 
-// key is a de-duplication key for what is recorded once in an attempt, whichever
-// worker delivers it.
+// key returns the de-duplication key for something that is recorded once in an attempt,
+// regardless of which worker delivers it.
 func (w *worker) key(what string) string { return w.events.prefix + what }
 
-// deliver brings artifacts, result, the last event, and what is queued. It returns
-// how the worker ends, and whether the server has everything.
+// deliver uploads the artifacts and the result, and sends the last event and everything that is
+// queued. It returns how the worker ends, and whether the server has everything.
 func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
-	// It must happen although ctx may have ended, but then quickly.
+	// This must happen even if ctx has ended, but then quickly.
 	after, cancel := afterStop(ctx)
 	defer cancel()
 	arrived := true
@@ -109,15 +109,16 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	return end, arrived
 }
 
-// afterStop is the context for what is left to do: it ends a moment after ctx.
+// afterStop returns a context for the remaining work; it ends a moment after ctx.
 func afterStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(2*stopPatience, cancel) })
 	return after, func() { stop(); cancel() }
 }
 
-// submit brings artifacts and result. A failed run brings what it has; its own
-// error stays the one that counts. It reports whether the server has answered all of it.
+// submit uploads the artifacts and the result. A failed run uploads what it produced; its own
+// error remains the one that is reported. submit reports whether the server has answered every
+// upload.
 func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 	err := w.submitArtifacts(ctx)
 	if err == nil {
@@ -132,8 +133,8 @@ func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 	return end, !undelivered(ctx, err)
 }
 
-// undelivered tells whether something was not brought that another worker may
-// bring: nobody refused it.
+// undelivered reports whether another worker may still deliver what failed with err, because
+// the server did not refuse it.
 func undelivered(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, client.ErrToken))
 }
@@ -151,8 +152,8 @@ func (w *worker) recordEnd(end spool.End) {
 	w.events.Record(event.New(v1alpha1.EventWorkerFailed, v1alpha1.SeverityError, w.key("end"), t.Message, content))
 }
 
-// closeOutboxes sends what is queued, and returns how many items were lost. A
-// worker that was told to stop, before or meanwhile, gives it a moment more.
+// closeOutboxes sends what is queued, and returns how many items were lost. A worker that was
+// asked to stop, before or meanwhile, allows only a moment for it.
 func (w *worker) closeOutboxes(ctx context.Context) (events, lines int) {
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(stopPatience, func() {
@@ -167,14 +168,14 @@ func (w *worker) closeOutboxes(ctx context.Context) (events, lines int) {
 	return events, lines
 }
 
-// kept tells whether the spool holds events or log that the server lacks.
+// kept reports whether the spool holds events or log that the server lacks.
 func (w *worker) kept() bool {
 	return w.spool != nil && (w.spool.Events.Pending() || w.spool.Log.Pending())
 }
 
-// redeliver brings what is left in the spool of a run whose worker is gone, and
-// returns how that one ended. It fails when not all was brought, and where the
-// work never came to its end, which is the executor's to judge.
+// redeliver sends what is left in the spool of a run whose worker is gone, and returns how that
+// worker ended. It returns an error if it could not send everything, or if the work never
+// ended, which is for the executor to judge.
 func (w *worker) redeliver(ctx context.Context) (spool.End, error) {
 	end, err := spool.ReadEnd(w.config.SpoolDir)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Install copies the running program into a folder as runspec.ProgramName, from where another image can start it.
+// Install copies the running program into a folder as runspec.ProgramName, from where a container of another image
+// can start it.
 func Install(dir string) (err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -24,60 +24,60 @@ const (
 	// maxBatchItems and maxBatchBytes bound one request.
 	maxBatchItems = 100
 	maxBatchBytes = 512 << 10
-	// maxQueueBytes bounds what waits while the API is away.
+	// maxQueueBytes bounds what is queued while the API is unavailable.
 	maxQueueBytes = 32 << 20
 )
 
-// outbox sends items to the API in order, without making their producer wait.
-// While one request is under way the next batch gathers by itself, so that a
-// quiet run sends each item at once and a busy one sends many together.
+// outbox sends items to the API in order, without making their producer wait. Items that are
+// added during a request form the next batch, so a quiet run sends each item at once and a busy
+// one sends many together.
 //
-// An outbox neither loses nor reorders while the API is away for a time: it
-// tries again, the same batch first, until close has run out of patience. What
-// it must drop, because the server refuses it for good or the queue is full, it counts.
+// An outbox neither loses nor reorders items while the API is temporarily unavailable: it
+// repeats the same batch until it succeeds or the patience given to close runs out. It counts
+// the items that it must drop because the server refuses them permanently or the queue is full.
 //
-// With a journal, items are on disk before they are sent, and stay there until
-// they were accepted or refused.
+// With a journal, items are on disk before they are sent, and stay there until the server has
+// accepted or refused them.
 type outbox[T any] struct {
 	name string
 	// journal keeps what is queued; nil for none. encode makes a record of an item.
 	journal *spool.File
 	encode  func(T) ([]byte, error)
-	// send delivers a batch. It may be called again with the same batch after an
-	// error, so what it does must be repeatable.
+	// send delivers a batch. After an error it may be called again with the same batch, so it must
+	// be idempotent.
 	send func(context.Context, []T) error
 	size func(T) int
 	// window is how long a first item waits for others.
 	window time.Duration
-	// windowed, if there is one, is called after each window.
+	// windowed, if not nil, is called after each window.
 	windowed func()
 	clock    clock.Clock
 
 	// mu guards what follows.
 	mu    sync.Mutex
 	queue []T
-	// ends are the offsets after the items of queue in the journal, 0 for one that
-	// is not there.
+	// ends holds, for each item of queue, the offset after it in the journal; 0 for an item that
+	// is not in the journal.
 	ends  []int64
 	bytes int
 	lost  int
-	// unkept is set when the journal took no item, which is told once.
+	// unkept is set when the journal failed to store an item, which is logged once.
 	unkept bool
-	// shut: the server takes no more. ending: close was called.
+	// shut means that the server accepts no more items; ending means that close was called.
 	shut, ending bool
 	// refusal is why the server last refused an item.
 	refusal error
-	// empty are closed when nothing is queued any more.
+	// empty holds channels that are closed when the queue is empty.
 	empty []chan struct{}
 
 	wake chan struct{}
 	done chan struct{}
-	// hurry is closed by close: no window is waited out any more.
+	// hurry is closed by close, to end the current window and all later ones at once.
 	hurry  chan struct{}
 	cancel context.CancelFunc
 }
 
-// start begins to send. The goroutine ends with close.
+// start starts the goroutine that sends. It ends with close.
 func (o *outbox[T]) start(ctx context.Context) {
 	ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // close calls it
 	o.wake, o.done, o.hurry = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
@@ -98,8 +98,8 @@ func (o *outbox[T]) add(item T) {
 	o.signal()
 }
 
-// keep puts an item into the journal and returns the offset after it, or 0: a full
-// disk is no reason to lose what can be sent. The caller holds mu.
+// keep puts an item into the journal and returns the offset after it. It returns 0 if that
+// fails: the item can still be sent, even if the disk is full. The caller holds mu.
 func (o *outbox[T]) keep(item T) int64 {
 	if o.journal == nil {
 		return 0
@@ -131,8 +131,8 @@ func (o *outbox[T]) signal() {
 	}
 }
 
-// close sends what is left, for at most the given time, and returns the
-// number of items that were lost. Nothing may be added afterwards.
+// close sends what is left, for at most the time patience, and returns the number of items that
+// were lost. Nothing may be added afterwards.
 func (o *outbox[T]) close(patience time.Duration) int {
 	o.mu.Lock()
 	if !o.ending {
@@ -157,8 +157,8 @@ func (o *outbox[T]) close(patience time.Duration) int {
 	return o.lost
 }
 
-// flush returns when everything that was added has been accepted. The error is
-// that of ctx, or tells that items were lost since before, which lostSoFar gave.
+// flush returns when everything that was added has been accepted. The error is that of ctx, or
+// reports that items were lost since lostSoFar returned before.
 func (o *outbox[T]) flush(ctx context.Context, before int) error {
 	o.mu.Lock()
 	done := make(chan struct{})
@@ -185,14 +185,14 @@ func (o *outbox[T]) flush(ctx context.Context, before int) error {
 	}
 }
 
-// lostSoFar is the number of items that were lost.
+// lostSoFar returns the number of items that were lost.
 func (o *outbox[T]) lostSoFar() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lost
 }
 
-// tellEmpty wakes those who flush. The caller holds mu.
+// tellEmpty wakes the callers of flush. The caller holds mu.
 func (o *outbox[T]) tellEmpty() {
 	if len(o.queue) > 0 {
 		return
@@ -225,7 +225,7 @@ func (o *outbox[T]) loop(ctx context.Context) {
 	}
 }
 
-// gather waits a window long for more, unless the end is near.
+// gather waits for the length of a window for more items, unless close was called.
 func (o *outbox[T]) gather(ctx context.Context) {
 	if o.window == 0 {
 		return
@@ -259,8 +259,8 @@ func (o *outbox[T]) next() (batch []T, ending bool) {
 	return batch, o.ending
 }
 
-// deliver sends a batch until it is accepted or refused for good. It reports
-// false when ctx ended first.
+// deliver sends a batch until it is accepted or permanently refused. It reports false if ctx
+// ended first.
 func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := o.send(ctx, batch)
@@ -275,7 +275,7 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 				return false
 			}
 		case unfit(err) && len(batch) > 1:
-			// One of them is bad; the others are not to suffer.
+			// At least one item is bad. Send each one alone, so that the others are not lost.
 			for i := range batch {
 				if !o.deliver(ctx, batch[i:i+1]) {
 					return false
@@ -294,7 +294,7 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 	}
 }
 
-// settle takes n items from the front of the queue: accepted, or refused with an error.
+// settle removes n items from the front of the queue. They were accepted if refused is nil.
 func (o *outbox[T]) settle(n int, refused error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -315,14 +315,14 @@ func (o *outbox[T]) acknowledge(n int) {
 	if o.journal == nil || n == 0 {
 		return
 	}
-	// Items that are not in the journal have no offset; the others' grow.
+	// Items that are not in the journal have the offset 0; the other offsets increase.
 	if err := o.journal.Acknowledge(slices.Max(o.ends[:n])); err != nil {
 		klog.Background().Error(err, "What was sent stays on disk", "outbox", o.name)
 	}
 }
 
-// shutDown ends an outbox whose items the server takes no more. What it refuses
-// because of the worker's token another worker may bring.
+// shutDown ends an outbox whose items the server no longer accepts. If the reason is the
+// worker's token, another worker may deliver the items.
 func (o *outbox[T]) shutDown(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -334,7 +334,7 @@ func (o *outbox[T]) shutDown(err error) {
 	o.tellEmpty()
 }
 
-// unfit reports whether the server will never take this item, but may take others.
+// unfit reports whether the server will never accept this item, but may accept others.
 func unfit(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

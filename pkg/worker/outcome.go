@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// classify turns any error of a worker into a failure.
+// classify turns any error of a worker into a *runner.Error.
 func classify(err error) *runner.Error {
 	var f *runner.Error
 	var status apierrors.APIStatus
@@ -43,17 +43,17 @@ func classify(err error) *runner.Error {
 	}
 }
 
-// cleanTermination is a Termination without secrets.
+// cleanTermination returns a Termination without secrets.
 func cleanTermination(reason, message string, exit int, s *secrets) runspec.Termination {
 	message, _ = redact.Text(s.scrub(message))
 	return runspec.Termination{Reason: reason, Message: message, ExitCode: exit}
 }
 
-// maxTermination is the limit of the runspec, in bytes of JSON.
+// maxTermination is the limit of runspec.Termination, in bytes of JSON.
 const maxTermination = 4096
 
-// termination makes the worker's last words; the message is cleaned and cut
-// until the document fits.
+// termination returns a Termination as JSON. The message is cleaned of secrets, and cut until
+// the document fits.
 func termination(reason, message string, exit int, s *secrets) []byte {
 	t := cleanTermination(reason, message, exit, s)
 	message = t.Message
@@ -73,7 +73,7 @@ func termination(reason, message string, exit int, s *secrets) []byte {
 	}
 }
 
-// writeTermination replaces the file in one step.
+// writeTermination replaces the file atomically if possible.
 func writeTermination(path string, raw []byte) error {
 	if path == "" {
 		return nil

@@ -21,16 +21,16 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// recorder appends the run's events to the task's stream, and tells of each
-// in the task's log. The n-th event of an attempt has the same
-// de-duplication key however often it is sent.
+// recorder appends the run's events to the task's stream, and writes a line for each to the
+// task's log. The n-th event of an attempt has the same de-duplication key however often it is
+// sent.
 type recorder struct {
 	prefix string
 	secret *secrets
 	log    *taskLog
 	out    outbox[*v1alpha1.ExecutionEvent]
 
-	// mu keeps the order of keys and queue the same.
+	// mu keeps the keys in the order of the queue.
 	mu sync.Mutex
 	n  int
 }
@@ -66,15 +66,15 @@ func appendEvents(ctx context.Context, a *client.API, c *Config, batch []*v1alph
 	return err
 }
 
-// Commit records an event and returns when it is stored, with everything that
-// was recorded before it. It waits as long as the API is away.
+// Commit records an event and returns when it is stored, with everything that was recorded
+// before it. It waits as long as the API is unavailable.
 func (r *recorder) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
 	before := r.out.lostSoFar()
 	r.Record(e)
 	return r.out.flush(ctx, before)
 }
 
-// Record cleans an event and queues it. An event that has a de-duplication key keeps it.
+// Record removes secrets from an event and queues it. An event that has a de-duplication key keeps it.
 func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
 	e.Summary, e.ContentText = r.secret.scrub(e.Summary), r.secret.scrub(e.ContentText)
 	if e.Content != nil {
@@ -99,12 +99,12 @@ func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 	return len(raw)
 }
 
-// secrets are the values that must not leave the worker, beside what
-// redaction recognises by shape.
+// secrets holds the values that must not leave the worker, in addition to those that redaction
+// recognises by their form.
 type secrets struct{ values []string }
 
-// minSecret is the shortest value that is searched for. A shorter one would
-// turn up everywhere.
+// minSecret is the length of the shortest value that is searched for, in bytes. Shorter values
+// would match everywhere.
 const minSecret = 6
 
 func secretsOf(c *Config) *secrets {
@@ -124,7 +124,7 @@ func secretsOf(c *Config) *secrets {
 	for _, dir := range c.SecretDirs {
 		files, err := readFiles(dir)
 		if err != nil {
-			continue // what the worker cannot read, its programs cannot tell
+			continue // what the worker cannot read, its programs cannot read either
 		}
 		for _, v := range files {
 			add(v)
@@ -141,30 +141,30 @@ func (s *secrets) scrub(text string) string {
 	return text
 }
 
-// logWindow is how long a line of the log waits for others.
+// logWindow is how long a line of the log waits for more lines.
 const logWindow = 300 * time.Millisecond
 
 // maxLine bounds a line of the log, in bytes; longer ones are broken.
 const maxLine = 32 << 10
 
-// patientWindows is after how many windows the end of a log that never pauses is
-// queued all the same.
+// patientWindows is the number of windows after which the last lines are queued even if the
+// output does not pause.
 const patientWindows = 5
 
-// taskLog is the task's log: the output of commands, and a line for each event.
-// Lines are cleaned together, because a key block or a manifest spans many:
-// the last ones wait until the output pauses.
+// taskLog is the task's log: the output of commands, and a line for each event. Several lines
+// are cleaned of secrets together, because a key block or a manifest spans many lines. The last
+// ones wait until the output pauses.
 type taskLog struct {
 	secret *secrets
 	out    outbox[string]
 
 	// mu guards the rest.
 	mu sync.Mutex
-	// partial is the line that is not ended yet, and clean has the lines that wait.
+	// partial is the line that has not ended yet, and clean holds the lines that wait.
 	partial []byte
 	clean   redact.Stream
-	// fresh is set when lines came since the last window, and windows counts
-	// those that began with lines waiting.
+	// fresh is set if lines came since the last window; windows counts the windows that began with
+	// lines waiting.
 	fresh   bool
 	windows int
 	clock   clock.Clock
@@ -182,7 +182,7 @@ func newTaskLog(c *Config, a *client.API, clk clock.Clock, s *secrets) *taskLog 
 	return l
 }
 
-// Write adds output of a command, line by line.
+// Write adds the output of a command, line by line.
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *taskLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endLine passes the line so far on to be cleaned. The caller holds mu.
+// endLine passes the current line on to be cleaned. The caller holds mu.
 func (l *taskLog) endLine() {
 	if len(l.partial) == 0 {
 		return
@@ -211,8 +211,8 @@ func (l *taskLog) queue(clean string) {
 	}
 }
 
-// windowed is called after each window that began with lines waiting. It queues
-// the last ones when no more came, or when that has gone on for long.
+// windowed is called after each window that began with lines waiting. It queues the last lines
+// if no more came, or after patientWindows.
 func (l *taskLog) windowed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +225,7 @@ func (l *taskLog) windowed() {
 	l.queue(l.clean.Flush(false))
 }
 
-// Line adds a line of the worker's own.
+// Line adds a line of the worker itself.
 func (l *taskLog) Line(format string, args ...any) {
 	text := l.clock.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
 	_, _ = l.Write([]byte(strings.ReplaceAll(text, "\n", " ") + "\n"))

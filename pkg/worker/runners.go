@@ -13,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
 )
 
-// runners are what runs the tasks of each type. What is listed here must pass
-// the conformance tests of this package.
+// runners maps each type of task to its runner. Every runner in the map must pass the
+// conformance tests of this package.
 var runners = map[v1alpha1.TaskType]runner.Runner{
 	v1alpha1.TaskTypeAI:        ai.Runner,
 	v1alpha1.TaskTypeContainer: container.Runner,

@@ -16,9 +16,10 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// Seal keeps the programs of this and other runs, and all else of the same user, out of the worker's memory. A worker that
-// gets its credentials through standard input is sealed when they are there: until then it holds no secret, and an
-// executor that takes back a start which was interrupted recognises it by its environment.
+// Seal keeps all other processes of the same user, including the programs of this and other runs, out of the worker's
+// memory. A worker that gets its credentials through standard input is sealed only when they arrive: until then it
+// holds no secret, and an executor that undoes an interrupted start must be able to recognise the worker by its
+// environment.
 func Seal(getenv func(string) string, stdin *os.File) error {
 	if getenv(runspec.EnvCredentials) == runspec.CredentialsStdin {
 		for {
@@ -34,7 +35,7 @@ func Seal(getenv func(string) string, stdin *os.File) error {
 	return sandbox.Seal()
 }
 
-// readSandbox reads what the operator says. Nothing said is the whole sandbox.
+// readSandbox parses the operator's configuration. An empty text means the default, a complete sandbox.
 func readSandbox(text string) (runspec.Sandbox, error) {
 	var s runspec.Sandbox
 	if text == "" {
@@ -46,9 +47,9 @@ func readSandbox(text string) (runspec.Sandbox, error) {
 	return s, nil
 }
 
-// policy is what programs of the run may reach. On this machine that is the system, to read, and the run's own folders.
-// In a pod it is the container, whose image nobody knows, without what is the worker's own in it; the network is that of
-// the pod.
+// policy returns what programs of the run may reach. Outside of a pod that is the system, read-only, and the run's
+// own folders. In a pod it is the whole container, whose image is not known, except for the worker's own files;
+// programs have the network of the pod.
 func (c *Config) policy() sandbox.Policy {
 	p := sandbox.Policy{Off: c.Sandbox.Off, Hide: c.Sandbox.Hide}
 	if c.pod() {
@@ -59,7 +60,7 @@ func (c *Config) policy() sandbox.Policy {
 				p.Hide = append(p.Hide, path)
 			}
 		}
-		if c.TokenPath != "" { // its folder is replaced as a whole when it is renewed
+		if c.TokenPath != "" { // hide the folder: it is replaced as a whole when the token is renewed
 			p.Hide = append(p.Hide, filepath.Dir(c.TokenPath))
 		}
 		return p
@@ -72,5 +73,5 @@ func (c *Config) policy() sandbox.Policy {
 	return p
 }
 
-// pod reports whether the worker runs in a pod of its own.
+// pod reports whether the worker runs in its own pod.
 func (c *Config) pod() bool { return c.Contained || c.TokenPath != "" }

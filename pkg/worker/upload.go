@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// maxResult and maxArtifact are the limits of the API (D2 §8).
+	// maxResult and maxArtifact are the limits of the API, in bytes.
 	maxResult   = 10_000_000
 	maxArtifact = 10_000_000
 	// maxArtifacts bounds how many files are uploaded.
 	maxArtifacts = 100
 	maxFilename  = 255
-	// uploadPause doubles up to maxUploadPause. The contract asks for 5 tries with
-	// pauses of 2, 4, 8 and 16 s; more follow while there is hope.
+	// uploadPause doubles up to maxUploadPause. At least 5 tries are required, with pauses of 2,
+	// 4, 8 and 16 s; more follow as long as a retry may succeed.
 	uploadPause    = 2 * time.Second
 	maxUploadPause = 16 * time.Second
 
@@ -44,7 +44,7 @@ func postBytes(ctx context.Context, a *client.API, c *Config, contentType string
 		SetHeader("Content-Type", contentType).Body(body).Do(ctx).Error()
 }
 
-// upload posts until it is answered. An error that cannot go away ends it at once, and so does ctx.
+// upload posts until it succeeds. A permanent error ends it at once, and so does the end of ctx.
 func (w *worker) upload(ctx context.Context, contentType string, body []byte, path ...string) error {
 	for pause := uploadPause; ; pause = min(2*pause, maxUploadPause) {
 		err := w.post(ctx, contentType, body, path...)
@@ -57,7 +57,7 @@ func (w *worker) upload(ctx context.Context, contentType string, body []byte, pa
 	}
 }
 
-// fitResult makes a result fit to be sent: cleaned, and cut where it is too large.
+// fitResult prepares a result for sending: it removes secrets, and cuts a result that is too large.
 func fitResult(text string, s *secrets) string {
 	text, _ = redact.Output(s.scrub(text))
 	if len(text) > maxResult {
@@ -66,7 +66,7 @@ func fitResult(text string, s *secrets) string {
 	return text
 }
 
-// submitResult uploads a result that fits, and says so.
+// submitResult uploads a result that fits, and records an event about it.
 func (w *worker) submitResult(ctx context.Context, text string) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -78,9 +78,9 @@ func (w *worker) submitResult(ctx context.Context, text string) error {
 	return nil
 }
 
-// submitArtifacts uploads the files of the artifacts folder. A file that cannot be
-// uploaded gets an event and does not fail the task. It reports an error only when
-// it could not go on, as the worker was stopped or the token has expired.
+// submitArtifacts uploads the files of the artifacts folder. A file that cannot be uploaded
+// gets an event and does not fail the task. It returns an error only if it could not continue
+// because the worker was stopped or the token has expired.
 func (w *worker) submitArtifacts(ctx context.Context) error {
 	if w.config.ArtifactsDir == "" {
 		return nil
@@ -105,7 +105,7 @@ func (w *worker) submitArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// artifactFiles lists regular files, by path below dir. Links are not followed.
+// artifactFiles returns the paths of regular files, relative to dir. It does not follow links.
 func artifactFiles(dir string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -123,7 +123,7 @@ func artifactFiles(dir string) ([]string, error) {
 }
 
 func (w *worker) submitArtifact(ctx context.Context, name string) error {
-	// The API's artifacts have no folders.
+	// Names of artifacts in the API cannot contain folders.
 	filename := strings.ReplaceAll(filepath.ToSlash(name), "/", "_")
 	if len(filename) > maxFilename {
 		return fmt.Errorf("the name is longer than %d bytes", maxFilename)
@@ -132,7 +132,7 @@ func (w *worker) submitArtifact(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// The server finds the media type by name and content.
+	// The server detects the media type from name and content.
 	if err := w.upload(ctx, octets, body, "artifacts", filename); err != nil {
 		return err
 	}
@@ -141,7 +141,8 @@ func (w *worker) submitArtifact(ctx context.Context, name string) error {
 	return nil
 }
 
-// readArtifact opens through os.Root: a program of the run may have put a link in the way.
+// readArtifact opens the file through os.Root, because a program of the run may have replaced part of the path by a
+// link.
 func readArtifact(dir, name string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -1,15 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker runs one attempt of one task and reports it: it reads the
-// contract of package runspec, resolves what the task refers to through the
-// API, runs it, and brings events, log, artifacts and result to the API.
+// Package worker runs one attempt of one task and reports it. It reads the configuration that
+// package runspec defines, resolves through the API what the task refers to, runs the task, and
+// sends events, log, artifacts and result to the API.
 //
-// What must arrive and what may be lost: the result is required, and a run
-// whose result was refused has failed. Events and the log are best effort: they
-// never fail a run. All of it survives an API that is away: it is kept in the
-// run's spool, and sent in order for as long as the worker's token lives. A worker
-// that ends before leaves it to one that is started to deliver the spool alone.
+// The result must arrive: a run whose result was refused has failed. Events and the log are
+// best effort and never fail a run. All of these survive an unavailable API: they are kept in
+// the run's spool, and sent in order for as long as the worker's token is valid. If a worker
+// ends before that, another one is started that only delivers the spool.
 package worker
 
 import (
@@ -32,11 +31,11 @@ import (
 )
 
 const (
-	// endPatience is how long a worker tries to bring what it has. Its token ends
-	// that sooner.
+	// endPatience is how long a worker tries to send what it has. In practice its token expires
+	// sooner.
 	endPatience = 365 * 24 * time.Hour
-	// stopPatience is the same for a worker that was told to stop. An executor
-	// gives it 10 s: commandGrace, twice this for what the run brought, and once
+	// stopPatience is the same for a worker that was asked to stop. An executor gives it 10 s,
+	// which must suffice for commandGrace, twice stopPatience for artifacts and result, and once
 	// for events and log.
 	stopPatience = 1500 * time.Millisecond
 )
@@ -49,7 +48,7 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 	if err != nil {
 		path := getenv(runspec.EnvTerminationLog)
 		if getenv(runspec.EnvDeliver) == "true" {
-			path = "" // the work's own report is not to be replaced
+			path = "" // the report of the work itself must not be replaced
 		}
 		return giveUp(ctx, path, err)
 	}
@@ -60,7 +59,7 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 	w := newWorker(config, api, clk)
 	if err := w.openSpool(); err != nil {
 		if config.Deliver {
-			return giveUp(ctx, "", err) // it may be another worker's
+			return giveUp(ctx, "", err) // the termination log may belong to another worker
 		}
 		log.Error(err, "What is to be sent is not kept on disk")
 	}
@@ -82,7 +81,7 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 	return t.ExitCode
 }
 
-// giveUp ends a worker that cannot even report to the API.
+// giveUp ends a worker that cannot report to the API.
 func giveUp(ctx context.Context, terminationLog string, err error) int {
 	log := klog.FromContext(ctx)
 	f := classify(err)
@@ -101,7 +100,7 @@ type worker struct {
 	secret *secrets
 	log    *taskLog
 	events *recorder
-	// spool keeps on disk what is to be sent; nil for none.
+	// spool stores on disk what is to be sent; nil for none.
 	spool *spool.Spool
 	// post uploads raw bytes to a subresource of the task.
 	post func(ctx context.Context, contentType string, body []byte, path ...string) error
@@ -117,7 +116,7 @@ func newWorker(c *Config, a *client.API, clk clock.Clock) *worker {
 	return w
 }
 
-// run does the work, brings what came of it, and returns how the worker ends.
+// run does the work, sends what it produced, and returns how the worker ends.
 func (w *worker) run(ctx context.Context) spool.End {
 	w.log.out.start(ctx)
 	w.events.out.start(ctx)
@@ -128,7 +127,7 @@ func (w *worker) run(ctx context.Context) spool.End {
 	return end
 }
 
-// work gets the task and runs it.
+// work reads the task and runs it.
 func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
 	switch {
@@ -151,12 +150,12 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	return r.Run(ctx, given)
 }
 
-// given is what a runner may use for a task.
+// given returns what a runner may use for a task.
 func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 	given := &runner.Run{
 		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, Clock: w.clock,
 		Config: w.config.Config, Policy: w.config.policy(),
 	}
-	given.Credentials.Token = "" // it is the worker's alone
+	given.Credentials.Token = "" // only the worker may use it
 	return given
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// Recorder takes the events of a run, in order. It neither fails nor waits: a
-// lost event never fails a run.
+// Recorder receives the events of a run, in order. It neither fails nor blocks: a lost event
+// never fails a run.
 type Recorder interface {
 	Record(e *v1alpha1.ExecutionEvent)
 }
 
-// content is the structured payload of an event: sizes, counts and names,
-// never arguments or results.
+// content is the structured payload of an event. It contains sizes, counts and names, never
+// arguments or results.
 type content map[string]any
 
 func (l *loop) record(e *v1alpha1.ExecutionEvent) {
@@ -43,8 +43,8 @@ func (l *loop) requestStarted(a llm.Attempt, tools int) {
 	l.record(event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c))
 }
 
-// requestEnded records an attempt with whatever usage was reported: a failed
-// attempt may have cost tokens, too.
+// requestEnded records an attempt with the usage that was reported, if any. A failed attempt
+// may also have used tokens.
 func (l *loop) requestEnded(a llm.Attempt) {
 	c := l.modelContent(a)
 	c["durationMs"] = a.Duration.Milliseconds()
@@ -92,10 +92,10 @@ func (l *loop) message(r llm.Response) {
 	l.record(e)
 }
 
-// headlineChars is the length of a message's one-line summary.
+// headlineChars is the maximum length of a message's one-line summary, in characters.
 const headlineChars = 120
 
-// headline is the beginning of a message, on one line.
+// headline returns the beginning of a message, on one line.
 func headline(r llm.Response) string {
 	text := strings.Join(strings.Fields(r.Text), " ")
 	if text == "" {
@@ -118,8 +118,8 @@ func (l *loop) contextTruncated(before int) {
 
 func (l *loop) toolStarted(call llm.ToolCall) { l.record(l.toolStart(call, "")) }
 
-// toolStart is the event of the start of a call. Of one that was approved, it
-// and the event of its end name the approval.
+// toolStart returns the event for the start of a call. If the call was approved, this event and
+// the one for its end name the approval.
 func (l *loop) toolStart(call llm.ToolCall, approvalID string) *v1alpha1.ExecutionEvent {
 	return l.toolEvent(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, approvalID, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
 }

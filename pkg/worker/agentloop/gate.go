@@ -16,31 +16,31 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// ErrApproval ends a run that could not ask for an approval, or could not store
-// that it goes on with one. A gated call is never made without an approval.
+// ErrApproval ends a run that could not ask for an approval, or could not record that it makes
+// an approved call. A gated call is never made without an approval.
 var ErrApproval = errors.New("agentloop: approval")
 
-// Gate holds the calls of some tools back until a person has agreed to them. An approval
-// is for one call with exactly the arguments that the person was shown, and is
-// spent before that call is made: the next one, even with equal arguments, needs
-// an approval of its own. A Gate is for one run and is not safe for concurrent use.
+// Gate holds back the calls of some tools until a person has approved them. An approval is for
+// one call with exactly the arguments that the person was shown. It is used up before that call
+// is made: the next call needs another approval, even if its arguments are equal. A Gate is for
+// one run and is not safe for concurrent use.
 type Gate struct {
 	// Names are the tools that need approval.
 	Names []string
-	// Ask brings a request to the people who decide and returns their decision.
-	// An error ends the run.
+	// Ask submits a request to the people who decide, and returns their decision. An error ends
+	// the run.
 	Ask func(ctx context.Context, r ApprovalRequest) (approval.Answer, error)
-	// Commit stores an event, and what was recorded before it, before it returns.
-	// The start of an approved call goes through it, so that a call that may have
-	// been made is never reported as one that was not. Nil is the Recorder.
+	// Commit stores an event, and what was recorded before it, before it returns. It stores the
+	// start of an approved call, so that a call that may have been made is never reported as not
+	// made. If it is nil, the Recorder is used.
 	Commit func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 
 	tools *tool.Catalogue
-	// callID is the model's call that is being served.
+	// callID is the id of the model's call that is being handled.
 	callID string
 	// unspent are approvals that request_approval obtained.
 	unspent approval.Unspent
-	// failed is why Ask failed inside of request_approval.
+	// failed is the error with which Ask failed within request_approval.
 	failed error
 }
 
@@ -48,7 +48,7 @@ type Gate struct {
 type ApprovalRequest struct {
 	// Tool is the tool as the model knows it.
 	Tool tool.Definition
-	// CallID is the model's call that waits: of the tool itself or of request_approval.
+	// CallID is the id of the model's call that waits, which is a call of the tool itself or of request_approval.
 	CallID string
 	// Arguments is the argument object that the tool will be called with, and
 	// ArgsDigest its digest.
@@ -62,8 +62,8 @@ type ApprovalRequest struct {
 
 func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Names, name) }
 
-// RequestApproval serves the tool request_approval: it asks before the call is
-// made, and keeps the approval for it.
+// RequestApproval implements the tool request_approval: it asks before the model makes the
+// call, and keeps the approval for that call.
 func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error) {
 	if !g.gated(r.Tool) {
 		e := tool.InvalidArguments("targetTool: %.64q needs no approval", r.Tool)
@@ -79,14 +79,14 @@ func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (too
 	q.Action, q.RiskSummary, q.Severity = r.Action, r.RiskSummary, r.Severity
 	d, err := g.Ask(ctx, q)
 	if err != nil {
-		g.failed = err // which ends the run
+		g.failed = err // this ends the run
 		return tool.ApprovalAnswer{}, tool.Errorf(tool.TypeUnavailable, "nobody could be asked")
 	}
 	g.unspent.Keep(r.Tool, q.ArgsDigest, d)
 	return tool.ApprovalAnswer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
 }
 
-// request makes the request for a call; an *tool.Error when the call could not be made.
+// request returns the approval request for a call, or a *tool.Error if the call could not be made.
 func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 	raw, err := g.tools.Check(name, arguments)
 	if err != nil {
@@ -94,14 +94,14 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 	}
 	digest, err := approval.Digest(raw)
 	if err != nil {
-		// Two readers of such arguments need not read the same.
+		// Two parsers may read such arguments differently.
 		return ApprovalRequest{}, tool.InvalidArguments("the arguments are ambiguous: %v", err)
 	}
 	d, _ := g.tools.Definition(name)
 	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest}, nil
 }
 
-// spend returns the decision about a call and takes it away.
+// spend returns the decision about a call and uses it up.
 func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (approval.Answer, error) {
 	if d, ok := g.unspent.Spend(q.Tool.Name, q.ArgsDigest); ok {
 		return d, nil
@@ -109,9 +109,9 @@ func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (approval.Answer, e
 	return g.Ask(ctx, q)
 }
 
-// callGated makes a call that needs approval, or tells the model why not. A call
-// that was not made has no start event; the events of its approval say why.
-// said is what the model said with the call.
+// callGated makes a call that needs approval, or tells the model why it was not made. A call
+// that was not made has no start event; the events of its approval say why. said is the text
+// that came with the call.
 func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool.Result, error) {
 	g := l.c.Gate
 	q, err := g.request(c.Name, c.Arguments)
@@ -138,7 +138,7 @@ func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool
 	return result, nil
 }
 
-// commitStart stores that the call of an approval begins.
+// commitStart stores the event that an approved call begins.
 func (l *loop) commitStart(ctx context.Context, c llm.ToolCall, approvalID string) error {
 	e := l.toolStart(c, approvalID)
 	e.AgentName = l.c.AgentName
@@ -149,8 +149,8 @@ func (l *loop) commitStart(ctx context.Context, c llm.ToolCall, approvalID strin
 	return l.c.Gate.Commit(ctx, e)
 }
 
-// gate runs f with the model's call id at hand, and turns a failure to ask into
-// one that ends the run.
+// gate runs f with the gate's callID set, and turns a failure to ask into an error that ends
+// the run.
 func (l *loop) gate(c llm.ToolCall, f func() (tool.Result, error)) (tool.Result, error) {
 	g := l.c.Gate
 	g.tools, g.callID, g.failed = l.c.Tools, c.ID, nil

@@ -1,22 +1,21 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agentloop is the loop of every agent: ask the model, run the tools
-// it calls, tell it the results, until it answers without calling any. Workers
-// and chat use this one loop, so that limits, repetition checks, truncation
-// and events are the same everywhere.
+// Package agentloop is the loop of every agent: it asks the model, runs the tools that the
+// model calls, and returns their results to it, until the model answers without calling a tool.
+// Workers and chat share this loop, so that limits, repetition checks, truncation and events
+// are the same everywhere.
 //
-// Rules (D1 §6.4, D2 §3.1)
+// Rules
 //
-//   - An iteration is one question to the model. After MaxIterations the model
-//     gets one more, without tools, to sum up, and the run ends in ErrMaxIterations.
-//   - The third and every further call of one tool with equal arguments adds a
-//     warning to the conversation and costs 5 iterations more.
-//   - A blank final answer is asked for once more, without tools.
-//   - A conversation that is too long for the model is halved, once a question.
-//   - Arguments that are no good, unknown tools, failing tools and calls that a
-//     person did not approve are told to the model as structured results. They
-//     never end a run.
+//   - An iteration is one question to the model. After MaxIterations the model gets one more
+//     question, without tools, to sum up, and the run ends with ErrMaxIterations.
+//   - The third and every further call of one tool with equal arguments adds a warning to the
+//     conversation and counts as 5 additional iterations.
+//   - If the final answer is blank, the model is asked once more, without tools.
+//   - A conversation that is too long for the model is halved, at most once for each question.
+//   - Invalid arguments, unknown tools, failing tools and calls that a person did not approve
+//     are reported to the model as structured results. They never end a run.
 package agentloop
 
 import (
@@ -40,38 +39,37 @@ const (
 )
 
 var (
-	// ErrMaxIterations ends a run that used up its iterations. The Result beside
-	// it holds the model's summary, if it gave one.
+	// ErrMaxIterations ends a run that used up its iterations. The Result that comes with it holds
+	// the model's summary, if it gave one.
 	ErrMaxIterations = errors.New("agentloop: max iterations")
-	// ErrBlankAnswer ends a run whose model twice answered nothing.
+	// ErrBlankAnswer ends a run whose model gave a blank answer twice.
 	ErrBlankAnswer = errors.New("agentloop: the model gave a blank answer")
 )
 
-// Config is one run's loop.
+// Config configures the loop of one run.
 type Config struct {
 	// Candidates are the model and its fallbacks; at least one.
 	Candidates []llm.Candidate
-	// Policy of retries; the zero value is the default one.
+	// Policy is the retry policy; the zero value means the defaults.
 	Policy llm.Policy
 	// Tools that the model may call; nil for none.
 	Tools *tool.Catalogue
-	// Gate holds calls back until a person has agreed; nil for none.
+	// Gate holds back calls until a person has approved them; nil for none.
 	Gate *Gate
-	// Recorder gets the events; nil for none.
+	// Recorder receives the events; nil for none.
 	Recorder Recorder
-	// AgentName is put on events.
+	// AgentName is the agent's name in events.
 	AgentName string
 	// MaxIterations defaults to plan.DefaultMaxIterations.
 	MaxIterations int
 	// MaxTokens defaults to plan.DefaultMaxTokens.
 	MaxTokens int64
-	// Temperature is left to the vendor when nil.
+	// Temperature is nil for the vendor's default.
 	Temperature *float64
-	// ReminderEvery asks the model to sum up its progress every so many
-	// iterations. 0 never does.
+	// ReminderEvery asks the model to sum up its progress every so many iterations. 0 means never.
 	ReminderEvery int
-	// Part gets each piece of an answer as it arrives; may be nil. A retried
-	// attempt starts the answer anew, which Restart tells; may be nil, too.
+	// Part receives each piece of an answer as it arrives. Restart is called when a retried
+	// attempt begins the answer again. Either may be nil.
 	Part    func(llm.Part)
 	Restart func()
 	Clock   clock.Clock
@@ -85,20 +83,20 @@ type Totals struct {
 	Attempts, Unreported int
 }
 
-// Result is what a run brought.
+// Result is what a run produced.
 type Result struct {
 	// Text is the final answer, or the summary of a run that was cut short.
 	Text string
-	// StopReason is why the model ended the final answer. StopLength means that
-	// Text is not whole.
+	// StopReason is why the model ended the final answer. StopLength means that Text is
+	// incomplete.
 	StopReason llm.StopReason
 	Iterations int
 	Usage      Totals
-	// Messages is the conversation, with everything that was added.
+	// Messages is the conversation, including everything that the run added.
 	Messages []llm.Message
 }
 
-// Run plays the conversation to its end. The error is ErrMaxIterations,
+// Run continues the conversation until the model's final answer. The error is ErrMaxIterations,
 // ErrBlankAnswer, ErrApproval or an *llm.Error.
 func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
 	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}}
@@ -119,9 +117,9 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 type loop struct {
 	c        Config
 	messages []llm.Message
-	// prompt is the last message that the run began with; what is before it is history.
+	// prompt is the last message that the run began with; the messages before it are history.
 	prompt string
-	// iteration counts questions and penalties, asked questions only.
+	// iteration counts questions and penalties, asked counts questions only.
 	iteration, asked int
 	repeats          map[string]int
 	usage            Totals
@@ -154,7 +152,7 @@ func (l *loop) tools() []tool.Definition {
 	return l.c.Tools.Definitions()
 }
 
-// final takes an answer without tool calls; a blank one gets a second chance.
+// final handles an answer without tool calls. If it is blank, the model is asked once more.
 func (l *loop) final(ctx context.Context, resp llm.Response) (string, error) {
 	if strings.TrimSpace(resp.Text) == "" {
 		l.notice("Your last answer was empty. Give your final answer now, as text.")
@@ -170,7 +168,7 @@ func (l *loop) final(ctx context.Context, resp llm.Response) (string, error) {
 	return resp.Text, nil
 }
 
-// exhausted asks for a summary. Whatever comes of it, the run has failed.
+// exhausted asks for a summary. The run has failed in any case.
 func (l *loop) exhausted(ctx context.Context) (string, error) {
 	l.notice("You have used up your iterations and cannot call tools any more. Sum up what was done, what was found and what is left to do.")
 	resp, err := l.ask(ctx, nil)
@@ -184,8 +182,8 @@ func (l *loop) exhausted(ctx context.Context) (string, error) {
 	return resp.Text, fmt.Errorf("%w (%d)", ErrMaxIterations, l.c.MaxIterations)
 }
 
-// notice says something to the model on the platform's behalf. It is a user
-// message: many servers accept a system message at the beginning only.
+// notice adds a message of the platform to the conversation. It is a user message, because many
+// servers accept a system message only at the beginning.
 func (l *loop) notice(text string) {
 	l.messages = append(l.messages, llm.Message{Role: llm.RoleUser, Text: "[platform notice] " + text})
 }
@@ -196,8 +194,7 @@ func (l *loop) remind() {
 	}
 }
 
-// ask puts one question to the model, and once more with half of the
-// conversation if it was too long.
+// ask asks the model, and asks again with half of the conversation if it was too long.
 func (l *loop) ask(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
 	l.asked++
 	resp, err := l.call(ctx, tools)

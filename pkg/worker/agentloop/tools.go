@@ -13,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// callTools runs the calls of one answer in order and adds a result for each.
-// The error is that of an ended context, or ErrApproval.
+// callTools runs the calls of one answer in order and adds a result for each. The error is that
+// of the ended context, or ErrApproval.
 func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
 	var repeated []string
 	for _, c := range resp.ToolCalls {
@@ -75,8 +75,8 @@ func (l *loop) repeat(c llm.ToolCall) bool {
 	return l.repeats[key] >= repeatsBeforeWarning
 }
 
-// canonical makes equal argument objects equal texts, whatever their spaces
-// and the order of their keys.
+// canonical returns the same text for equal argument objects, regardless of white space and the
+// order of keys.
 func canonical(arguments string) string {
 	var v any
 	if json.Unmarshal([]byte(arguments), &v) != nil {

@@ -15,11 +15,10 @@ const (
 	cutMark       = "\n[cut: the conversation became too long]"
 )
 
-// halve returns a conversation of about half the size, or false when nothing
-// can go. The beginning (system messages and the first prompt) and the prompt of
-// the run stay, which a history may stand before. Whole turns go, oldest first,
-// so that no result loses its call; if what stays is too large, its tool results
-// are cut.
+// halve returns a conversation of about half the size, or false if nothing can be removed. It
+// keeps the beginning (system messages and the first prompt) and the prompt of the run, which
+// may come after history. It removes whole turns, oldest first, so that no result loses its
+// call. If the rest is still too large, it cuts tool results.
 func halve(messages []llm.Message, prompt string) ([]llm.Message, bool) {
 	head, turns := split(messages)
 	if len(turns) == 0 {
@@ -51,8 +50,8 @@ func halve(messages []llm.Message, prompt string) ([]llm.Message, bool) {
 	return append(out, tail...), true
 }
 
-// split parts the conversation into its beginning and its turns. A turn is an
-// answer with the results of its calls, or a message of the user.
+// split divides the conversation into its beginning and its turns. A turn is an answer with the
+// results of its calls, or a message of the user.
 func split(messages []llm.Message) (head []llm.Message, turns [][]llm.Message) {
 	i := 0
 	for i < len(messages) && messages[i].Role == llm.RoleSystem {
@@ -74,8 +73,8 @@ func split(messages []llm.Message) (head []llm.Message, turns [][]llm.Message) {
 	return messages[:i], turns
 }
 
-// cutResults shortens tool results so that the messages fit target bytes, as
-// far as results can. It reports whether any was cut.
+// cutResults shortens tool results so that the messages fit into target bytes, as far as that
+// is possible by shortening results. It reports whether it cut any.
 func cutResults(messages []llm.Message, target int) bool {
 	results, fixed := 0, 0
 	for _, m := range messages {
@@ -88,7 +87,7 @@ func cutResults(messages []llm.Message, target int) bool {
 	if results == 0 {
 		return false
 	}
-	// An equal share each, and room for a word of what it was.
+	// Each result gets an equal share, but enough to show what it was.
 	share := max((target-fixed)/results, 200)
 	cut := false
 	for i := range messages {

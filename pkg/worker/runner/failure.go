@@ -10,11 +10,11 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Error is why a run failed.
+// Error says why a run failed.
 type Error struct {
-	// Reason is for conditions.
+	// Reason is the reason for conditions.
 	Reason string
-	// Exit is the worker's exit code: whether another attempt may help.
+	// Exit is the worker's exit code, which says whether another attempt may succeed.
 	Exit int
 	Err  error
 }
@@ -25,17 +25,17 @@ func (f *Error) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Error) Unwrap() error { return f.Err }
 
-// Fail makes an Error of a run that would fail again.
+// Fail returns an Error for a run that would fail again.
 func Fail(reason, format string, args ...any) error {
 	return &Error{Reason: reason, Exit: runspec.ExitFailed, Err: fmt.Errorf(format, args...)}
 }
 
-// Unavailable makes an Error of a run of which another attempt may succeed.
+// Unavailable returns an Error for a run of which another attempt may succeed.
 func Unavailable(reason, format string, args ...any) error {
 	return &Error{Reason: reason, Exit: runspec.ExitUnavailable, Err: fmt.Errorf(format, args...)}
 }
 
-// Misconfigured makes an Error of a worker that was started wrongly.
+// Misconfigured returns an Error for a worker that was started with an invalid configuration.
 func Misconfigured(format string, args ...any) error {
 	return &Error{Reason: v1alpha1.ReasonWorkerMisconfigured, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Plan returns what the task runs with. The controller decided the same before it started the run, by the same rules; what
-// has been deleted or changed since then is an Error with the reason that the controller would give now.
+// Plan returns what the task runs with. The controller applied the same rules before it started the run. If something
+// has been deleted or changed since then so that the task cannot run, the error is an Error with the reason that the
+// controller would give now.
 func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
 	p, err := plan.Make(ctx, reader{r}, r.place(), r.Task)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
@@ -31,8 +32,8 @@ func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
 	return p, nil
 }
 
-// place is where the run is. References to other namespaces are not refused: the controller has decided about them, and
-// the API server lets the run read nothing else.
+// place describes where the run is. It allows references to other namespaces, because the controller has decided
+// about them, and the API server lets the run read nothing else.
 func (r *Run) place() plan.Place {
 	p := plan.Place{OtherNamespaces: true, Started: true}
 	if !r.HostCommands && !r.Contained {
@@ -48,7 +49,7 @@ func (r *Run) place() plan.Place {
 	return p
 }
 
-// reader reads what the task refers to through the API server, and keys from what the run was given.
+// reader reads the objects that the task refers to through the API server, and keys from what the run was given.
 type reader struct{ *Run }
 
 var _ plan.Reader = reader{}
@@ -77,13 +78,13 @@ func (r reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.T
 	return r.API.CoreV1alpha1().Tools(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
-// ConfigMapKey returns what the run was given: it may not read ConfigMaps.
+// ConfigMapKey returns the value that the run was given, because it may not read ConfigMaps.
 func (r reader) ConfigMapKey(_ context.Context, key types.NamespacedName, name string) (string, bool, error) {
 	text, ok := r.Credentials.ConfigMaps[runspec.ConfigMapKey(key.Namespace, key.Name, name)]
 	return text, ok, nil
 }
 
-// HasSecret reports whether the run was given the value: it may not read Secrets.
+// HasSecret reports whether the run was given the value, because it may not read Secrets.
 func (r reader) HasSecret(_ context.Context, s plan.Secret) (bool, error) {
 	key := runspec.CredentialKey(s.For.Namespace, s.For.Name)
 	switch s.Use {
@@ -91,7 +92,7 @@ func (r reader) HasSecret(_ context.Context, s plan.Secret) (bool, error) {
 		return r.Credentials.ProviderKeys[key] != "", nil
 	case plan.ForTool:
 		return r.Credentials.ToolKeys[key] != "", nil
-	default: // variables and mounts are there when a run has started
+	default: // variables and mounts exist when a run has started
 		return true, nil
 	}
 }

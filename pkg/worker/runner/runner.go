@@ -1,17 +1,16 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner is what runs a task: the interface that every kind of task
-// implements in a package of its own, and what such a package is given. The
-// worker around it reads configuration, keeps and sends events, log and result,
-// and decides which runner a task gets.
+// Package runner defines the interface of what runs a task, and the data that it gets. Each
+// kind of task implements it in a package of its own. The worker that calls it reads the
+// configuration, stores and sends events, log and result, and selects the runner for a task.
 //
-// Every runner keeps these rules, which the conformance tests of pkg/worker check:
+// Every runner follows these rules, which the conformance tests of pkg/worker check:
 //
 //   - It returns soon after its context has ended, with the reason Stopped.
 //   - Each error is a *Error with a documented reason, or the error of a request to the API server.
-//   - Its result is bounded, also beside an error.
-//   - It writes to Log and Recorder only; both clean what they get of secrets.
+//   - Its result is bounded, also if it comes with an error.
+//   - It writes to Log and Recorder only; both remove secrets.
 //   - It leaves no process behind.
 package runner
 
@@ -30,12 +29,12 @@ import (
 
 // Runner does the work of one kind of task.
 type Runner interface {
-	// Run does the work of one attempt. It returns what the attempt produced, also
-	// beside an error.
+	// Run does the work of one attempt. It returns what the attempt produced, also together with
+	// an error.
 	Run(ctx context.Context, r *Run) (Result, error)
 }
 
-// Func is a Runner that is one function.
+// Func is a function that implements Runner.
 type Func func(ctx context.Context, r *Run) (Result, error)
 
 // Run calls the function.
@@ -45,24 +44,24 @@ func (f Func) Run(ctx context.Context, r *Run) (Result, error) { return f(ctx, r
 type Result struct {
 	// Text is the task's result; it may be empty.
 	Text string
-	// Content goes into the worker's last event: counts, sizes and names.
+	// Content becomes part of the worker's last event: counts, sizes and names.
 	Content map[string]any
 }
 
-// Recorder appends events to the task's stream. What it gets is cleaned of secrets.
+// Recorder appends events to the task's stream, after it has removed secrets.
 type Recorder interface {
-	// Record queues an event. It neither fails nor waits: a lost event never fails a run.
+	// Record queues an event. It neither fails nor blocks: a lost event never fails a run.
 	Record(e *v1alpha1.ExecutionEvent)
-	// Commit records an event and returns when it is stored, with everything that
-	// was recorded before it. It waits as long as the API server is away.
+	// Commit records an event and returns when it is stored, with everything that was recorded
+	// before it. It waits as long as the API server is unavailable.
 	Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 }
 
-// Log is the task's log. What it gets is cleaned of secrets.
+// Log is the task's log. It removes secrets from what is written to it.
 type Log interface {
 	// Write adds output of a program. It never fails.
 	io.Writer
-	// Line adds a line of the worker's own, with the time.
+	// Line adds a line of the worker itself, with the time.
 	Line(format string, args ...any)
 }
 
@@ -82,7 +81,7 @@ type Run struct {
 	Policy sandbox.Policy
 }
 
-// Config is what whoever started the worker decided about the run.
+// Config is what the process that started the worker decided about the run.
 type Config struct {
 	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
 	WorkDir, TempDir, ArtifactsDir string
@@ -90,22 +89,23 @@ type Config struct {
 	Credentials runspec.Credentials
 	// HostCommands allows tasks of type container to run as commands of this host.
 	HostCommands bool
-	// Contained says that commands are those of the worker's own container.
+	// Contained says that commands run in the worker's own container.
 	Contained bool
-	// FetchAllow are the host:port that web_fetch may reach although they are private.
+	// FetchAllow lists host:port that web_fetch may reach although their addresses are private.
 	FetchAllow []string
-	// SearchURL is the search service of web_search, empty for none.
+	// SearchURL is the URL of the search service that web_search uses; empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults.
 	CodeLimits sandbox.Limits
-	// Getenv reads the worker's environment, for the variables of container tasks,
-	// and Environ has all of it.
+	// Getenv reads the worker's environment, for the variables of container tasks, and Environ
+	// returns all of it.
 	Getenv  func(string) string
 	Environ func() []string
 }
 
-// Env tells the programs of a run where they are. None of it is secret; the
-// task's UID and attempt also let an executor find what is left of a run.
+// Env returns the environment variables that describe the run to its programs. None of them is
+// secret. By the task's UID and attempt an executor also finds processes that are left of a
+// run.
 func (r *Run) Env() []string {
 	return []string{
 		runspec.EnvTaskName + "=" + r.Task.Name, runspec.EnvTaskNamespace + "=" + r.Task.Namespace, runspec.EnvTaskUID + "=" + string(r.Task.UID),

@@ -17,25 +17,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is a program to be started under a policy.
+// Program is a program to start under a policy.
 type Program struct {
 	// Path is the file of the program.
 	Path string `json:"path"`
-	// Args are its arguments, the first being its name, and Env is its whole environment: of two values of a variable the
-	// later one counts.
+	// Args are its arguments, the first being its name. Env is its whole environment; if a variable occurs twice, the
+	// later value counts.
 	Args   []string `json:"args"`
 	Env    []string `json:"env"`
 	Policy Policy   `json:"policy"`
 	Limits []Limit  `json:"limits,omitempty"`
 }
 
-// Limit is a limit of a process, as setrlimit has it: soft and hard alike.
+// Limit is a resource limit of a process (see setrlimit(2)), used as both the soft and the hard limit.
 type Limit struct {
 	Resource int    `json:"resource"`
 	Value    uint64 `json:"value"`
 }
 
-// set lowers the limit of this process. A hard limit that is lower already stays.
+// set lowers the limit of this process. A hard limit that is already lower stays.
 func (l Limit) set() error {
 	var old unix.Rlimit
 	if err := unix.Getrlimit(l.Resource, &old); err != nil {
@@ -48,8 +48,8 @@ func (l Limit) set() error {
 	return nil
 }
 
-// Launch is a start of a program. Its command may be given a folder, outputs and attributes; its environment and its
-// extra files are its own.
+// Launch is one start of a program. The caller may set the folder, the outputs and the attributes of its command,
+// but not the environment and the extra files, which the launch uses itself.
 type Launch struct {
 	*exec.Cmd
 	program          Program
@@ -57,7 +57,7 @@ type Launch struct {
 	taken, reporting *os.File
 }
 
-// Prepare makes a launch; Start is to be called on it and then Confirm, or else Close.
+// Prepare makes a launch. The caller must call Start and then Confirm, or else Close.
 func Prepare(p Program) (*Launch, error) {
 	if err := p.Policy.Check(); err != nil {
 		return nil, err
@@ -78,7 +78,8 @@ func Prepare(p Program) (*Launch, error) {
 	return l, nil
 }
 
-// lastValues is an environment without the values that are set again later: programs differ in which of two they take.
+// lastValues returns the environment without values that are set again later, because programs differ in which of
+// two values they use.
 func lastValues(env []string) []string {
 	last := map[string]int{}
 	for i, v := range env {
@@ -94,16 +95,16 @@ func lastValues(env []string) []string {
 	return out
 }
 
-// Close lets go of what the launch holds. It does not end the program.
+// Close releases the files that the launch holds. It does not end the program.
 func (l *Launch) Close() {
 	for _, f := range []*os.File{l.give, l.report, l.taken, l.reporting} {
-		_ = f.Close() // those that are closed already do not mind
+		_ = f.Close() // closing again does no harm
 	}
 }
 
-// Confirm is called after Start: it says what to run, and returns when the program has begun. ErrUnavailable is in the
-// chain of the error where the sandbox could not be set up; the error of an execution that failed is otherwise that of
-// the system. After an error the process ends by itself.
+// Confirm is called after Start. It sends the program to the shim, and returns when the program has begun. If the
+// sandbox could not be set up, ErrUnavailable is in the chain of the error. If the execution failed, the error is
+// that of the system. After an error the process ends by itself.
 func (l *Launch) Confirm() error {
 	defer l.Close()
 	_, _ = l.taken.Close(), l.reporting.Close()
@@ -111,7 +112,7 @@ func (l *Launch) Confirm() error {
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	// A shim that is gone takes nothing; its report says why, or that there is none.
+	// Writing fails if the shim is gone. Its report, or the lack of one, is then the error.
 	_, _ = l.give.Write(program)
 	_ = l.give.Close()
 	report, err := io.ReadAll(l.report)
@@ -128,7 +129,7 @@ func (l *Launch) Confirm() error {
 	return nil
 }
 
-// setupError is what a shim said before it ended.
+// setupError is the error that a shim reported before it ended.
 type setupError struct{ message string }
 
 func (e *setupError) Error() string { return e.message }

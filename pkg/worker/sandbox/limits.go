@@ -5,14 +5,14 @@ package sandbox
 
 import "time"
 
-// Limits bound each process of a program. Zero fields are not limited.
+// Limits bound each process of a program. A zero field means no limit.
 type Limits struct {
 	// CPU is the processor time of each process.
 	CPU time.Duration
-	// MemoryBytes bounds the data segment: what a process can fill, as opposed to
-	// what runtimes such as V8 reserve and never touch.
+	// MemoryBytes bounds the data segment, which a process can fill, and not the address space,
+	// which runtimes such as V8 reserve without using it.
 	MemoryBytes uint64
-	// Processes bounds how many processes and threads the user may have more
-	// than it has now. It does not bind root.
+	// Processes bounds how many processes and threads the user may have in addition to its present
+	// ones. It does not apply to root.
 	Processes uint64
 }

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// System are the parts of a machine that programs, interpreters and compilers need, as patterns of paths: programs and
-// libraries, and of /etc what is in no way secret. Programs elsewhere, such as in /opt or in a home folder, are the
-// operator's to add.
+// System returns, as patterns of paths, the parts of a machine that programs, interpreters and compilers need:
+// programs and libraries, and the files of /etc that are not secret. The operator can add programs elsewhere, such as
+// in /opt or in a home folder.
 func System() []string {
 	paths := []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/run/current-system/sw",
@@ -36,7 +36,8 @@ func System() []string {
 	return paths
 }
 
-// kernelFiles are what every program may use of /dev and /proc. Of the processes in /proc it is the program itself.
+// kernelFiles returns the parts of /dev and /proc that every program may use. Of the processes in /proc that is
+// only the program itself.
 func kernelFiles() []grant {
 	var out []grant
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
@@ -56,7 +57,7 @@ type grant struct {
 	optional bool
 }
 
-// grants are the paths of the policy, without those that are hidden.
+// grants returns the paths of the policy, without those that are hidden.
 func (p Policy) grants() ([]grant, error) {
 	hidden := make([]string, 0, len(p.Hide))
 	for _, h := range p.Hide {
@@ -83,7 +84,7 @@ func (p Policy) grants() ([]grant, error) {
 		}
 	}
 	for _, k := range kernelFiles() {
-		if path, err := filepath.EvalSymlinks(k.path); err == nil { // of /proc/self
+		if path, err := filepath.EvalSymlinks(k.path); err == nil { // /proc/self is a link
 			k.path = path
 			out = append(out, k)
 		}
@@ -91,11 +92,11 @@ func (p Policy) grants() ([]grant, error) {
 	return out, nil
 }
 
-// matches are the existing paths of a pattern, free of links.
+// matches returns the existing paths of a pattern, free of links.
 func matches(pattern string) []string {
 	found := []string{pattern}
 	if strings.ContainsAny(pattern, "*?[") {
-		found, _ = filepath.Glob(pattern) // patterns are this package's own
+		found, _ = filepath.Glob(pattern) // patterns come from this package and are valid
 	}
 	var out []string
 	for _, path := range found {
@@ -106,9 +107,9 @@ func matches(pattern string) []string {
 	return out
 }
 
-// around leaves hidden paths out of a grant. A domain cannot take back a part of what it grants, so a folder with
-// something hidden below is replaced by what is in it now; the folder itself cannot be listed then, and what is added
-// to it later cannot be reached.
+// around leaves hidden paths out of a grant. A Landlock domain cannot exclude a part of what it grants, so a folder
+// with something hidden below is replaced by its present entries. The folder itself can then not be listed, and
+// entries that are added later cannot be reached.
 func around(g grant, hidden []string) []grant {
 	below := slices.DeleteFunc(slices.Clone(hidden), func(h string) bool { return !within(h, g.path) })
 	switch {
@@ -119,7 +120,7 @@ func around(g grant, hidden []string) []grant {
 	}
 	entries, err := os.ReadDir(g.path)
 	if err != nil {
-		return nil // not a folder that this user can see into
+		return nil // not a folder, or one that this user cannot list
 	}
 	var out []grant
 	for _, e := range entries {
@@ -165,8 +166,8 @@ func (p Policy) Reaches() func(path string) bool {
 	}
 }
 
-// SearchPath is the list of folders of PATH without those that programs cannot reach: what a shell finds there it would
-// not be able to start.
+// SearchPath returns the list of folders of PATH without those that programs cannot reach, because a shell could not
+// start what it finds there.
 func (p Policy) SearchPath(list string) string {
 	reaches := p.Reaches()
 	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return !filepath.IsAbs(dir) || !reaches(dir) })

@@ -3,24 +3,24 @@
 
 //go:build linux
 
-// Package sandbox starts programs that nobody trusts. A program gets a Policy: the folders that it may read and those
-// that it may write. Everything else of the file system is out of its reach, so are the processes outside, sockets and
-// the privileges of root, for it and for all that it starts.
+// Package sandbox starts untrusted programs. A Policy lists the folders that a program may read and those that it may
+// write. The program, and everything that it starts, cannot access the rest of the file system, processes outside of
+// the sandbox, sockets, and the privileges of root.
 //
 // # How
 //
-// The starting process executes itself again (a Launch). The copy, which this file calls the shim, does nothing but
-// put itself into the sandbox and then become the program:
+// The starting process executes itself again (a Launch). The copy, called the shim, only enters the sandbox and
+// then becomes the program:
 //
-//  1. It reads the Program from an inherited pipe. Its own environment is empty, so that nothing which a task may set
-//     has a say in it.
-//  2. It gives up the privileges of root and sets no_new_privs, so that they do not come back.
-//  3. It enters a Landlock domain, which knows the folders of the policy, and nothing of what is hidden.
+//  1. It reads the Program from an inherited pipe. Its own environment is empty, so that nothing that a task may set
+//     affects it.
+//  2. It gives up the privileges of root and sets no_new_privs, so that it cannot regain them.
+//  3. It enters a Landlock domain, which grants the folders of the policy, without what is hidden.
 //  4. It installs a seccomp filter for what Landlock does not cover; see filterRules.
-//  5. It proves that what is hidden cannot be opened, and executes the program.
+//  5. It verifies that what is hidden cannot be opened, and executes the program.
 //
-// An error in any of these ends the shim before the program begins, and reaches Launch.Confirm. There is no half of a
-// sandbox: a kernel that lacks one of the parts runs no program, unless the policy says Off.
+// An error in any of these steps ends the shim before the program begins, and Launch.Confirm returns it. There is no
+// partial sandbox: on a kernel that lacks one of the parts no program runs, unless the policy says Off.
 //
 // # What it does not do
 //
@@ -36,29 +36,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Policy is what a program may reach. It comes from the operator and the executor; nothing that a task, an agent or a
-// program writes is part of it.
+// Policy is what a program may reach. It comes from the operator and the executor, never from a task, an agent or a
+// program.
 type Policy struct {
-	// Off starts programs without a sandbox. Only an operator can want that.
+	// Off starts programs without a sandbox. Only an operator may set it.
 	Off bool `json:"off,omitempty"`
 	// Read are files and folders that the program may read and execute. Those that do not exist are left out.
 	Read []string `json:"read,omitempty"`
 	// Write are files and folders that it may read, execute and change. They must exist.
 	Write []string `json:"write,omitempty"`
-	// Hide are files and folders that are out of reach although Read or Write has a folder above them. They need not
-	// exist yet. What Write names below a hidden folder can be reached all the same.
+	// Hide are files and folders that cannot be reached although Read or Write has a folder above them. They need
+	// not exist yet. Paths in Write that are below a hidden folder can still be reached.
 	Hide []string `json:"hide,omitempty"`
-	// Network lets the program make sockets of every kind. Without it there are only socket pairs.
+	// Network lets the program create sockets of every kind. Without it only socket pairs are allowed.
 	Network bool `json:"network,omitempty"`
-	// Kernel is what may be used of the kernel; nil is all that Probe finds. Less is for tests.
+	// Kernel says which features of the kernel may be used; nil means all that Probe finds. Tests set fewer.
 	Kernel *Kernel `json:"kernel,omitempty"`
 }
 
 // Kernel is what the kernel offers to a sandbox.
 type Kernel struct {
-	// Landlock is the version of its interface; 0 is none.
+	// Landlock is the version of the Landlock ABI; 0 means that it is missing.
 	Landlock int `json:"landlock"`
-	// Seccomp says that system calls can be filtered.
+	// Seccomp says whether system calls can be filtered.
 	Seccomp bool `json:"seccomp"`
 }
 
@@ -67,12 +67,12 @@ var ErrUnavailable = errors.New("programs cannot be run in a sandbox here")
 
 // Probe asks the kernel what it offers.
 func Probe() Kernel {
-	// A filter that cannot be read is refused as such only where there are filters.
+	// A kernel with filters refuses an unreadable filter with EFAULT. A kernel without them returns another error.
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
 	return Kernel{Landlock: landlockVersion(), Seccomp: errors.Is(err, unix.EFAULT) && auditArch != 0}
 }
 
-// Check says why programs cannot be run with this kernel; nil where they can.
+// Check returns an error that says why this kernel cannot run programs in a sandbox; nil if it can.
 func (k Kernel) Check() error {
 	switch {
 	case k.Landlock < 1:
@@ -94,7 +94,7 @@ func (k Kernel) String() string {
 	return s
 }
 
-// Check says why the policy cannot be enforced here; nil where it can, or where it is Off.
+// Check returns an error that says why the policy cannot be enforced here; nil if it can, or if it is Off.
 func (p Policy) Check() error {
 	if p.Off {
 		return nil
@@ -102,7 +102,7 @@ func (p Policy) Check() error {
 	return p.kernel().Check()
 }
 
-// String describes for logs and events what programs are kept in.
+// String describes the policy's sandbox for logs and events.
 func (p Policy) String() string {
 	if p.Off {
 		return "off"
@@ -117,8 +117,8 @@ func (p Policy) kernel() Kernel {
 	return Probe()
 }
 
-// Seal keeps other processes of the same user out of the memory, the environment and the open files of this one, and
-// its memory out of core files. Who is root and not in a sandbox is not kept out.
+// Seal keeps other processes of the same user from accessing the memory, the environment and the open files of this
+// process, and keeps its memory out of core files. It does not stop root outside of a sandbox.
 func Seal() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("seal the process: %w", err)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rule refuses a system call with an error where all of its conditions hold.
+// rule refuses a system call with an error if all of its conditions hold.
 type rule struct {
 	call  uint32
 	when  []condition
@@ -25,19 +25,19 @@ type condition struct {
 	arg   int
 	mask  uint32
 	value uint32
-	// differs makes it hold where they differ.
+	// differs makes the condition hold if they differ.
 	differs bool
 }
 
 const socketTypeMask = 0xf
 
-// filterRules are the calls that Landlock does not cover, or not in all its versions:
+// filterRules refuses calls that Landlock does not cover, or not in all its versions:
 //
-//   - Sockets. They reach the server's ports, abstract and named sockets of other programs (a container engine's among
-//     them) and the network. A pair of connected sockets can reach nothing else, and stays.
-//   - Keyrings, which belong to the session of the operator.
-//   - io_uring, whose operations no filter sees.
-//   - Before version 3 of Landlock, cutting files without writing to them.
+//   - Sockets. They reach the server's ports, abstract and named sockets of other programs (a container engine's
+//     among them) and the network. A pair of connected sockets can reach nothing else and remains allowed.
+//   - Keyrings, which belong to the operator's session.
+//   - io_uring, whose operations filters do not see.
+//   - Before version 3 of Landlock, truncating files without writing to them.
 func filterRules(p Policy, k Kernel) []rule {
 	rules := []rule{
 		{call: unix.SYS_KEYCTL, errno: unix.EPERM},
@@ -49,7 +49,7 @@ func filterRules(p Policy, k Kernel) []rule {
 		rules = append(rules,
 			rule{call: unix.SYS_SOCKET, errno: unix.EACCES},
 			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{{arg: 0, mask: ^uint32(0), value: unix.AF_UNIX, differs: true}}},
-			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{ // others can be connected anew
+			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{ // sockets of other kinds could be connected elsewhere later
 				{arg: 1, mask: socketTypeMask, value: unix.SOCK_STREAM, differs: true},
 				{arg: 1, mask: socketTypeMask, value: unix.SOCK_SEQPACKET, differs: true},
 			}},
@@ -66,13 +66,13 @@ func filterRules(p Policy, k Kernel) []rule {
 	return rules
 }
 
-// Offsets in what a filter sees of a call, struct seccomp_data.
+// Offsets in struct seccomp_data, which is what a filter sees of a call.
 const (
 	callOffset = 0
 	archOffset = 4
 	argsOffset = 16
 	argSize    = 8
-	// otherABI is the first number of calls of another interface of the same machine, as x32 is.
+	// otherABI is the first system call number of another ABI of the same machine, such as x32.
 	otherABI = 0x40000000
 )
 
@@ -89,7 +89,7 @@ func refuseWith(e unix.Errno) unix.SockFilter {
 	return unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
-// assemble makes a filter of rules. Programs of another architecture get no call at all.
+// assemble makes a filter from rules. Programs of another architecture cannot make any system call.
 func assemble(rules []rule) []unix.SockFilter {
 	f := []unix.SockFilter{
 		{Code: load, K: archOffset},
@@ -101,7 +101,8 @@ func assemble(rules []rule) []unix.SockFilter {
 	}
 	for _, r := range rules {
 		var tests []unix.SockFilter
-		// Each condition that does not hold jumps after the refusal, which its number of instructions from here tells.
+		// A condition that does not hold jumps to after the refusal. The distance is the number of instructions from here
+		// to there.
 		for i, c := range r.when {
 			after := uint8(3*(len(r.when)-i-1) + 1)
 			test := unix.SockFilter{Code: jumpEqual, K: c.value, Jf: after}

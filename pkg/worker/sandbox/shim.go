@@ -17,30 +17,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argument makes a program that links this package the shim. It is given alone.
+// argument, as the only argument, makes a program that links this package act as the shim.
 const argument = "sandboxed-program"
 
-// Descriptors of the shim beside the program's own.
+// File descriptors of the shim in addition to the program's own.
 const (
 	programFD = 3
 	reportFD  = 4
 )
 
-// begun in a report says that all is set up: what follows is the error of executing the program, or nothing.
+// begun in a report says that the sandbox is set up. What follows is the error of executing the program, or
+// nothing.
 const begun = 0
 
 // exitShim is the exit code of a shim that did not become the program.
 const exitShim = 126
 
-// init and not main becomes the shim: it must not depend on each program that starts others, and each test, remembering
-// it, and it is done before the other packages of a large program begin to set themselves up.
+// The shim starts in init, not in main. So no program or test that uses this package has to call it, and it runs
+// before the other packages of a large program are initialized.
 func init() { //nolint:gochecknoinits // see above
 	if len(os.Args) == 2 && os.Args[1] == argument {
 		become()
 	}
 }
 
-// become turns this process into the program of the pipe, or ends it.
+// become turns this process into the program that it reads from the pipe, or ends it.
 func become() {
 	runtime.LockOSThread() // what follows concerns the thread that executes the program
 	report := os.NewFile(reportFD, "report")
@@ -49,9 +50,9 @@ func become() {
 	os.Exit(exitShim) //nolint:forbidigo // there is no main above
 }
 
-// enter does not return but with an error.
+// enter enters the sandbox and executes the program. It returns only if there is an error.
 func enter(report io.Writer) error {
-	// From here on nothing but the program's own three is inherited.
+	// From here on the program inherits only its own three descriptors.
 	if err := unix.CloseRange(programFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		if err := closeOnExec(); err != nil {
 			return fmt.Errorf("sandbox: descriptors: %w", err)
@@ -75,7 +76,7 @@ func enter(report io.Writer) error {
 	return unix.Exec(p.Path, p.Args, p.Env)
 }
 
-// closeOnExec does as close_range does, which kernels before 5.11 and some filters of containers lack.
+// closeOnExec does what close_range does, for kernels before 5.11 and container runtimes whose filters refuse it.
 func closeOnExec() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -108,11 +109,11 @@ func (p Policy) enforce() error {
 	return p.prove()
 }
 
-// dropPrivileges gives up what a program of root may do beyond its files, for good.
+// dropPrivileges permanently gives up the capabilities of root.
 func dropPrivileges() error {
 	for c := range uintptr(64) {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) { // nothing to give up, or no more of them
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) { // nothing to give up, or no further capabilities
 			break
 		}
 		if err != nil {
@@ -129,7 +130,7 @@ func dropPrivileges() error {
 	return nil
 }
 
-// prove tries what must not be possible any more.
+// prove verifies that what must be impossible now fails.
 func (p Policy) prove() error {
 	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 1 {
 		return fmt.Errorf("%w: no_new_privs does not hold", ErrUnavailable)

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ai runs tasks of type ai: it makes the models and the tools that the
-// plan of the run names, and plays the agent's loop.
+// Package ai runs tasks of type ai: it creates the models and the tools that the plan of the
+// run names, and runs the agent's loop.
 package ai
 
 import (
@@ -72,7 +72,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}}, err
 }
 
-// candidates are the clients of the plan's models.
+// candidates returns clients for the plan's models.
 func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 	var out []llm.Candidate
 	for _, c := range p.Candidates {
@@ -92,7 +92,7 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 	return out, nil
 }
 
-// tools are those of the plan.
+// tools returns the plan's tools.
 func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
 	given := tool.Given{
 		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: r.Env(), Policy: r.Policy, Limits: r.CodeLimits,

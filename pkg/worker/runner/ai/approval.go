@@ -19,16 +19,16 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// gate asks people, through the API, about calls of the tools that need it.
+// gate returns the gate that asks people, through the API, to approve calls of the tools that need it.
 func (r *run) gate(p *plan.Plan) *agentloop.Gate {
 	a := &Approvals{Run: r.Run, Timeout: p.ApprovalTimeout}
 	return &agentloop.Gate{Names: p.Gated, Ask: a.Ask, Commit: r.Recorder.Commit}
 }
 
-// Approvals asks for the approvals of one attempt.
+// Approvals requests the approvals of one attempt.
 type Approvals struct {
 	*runner.Run
-	// Timeout is how long a decision may take; 0 is without end.
+	// Timeout is how long a decision may take; 0 means no limit.
 	Timeout time.Duration
 	// asked counts the requests of this attempt.
 	asked int
@@ -62,15 +62,14 @@ func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (appro
 const (
 	// watchTime ends a watch before client.RequestTimeout does.
 	watchTime = client.RequestTimeout - 10*time.Second
-	// firstPause is after a watch that failed. It doubles up to lookPause while the
-	// server lets nobody watch.
+	// firstPause is after a watch that failed. It doubles up to lookPause while watches fail.
 	firstPause = 200 * time.Millisecond
 	lookPause  = 30 * time.Second
 )
 
-// decided waits until the approval has ended; the server and the controller say when
-// it expires. It waits through restarts of the server, as every read does. An
-// approval that is gone, and ctx, end the waiting.
+// decided waits until the approval has been decided, has expired or was cancelled; the server
+// and the controller determine when it expires. It keeps waiting through restarts of the
+// server, as every read does. It stops waiting if the approval is deleted or ctx ends.
 func (a *Approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval, error) {
 	for pause := firstPause; ; {
 		got, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).Get(ctx, id, metav1.GetOptions{})
@@ -92,8 +91,8 @@ func (a *Approvals) decided(ctx context.Context, id string) (*v1alpha1.Approval,
 	}
 }
 
-// follow watches an approval until it is decided or watchTime is over. It
-// reports false when it could not.
+// follow watches an approval until it is decided or watchTime is over. It reports false if the
+// watch failed.
 func (a *Approvals) follow(ctx context.Context, id string) bool {
 	began, seconds := a.Clock.Now(), int64(watchTime/time.Second)
 	w, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).Watch(ctx, metav1.ListOptions{

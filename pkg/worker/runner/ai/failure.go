@@ -13,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// failure gives the errors of the model and of the loop their reasons. Other
-// errors stay as they are.
+// failure adds reasons to the errors of the model and of the loop. It returns other errors
+// unchanged.
 func failure(err error) error {
 	var known *runner.Error
 	var model *llm.Error
@@ -38,8 +38,8 @@ func failure(err error) error {
 	}
 }
 
-// modelFailure names each class of model errors in a condition, and says
-// whether another attempt of the task may help.
+// modelFailure returns the reason for each class of model errors, and the exit code, which says
+// whether another attempt of the task may succeed.
 func modelFailure(c llm.Class) (reason string, exit int) {
 	switch c {
 	case llm.ClassAuth:

@@ -19,12 +19,12 @@ import (
 const (
 	// defaultHistory is how many messages of its session a task reads, unless it says otherwise.
 	defaultHistory = 50
-	// maxHistoryPage is how many the server gives at once.
+	// maxHistoryPage is how many messages the server returns in one page.
 	maxHistoryPage = 500
 )
 
-// conversation is what the model is asked at first: the system text, what was
-// said in the task's session, and the prompt.
+// conversation returns the messages that the run begins with: the system text, the history of
+// the task's session, and the prompt.
 func (r *run) conversation(ctx context.Context, prompt, system string) ([]llm.Message, error) {
 	said, err := r.history(ctx, r.Task)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *run) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Session
 	}
 	var all []v1alpha1.SessionMessage
 	for through := ref.ThroughMessageID; ; {
-		// A further page ends with the message that the last one began with.
+		// Each further page ends with the first message of the previous page.
 		again := min(len(all), 1)
 		page, err := r.newest(ctx, t, min(want-len(all)+again, maxHistoryPage), through)
 		if err != nil {
@@ -88,10 +88,10 @@ func (r *run) newest(ctx context.Context, t *v1alpha1.Task, n int, through strin
 	return page.Items, err
 }
 
-// replay turns stored messages into a conversation that model servers accept.
-// Texts of the system are returned apart. Every call is followed at once by all
-// its answers: where one is missing, because a part of the transcript has left or
-// was never there, calls and answers go, and what was said beside them stays.
+// replay turns stored messages into a conversation that model servers accept. System texts are
+// returned separately. Every call must be followed directly by all its answers. If one is
+// missing, because part of the transcript was removed or never existed, replay drops the calls
+// and their answers, and keeps the text that came with them.
 func replay(said []v1alpha1.SessionMessage) (system []string, messages []llm.Message) {
 	known := map[string]bool{} // ids of calls
 	for i := range said {
@@ -113,8 +113,8 @@ func replay(said []v1alpha1.SessionMessage) (system []string, messages []llm.Mes
 	return system, messages
 }
 
-// called returns the calls of m and their answers, which begin what follows, or
-// neither.
+// called returns the calls of m and their answers, which are the first of the messages follows.
+// If an answer is missing, it returns neither.
 func called(m *v1alpha1.SessionMessage, follows []v1alpha1.SessionMessage, known map[string]bool) ([]llm.ToolCall, []llm.Message) {
 	open := map[string]bool{}
 	var calls []llm.ToolCall

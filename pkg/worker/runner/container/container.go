@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package container runs tasks of type container: one command, in the worker's own
-// container or as a command of this host.
+// Package container runs tasks of type container: one command, in the worker's own container or
+// directly on this host.
 package container
 
 import (
@@ -28,12 +28,12 @@ const (
 	// commandGrace is the time a command has between SIGTERM and SIGKILL. It is
 	// shorter than an executor's own, so that the worker can still report.
 	commandGrace = 3 * time.Second
-	// maxOutput is how much of a command's output becomes the result: its end.
+	// maxOutput is how much of the end of a command's output becomes the result, in bytes.
 	maxOutput = 5 << 20
 )
 
-// Runner runs the task's command: in the task's own container if the worker is in
-// it, else on this host.
+// Runner runs the task's command, in the task's own container if the worker runs there,
+// otherwise on this host.
 var Runner runner.Runner = runner.Func(work)
 
 func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
@@ -87,8 +87,8 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	return d, nil
 }
 
-// containerEnv is the environment of a command in the task's own container: the
-// image's and the task's, which kubelet has joined, without what is the worker's.
+// containerEnv returns the environment of a command in the task's own container: the variables
+// of the image and the task, which the kubelet has merged, without the worker's own.
 func (r *run) containerEnv() []string {
 	own := map[string]bool{}
 	for _, name := range runspec.WorkerEnv() {
@@ -101,7 +101,7 @@ func (r *run) containerEnv() []string {
 	return append(env, r.Env()...)
 }
 
-// containerDir is the image's working folder, or the run's where the image has none.
+// containerDir returns the image's working folder, or the run's if the image has none.
 func (r *run) containerDir() string {
 	if dir, err := os.Getwd(); err == nil && dir != "/" {
 		return dir
@@ -109,8 +109,8 @@ func (r *run) containerDir() string {
 	return r.WorkDir
 }
 
-// commandEnv is the environment of a command of the host: what every program needs, the
-// task's own variables, and where the run is.
+// commandEnv returns the environment of a command on the host: what every program needs, the
+// task's own variables, and those that describe the run.
 func (r *run) commandEnv(t *v1alpha1.Task) ([]string, error) {
 	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + r.Policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
@@ -127,19 +127,19 @@ func (r *run) commandEnv(t *v1alpha1.Task) ([]string, error) {
 			env = append(env, v.Name+"="+value)
 		}
 	}
-	// Later ones win: the platform's own names are not the task's to set.
+	// Later values override earlier ones: a task may not set the platform's variables.
 	env = append(env, r.Env()...)
 	return append(env, "PWD="+r.WorkDir), nil
 }
 
-// variable is the value of one variable of a task. What is optional and not
-// there is not known; the controller has refused what is needed and not there.
+// variable returns the value of one variable of a task. known is false if its source is
+// optional and missing. The controller has refused tasks whose required sources are missing.
 func (r *run) variable(namespace string, v corev1.EnvVar) (value string, known bool, err error) {
 	from := v.ValueFrom
 	switch {
 	case from == nil:
 		return v.Value, true, nil
-	case from.SecretKeyRef != nil: // only the controller may read it
+	case from.SecretKeyRef != nil: // only the controller may read Secrets
 		value, known = r.Credentials.Env[v.Name]
 		return value, known, nil
 	case from.ConfigMapKeyRef != nil:
@@ -176,7 +176,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.total += len(p)
 	t.b = append(t.b, p...)
-	// Twice the limit, so that bytes are moved once for each that is kept.
+	// The buffer may grow to twice the limit, so that each byte is moved at most once on average.
 	if len(t.b) > 2*t.limit {
 		t.b = append(t.b[:0], t.b[len(t.b)-t.limit:]...)
 	}

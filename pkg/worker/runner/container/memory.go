@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// oomKills is how many processes of the container the kernel has killed because
-// its memory was used up, by the container's cgroup of version 2 or 1; 0 where
-// neither tells. Without it nobody tells of a command that was killed so: the
-// container itself goes on while its worker lives.
+// oomKills returns how many processes of the container the kernel has killed for lack of
+// memory, according to the container's cgroup, version 2 or 1; 0 if neither reports it. Nothing
+// else shows that a command was killed this way: the container keeps running as long as its
+// worker lives.
 func oomKills(cgroup fs.FS) uint64 {
 	for _, name := range []string{"memory.events", "memory/memory.oom_control"} {
 		f, err := cgroup.Open(name)
@@ -27,7 +27,7 @@ func oomKills(cgroup fs.FS) uint64 {
 	return 0
 }
 
-// counter is the value of a line "name value".
+// counter returns the value in a line of the form "name value".
 func counter(lines *bufio.Scanner, name string) uint64 {
 	for lines.Scan() {
 		if key, value, ok := strings.Cut(lines.Text(), " "); ok && key == name {

@@ -1,8 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runnertest makes runs for the tests of runners, without a worker
-// around them.
+// Package runnertest makes runs for the tests of runners, without a worker.
 package runnertest
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// Run is a run whose events and log stay in memory.
+// Run is a run that keeps its events and its log in memory.
 type Run struct {
 	*runner.Run
 	mu     sync.Mutex
