@@ -1,8 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client is a worker's way to the API server: one credential, one rule
-// for a server that is away, restarting or overloaded, and no proxy.
+// Package client is a worker's client for the API server. It uses one credential and no proxy,
+// and handles a server that is unavailable, restarting or overloaded in the same way for all
+// requests.
 package client
 
 import (
@@ -24,26 +25,26 @@ import (
 
 // Config says where the API server is and how to authenticate.
 type Config struct {
-	// ServerURL is the server's address. CAFile has the certificates that its own is
-	// checked against.
+	// ServerURL is the server's address. CAFile is the path of the CA bundle that verifies its
+	// certificate.
 	ServerURL, CAFile string
-	// TokenPath is a file with a token, which is read again as it changes. It wins over Token.
+	// TokenPath is a file with a token, which is read again as it changes. It overrides Token.
 	TokenPath, Token string
 }
 
-// API reads and writes the objects of the API server. Reads are repeated until
-// the server answers; see Temporary for the errors of writes.
+// API reads and writes the objects of the API server. Reads are repeated until the server
+// answers. For the errors of writes see Temporary.
 type API struct {
 	versioned.Interface
 }
 
-// New returns the client. It sends nothing yet.
+// New returns the client. It sends no request.
 func New(c Config, clk clock.Clock) (*API, error) {
 	config := &rest.Config{
 		Host:            c.ServerURL,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.CAFile},
 		UserAgent:       "platform-worker/" + version.Version(),
-		// One worker cannot overload a server; waiting in the client would delay events.
+		// No client-side limit: one worker cannot overload a server, and waiting would delay events.
 		QPS: -1,
 	}
 	var until time.Time
@@ -55,7 +56,7 @@ func New(c Config, clk clock.Clock) (*API, error) {
 		until = expiry(c.Token)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patience{next: next, clock: clk, until: until} })
-	// A proxy from the environment has no business between worker and server.
+	// Ignore proxies from the environment.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	clientset, err := versioned.NewForConfig(config)
 	if err != nil {
@@ -64,15 +65,15 @@ func New(c Config, clk clock.Clock) (*API, error) {
 	return &API{Interface: clientset}, nil
 }
 
-// Temporary reports whether an error of the API may go away by itself: the
-// server is restarting, overloaded or does not know the worker yet.
+// Temporary reports whether a retry may succeed after an error of the API: the server is
+// restarting, is overloaded or does not know the worker yet.
 func Temporary(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, ErrToken) {
 		return false
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		// No answer from the server at all, unless it is our own context.
+		// There was no answer from the server, unless the caller's own context ended.
 		return !errors.Is(err, context.Canceled)
 	}
 	return passing(int(status.Status().Code))

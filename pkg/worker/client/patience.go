@@ -22,39 +22,39 @@ import (
 )
 
 const (
-	// RequestTimeout ends one request to the API.
+	// RequestTimeout is the longest duration of one request to the API.
 	RequestTimeout = 60 * time.Second
-	// firstTry and longTry are the pauses between tries of a request that fails
-	// temporarily: they double from the one to the other.
+	// firstTry and longTry are the pauses between tries of a request that fails temporarily: they
+	// double from firstTry up to longTry.
 	firstTry = 200 * time.Millisecond
 	longTry  = 5 * time.Second
 	// maxRetryAfter is the longest pause that a server may ask for.
 	maxRetryAfter = 60 * time.Second
-	// tokenPatience is how long the server may refuse the worker's token. It does
-	// so for a moment as it starts, and for ever when the token is void.
+	// tokenPatience is how long the server may refuse the worker's token. It does so for a moment
+	// after it starts, and permanently if the token is invalid.
 	tokenPatience = 5 * time.Minute
 )
 
-// ErrToken ends all waiting for the API: the worker's token has expired, or the
-// server refuses it for good. Another worker with a new token may go on.
+// ErrToken ends all waiting for the API: the worker's token has expired, or the server refuses
+// it permanently. Another worker with a new token may continue.
 var ErrToken = errors.New("the worker's token is not valid any more")
 
-// patience is the one rule for requests to an API that is away, restarting or
-// overloaded: what reads is tried again until it is answered, with growing
-// pauses, for as long as the worker's token lives. What writes is tried again by
-// who sends it, since a list of events is not a result; it has the same end.
+// patience is the transport that handles an API that is unavailable, restarting or overloaded.
+// It repeats reads until they are answered, with growing pauses, for as long as the worker's
+// token is valid. It does not repeat writes: their callers do, by rules that differ between
+// events and results, for as long as the token is valid.
 type patience struct {
 	next  http.RoundTripper
 	clock clock.Clock
-	// until is when the token expires; zero where that is not known.
+	// until is when the token expires; zero if that is not known.
 	until time.Time
 
 	mu sync.Mutex
-	// refused is since when the server does nothing but refuse the token.
+	// refused is the time since when the server has refused the token without interruption.
 	refused time.Time
 }
 
-// RoundTrip sends a request, and one that only reads as often as needed.
+// RoundTrip sends a request. It repeats one that only reads as often as needed.
 func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || r.URL.Query().Has("watch") {
 		return p.once(r)
@@ -70,7 +70,7 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// once sends a request one time. Its answer ends with RequestTimeout.
+// once sends a request one time. RequestTimeout also limits reading the answer.
 func (p *patience) once(r *http.Request) (*http.Response, error) {
 	if !p.until.IsZero() && !p.clock.Now().Before(p.until) {
 		return nil, ErrToken
@@ -89,7 +89,7 @@ func (p *patience) once(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// read sends a request and reads its answer: one that breaks off is no answer.
+// read sends a request and reads its whole answer. An answer that breaks off is an error.
 func (p *patience) read(r *http.Request) (*http.Response, error) {
 	response, err := p.once(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *patience) read(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// known fails when the server has refused the token for too long.
+// known returns an error if the server has refused the token for too long.
 func (p *patience) known(response *http.Response) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *patience) known(response *http.Response) error {
 	return nil
 }
 
-// body ends the time of its request when it is closed.
+// body cancels the timeout of its request when it is closed.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -132,11 +132,11 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// passing reports whether a status may be another one a moment later: the server
-// is restarting, overloaded or does not know the worker yet.
+// passing reports whether a retry may succeed after this status: the server is restarting, is
+// overloaded or does not know the worker yet.
 func passing(code int) bool {
 	switch code {
-	// The authenticator may not have seen the token's task yet, or is reloading.
+	// The authenticator may not know the token's task yet, or may be reloading.
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return true
 	default:
@@ -144,7 +144,7 @@ func passing(code int) bool {
 	}
 }
 
-// retryAfter is the pause that an answer asks for; 0 for none.
+// retryAfter returns the pause that an answer asks for; 0 for none.
 func retryAfter(response *http.Response) time.Duration {
 	if response == nil {
 		return 0
@@ -156,13 +156,13 @@ func retryAfter(response *http.Response) time.Duration {
 	return min(time.Duration(n)*time.Second, maxRetryAfter)
 }
 
-// jitter spreads a pause by a quarter either way, so that many workers do not
-// come back at once.
+// jitter changes a pause randomly by up to a quarter, so that many workers do not retry at the
+// same time.
 func jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1) //nolint:gosec // nothing secret
 }
 
-// expiry is when a token expires that is a JSON Web Token, and zero of another.
+// expiry returns when a JSON Web Token expires; zero for other tokens.
 func expiry(token string) time.Time {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -18,9 +18,9 @@ import (
 //	header  magic (8 bytes), base (8), acknowledged (8)
 //	record  length (4), CRC-32C of the data (4), data
 //
-// Offsets count the bytes of all records that were ever appended, so they stay
-// what they are when the file is written anew without its acknowledged part.
-// base is the offset of the first record in the file.
+// Offsets count the bytes of all records that were ever appended, so they do not change when
+// the file is rewritten without its acknowledged part. base is the offset of the first record
+// in the file.
 const (
 	magic        = "pspool1\n"
 	headerBytes  = 24
@@ -28,37 +28,37 @@ const (
 	recordHeader = 8
 	// MaxRecord is the largest record, in bytes.
 	MaxRecord = 16 << 20
-	// rewriteBytes is how much of a file has to be acknowledged before it is worth
-	// to write the rest anew.
+	// rewriteBytes is how many bytes of a file must be acknowledged before the rest is written to
+	// a new file.
 	rewriteBytes = 1 << 20
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// Record is one record that was not acknowledged.
+// Record is a record that has not been acknowledged.
 type Record struct {
 	Data []byte
-	// End is the offset after it, for Acknowledge.
+	// End is the offset after the record, for Acknowledge.
 	End int64
 }
 
-// File is an append-only list of records with a mark up to which they were
-// acknowledged. It is safe for concurrent use. What was written survives the
-// end of the process; it survives the machine after Sync.
+// File is an append-only list of records with a mark up to which they are acknowledged. It is
+// safe for concurrent use. Written records survive the end of the process. After Sync they also
+// survive a crash of the machine.
 type File struct {
 	path string
 	// mu guards what follows.
 	mu sync.Mutex
 	f  *os.File
-	// base and end are the offsets of the first byte and after the last one, acked
-	// is up to where records were acknowledged.
+	// base is the offset of the first byte, end the offset after the last one. Records up to acked
+	// are acknowledged.
 	base, end, acked int64
-	// broken is set when what the file holds is not known any more.
+	// broken is set when the content of the file is no longer known.
 	broken error
 }
 
-// OpenFile opens a file or makes a new one. A record at the end that was not
-// written whole is cut off. The second value has what was not acknowledged.
+// OpenFile opens a file or creates a new one. It cuts off an incomplete record at the end. It
+// also returns the records that are not acknowledged.
 func OpenFile(path string) (*File, []Record, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -72,7 +72,7 @@ func OpenFile(path string) (*File, []Record, error) {
 	return s, pending, nil
 }
 
-// load reads the file, and makes it fit for appending.
+// load reads the file and prepares it for appending.
 func (s *File) load() ([]Record, error) {
 	all, err := io.ReadAll(s.f)
 	if err != nil {
@@ -97,15 +97,15 @@ func header(base, acked int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(acked))
 }
 
-// content is what the bytes of a file come to.
+// content is the parsed content of a file.
 type content struct {
 	base, end, acked int64
 	pending          []Record
 }
 
-// parse reads records up to the first that is not whole; false without a header.
-// A mark that is between two records, or outside, counts as none: it is better to
-// send twice than not at all.
+// parse reads records up to the first incomplete one. It returns false if there is no header. A
+// mark that is not at the end of a record is ignored: it is better to send records twice than
+// not at all.
 func parse(all []byte) (content, bool) {
 	if len(all) < headerBytes || string(all[:len(magic)]) != magic {
 		return content{}, false
@@ -144,8 +144,7 @@ func parse(all []byte) (content, bool) {
 	return c, true
 }
 
-// Append adds a record and returns the offset after it. After an error the file
-// is as before.
+// Append adds a record and returns the offset after it. After an error the file is unchanged.
 func (s *File) Append(data []byte) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +157,7 @@ func (s *File) Append(data []byte) (int64, error) {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, recordHeader+len(data)), uint32(len(data)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(data, crcTable))
 	if _, err := s.f.WriteAt(append(b, data...), s.position(s.end)); err != nil {
-		// What was written of it would hide the records after it.
+		// Remove what was written of the record, because it would hide the records after it.
 		if terr := s.f.Truncate(s.position(s.end)); terr != nil {
 			s.broken = fmt.Errorf("spool: %w", errors.Join(err, terr))
 		}
@@ -189,7 +188,7 @@ func (s *File) Acknowledge(offset int64) error {
 	return nil
 }
 
-// rewrite replaces the file by one without what was acknowledged. The caller holds mu.
+// rewrite replaces the file by one without the acknowledged records. The caller holds mu.
 func (s *File) rewrite() error {
 	rest := make([]byte, s.end-s.acked)
 	if _, err := s.f.ReadAt(rest, s.position(s.acked)); err != nil {
@@ -214,14 +213,14 @@ func (s *File) rewrite() error {
 	return nil
 }
 
-// Pending tells whether a record was not acknowledged.
+// Pending reports whether there is a record that is not acknowledged.
 func (s *File) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.acked < s.end
 }
 
-// Sync brings everything to the disk.
+// Sync writes everything to the disk.
 func (s *File) Sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

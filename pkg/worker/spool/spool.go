@@ -1,13 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spool keeps, in a folder of a run, what the run's worker has to bring
-// to the server: its events and its log as they come, and how the work ended with
-// its result. What is in it was cleaned of secrets as it is sent. It lets a run's
-// work outlive a server that is away, and the worker itself.
+// Package spool keeps, in a folder of a run, what the run's worker has to send to the server:
+// its events and its log as they come, and how the work ended, with its result. As in requests,
+// secrets are removed before anything is stored. So the results of a run survive an unavailable
+// server and the end of the worker.
 //
-// A spool is written by one worker at a time. An executor reads it when that
-// worker is gone, and starts another one for what is left.
+// A spool is written by one worker at a time. When that worker is gone, an executor reads the
+// spool, and starts another worker to send what is left.
 package spool
 
 import (
@@ -33,24 +33,24 @@ const (
 )
 
 const (
-	// maxFile bounds what is read of a file of records, in bytes: what a worker
-	// queues, twice, and some.
+	// maxFile bounds how much of a file of records is read, in bytes: more than twice what a
+	// worker queues.
 	maxFile = 128 << 20
-	// maxEnd bounds the end, in bytes. A result of 10 MB may become six times as
-	// long as JSON.
+	// maxEnd bounds the stored End, in bytes. As JSON, a result of 10 MB may become six times as
+	// long.
 	maxEnd = 64 << 20
 )
 
 // ErrInUse means that another worker writes to the spool.
 var ErrInUse = errors.New("spool: in use by another worker")
 
-// End is how the work ended. Once it is kept, the work need not be done again.
+// End is how the work ended. Once it is stored, the work need not be done again.
 type End struct {
-	// Result is the result's text, empty for none.
+	// Result is the text of the result; empty for none.
 	Result string `json:"result,omitempty"`
-	// Termination is how the worker ends when all is delivered.
+	// Termination is how the worker ends when everything is delivered.
 	Termination runspec.Termination `json:"termination"`
-	// Content is that of the worker's last event.
+	// Content is the content of the worker's last event.
 	Content map[string]any `json:"content,omitempty"`
 }
 
@@ -58,13 +58,13 @@ type End struct {
 type Spool struct {
 	dir  string
 	lock *os.File
-	// Events and Log are the streams, in the order in which they are sent.
+	// Events and Log are the streams, in sending order.
 	Events, Log *File
-	// PendingEvents and PendingLog are what an earlier worker left.
+	// PendingEvents and PendingLog are the records that an earlier worker left.
 	PendingEvents, PendingLog []Record
 }
 
-// Open opens the spool of a folder, which is made where it is not there.
+// Open opens the spool in a folder, and creates the folder if it does not exist.
 func Open(dir string) (s *Spool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
@@ -102,8 +102,8 @@ func (s *Spool) Close() error {
 	return err
 }
 
-// Keep writes down how the work ended. When it returns, that survives the
-// machine, with what was appended before and is not acknowledged.
+// Keep stores how the work ended. When it returns, that survives a crash of the machine, and so
+// does everything that was appended before and is not acknowledged.
 func (s *Spool) Keep(e End) error {
 	for _, f := range []*File{s.Events, s.Log} {
 		if !f.Pending() {
@@ -150,8 +150,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Delivered notes that the server has everything. Should the machine forget it,
-// the same is delivered once more, which changes nothing.
+// Delivered records that the server has everything. If a crash of the machine loses the record,
+// everything is delivered again, which changes nothing.
 func (s *Spool) Delivered() error {
 	if err := os.WriteFile(filepath.Join(s.dir, deliveredName), nil, 0o600); err != nil {
 		return fmt.Errorf("spool: %w", err)
@@ -159,13 +159,13 @@ func (s *Spool) Delivered() error {
 	return nil
 }
 
-// Ended tells whether the work of a spool is over, be it delivered or not.
+// Ended reports whether the work of a spool is over, whether delivered or not.
 func Ended(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, endName))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// ReadEnd reads how the work ended; nil when that was not written down.
+// ReadEnd reads how the work ended; nil if that was not stored.
 func ReadEnd(dir string) (*End, error) {
 	raw, err := read(filepath.Join(dir, endName), maxEnd)
 	if raw == nil || err != nil {
@@ -178,8 +178,8 @@ func ReadEnd(dir string) (*End, error) {
 	return e, nil
 }
 
-// Undelivered tells whether the spool holds what the server may lack. A folder
-// that holds none, and one that cannot be read, has nothing.
+// Undelivered reports whether the spool holds something that the server may lack. It reports
+// false for a folder without a spool and for one that cannot be read.
 func Undelivered(dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, deliveredName)); err == nil {
 		return false
@@ -199,7 +199,7 @@ func Undelivered(dir string) bool {
 	return false
 }
 
-// read reads a regular file; nil when there is none.
+// read reads a regular file; nil if there is none.
 func read(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

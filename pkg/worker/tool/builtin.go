@@ -11,11 +11,11 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// Builtin is a tool that needs no Tool object. Its package exports it, and
-// package builtin lists it.
+// Builtin is a tool that needs no Tool object. Each tool's package exports one, and package
+// builtin lists them.
 type Builtin struct {
 	Name string
-	// New makes the tool for a run. A *RefusedError says why the run cannot have it.
+	// New makes the tool for a run. A *RefusedError says why the run cannot have the tool.
 	New func(Given) (Tool, error)
 }
 
@@ -23,22 +23,22 @@ type Builtin struct {
 type Given struct {
 	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
 	WorkDir, TempDir, ArtifactsDir string
-	// Path is where programs are looked for, and Env tells them where the run is.
+	// Path is the search path for programs. Env holds the environment variables that describe the run to them.
 	Path string
 	Env  []string
 	// Policy is what programs may reach, and Limits bound each of them; zero
 	// fields have defaults.
 	Policy sandbox.Policy
 	Limits sandbox.Limits
-	// FetchAllow are the host:port that may be fetched from although they are private.
+	// FetchAllow lists host:port that may be fetched from although their addresses are private.
 	FetchAllow []string
-	// SearchURL is the search service, empty for none, and SearchKey its key.
+	// SearchURL is the URL of the search service, empty for none. SearchKey is its key.
 	SearchURL, SearchKey string
-	// Ask asks people to approve a call, and returns when they have decided.
+	// Ask asks people to approve a call, and returns their decision.
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 }
 
-// RefusedError is why a run cannot have a tool.
+// RefusedError says why a run cannot have a tool.
 type RefusedError struct {
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string
@@ -53,10 +53,10 @@ func (r *RefusedError) Unwrap() error { return r.Err }
 
 // ApprovalRequest is what a model asks people to approve.
 type ApprovalRequest struct {
-	// Action is what is to be done, in words.
+	// Action describes what is to be done.
 	Action string
-	// Tool and Arguments are the call that is to be approved. The arguments are
-	// an object; whether they fit the tool is for who is asked to judge.
+	// Tool and Arguments are the call that is to be approved. The arguments are a JSON object. Ask
+	// must check whether they fit the tool.
 	Tool      string
 	Arguments json.RawMessage
 	// RiskSummary says what could go wrong; it may be empty.
@@ -65,7 +65,7 @@ type ApprovalRequest struct {
 	Severity v1alpha1.EventSeverity
 }
 
-// ApprovalAnswer is how it was decided; it is the result that the model reads.
+// ApprovalAnswer is the decision. It is the result that the model reads.
 type ApprovalAnswer struct {
 	ApprovalID string                 `json:"approvalID"`
 	Decision   v1alpha1.ApprovalState `json:"decision"`

@@ -16,10 +16,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// namePattern is what every vendor accepts as a function name.
+// namePattern matches the function names that every vendor accepts.
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Catalogue is the set of tools of one run, in the order they were given.
+// Catalogue is the set of tools of one run, in the order in which they were given.
 type Catalogue struct {
 	tools   map[string]entry
 	ordered []Definition
@@ -60,8 +60,8 @@ func (c *Catalogue) Definitions() []Definition { return slices.Clone(c.ordered) 
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.ordered) }
 
-// Check returns the arguments, as a model wrote them, as the object that Call
-// runs the tool with, or an *Error when Call would not run it.
+// Check parses arguments as a model wrote them. It returns the object with which Call would run
+// the tool, or an *Error if Call would not run it.
 func (c *Catalogue) Check(name, arguments string) (json.RawMessage, error) {
 	e, ok := c.tools[name]
 	if !ok {
@@ -74,7 +74,7 @@ func (c *Catalogue) Check(name, arguments string) (json.RawMessage, error) {
 	return raw, e.schema.check(raw)
 }
 
-// Definition returns the tool of a name, and false when there is none.
+// Definition returns the tool with the given name, and false if there is none.
 func (c *Catalogue) Definition(name string) (Definition, bool) {
 	for _, d := range c.ordered {
 		if d.Name == name {
@@ -84,8 +84,8 @@ func (c *Catalogue) Definition(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
-// Call checks the arguments, as a model wrote them, and runs the tool. It
-// always has a result: whatever goes wrong is told to the model.
+// Call checks the arguments, as a model wrote them, and runs the tool. It always returns a
+// result: errors are reported to the model.
 func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {
 	raw, err := c.Check(name, arguments)
 	if err != nil {
@@ -112,8 +112,8 @@ func (c *Catalogue) unknown(name string) *Error {
 	return Errorf(TypeUnknownTool, "there is no tool %.64q", name).Suggest("available tools: %v", names)
 }
 
-// parseArguments accepts one JSON object. Models write nothing at all when a
-// tool has no parameters.
+// parseArguments accepts one JSON object. An empty text counts as an empty object, because
+// models write nothing if a tool has no parameters.
 func parseArguments(s string) (json.RawMessage, error) {
 	raw := bytes.TrimSpace([]byte(s))
 	if len(raw) == 0 {

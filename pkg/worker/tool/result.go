@@ -12,7 +12,7 @@ import (
 // ErrorType is the category of a failed call, for the model and for events.
 type ErrorType string
 
-// Error types (D1 §2.4, and three for what goes wrong outside of the platform).
+// Error types.
 const (
 	TypeInvalidArguments ErrorType = "invalid_arguments"
 	TypeNotFound         ErrorType = "not_found"
@@ -21,15 +21,15 @@ const (
 	TypeInternal         ErrorType = "internal_error"
 	TypeLimitReached     ErrorType = "limit_reached"
 	TypeUnknownTool      ErrorType = "unknown_tool"
-	// TypeUnavailable: the service behind the tool is not configured, not
+	// TypeUnavailable means that the service that the tool uses is not configured, is not
 	// reachable or answered with a failure.
 	TypeUnavailable ErrorType = "unavailable"
-	// TypeTimeout: the call took longer than it may.
+	// TypeTimeout means that the call took longer than allowed.
 	TypeTimeout ErrorType = "timeout"
-	// TypeCancelled: the run was stopped during the call.
+	// TypeCancelled means that the run was stopped during the call.
 	TypeCancelled ErrorType = "cancelled"
-	// TypeApprovalDeclined, TypeApprovalExpired and TypeApprovalCancelled: the
-	// call needed a person's approval, did not get it and was not made.
+	// TypeApprovalDeclined, TypeApprovalExpired and TypeApprovalCancelled mean that the call
+	// needed a person's approval, did not get it and was not made.
 	TypeApprovalDeclined  ErrorType = "approval_declined"
 	TypeApprovalExpired   ErrorType = "approval_expired"
 	TypeApprovalCancelled ErrorType = "approval_cancelled"
@@ -46,12 +46,12 @@ type Error struct {
 // Error returns type and message.
 func (e *Error) Error() string { return "tool: " + string(e.Type) + ": " + e.Message }
 
-// Errorf makes an Error without a suggestion.
+// Errorf returns an Error without a suggestion.
 func Errorf(t ErrorType, format string, args ...any) *Error {
 	return &Error{Type: t, Message: fmt.Sprintf(format, args...)}
 }
 
-// InvalidArguments makes an Error for arguments that the schema cannot judge.
+// InvalidArguments returns an Error for invalid arguments that the schema cannot detect.
 func InvalidArguments(format string, args ...any) *Error {
 	return Errorf(TypeInvalidArguments, format, args...)
 }
@@ -62,7 +62,7 @@ func (e *Error) Suggest(format string, args ...any) *Error {
 	return e
 }
 
-// Result is a finished call.
+// Result is the result of a finished call.
 type Result struct {
 	// Text is the JSON text that the model reads: {"success":true,"data":…} or
 	// {"success":false,"error":…,"errorType":…,"suggestion":…}.
@@ -74,11 +74,11 @@ type Result struct {
 // Failed reports whether the call failed.
 func (r Result) Failed() bool { return r.ErrorType != "" }
 
-// Failure is the result of a call that failed.
+// Failure returns the result of a call that failed.
 func Failure(err error) Result {
 	var e *Error
 	if !errors.As(err, &e) {
-		// The text of an unforeseen error is for people, not for a model.
+		// The text of an unexpected error is not shown to the model.
 		e = Errorf(TypeInternal, "the tool failed unexpectedly").Suggest("try another way")
 	}
 	body := struct {
@@ -95,7 +95,7 @@ func Failure(err error) Result {
 	return Result{Text: string(text), ErrorType: e.Type}
 }
 
-// success is the result of a call that returned data.
+// success returns the result of a call that returned data.
 func success(data any) Result {
 	text, err := json.Marshal(struct {
 		Success bool `json:"success"`

@@ -19,15 +19,15 @@ import (
 // schema is a compiled JSON Schema; nil accepts every object.
 type schema struct{ compiled *jsonschema.Schema }
 
-// errRemoteRef: a schema may refer only to itself. Fetching would let a Tool
-// object make the worker read files or dial hosts.
+// errRemoteRef means that a schema refers to another document. Following such references would
+// let a Tool object make the worker read files or dial hosts.
 var errRemoteRef = errors.New("references to other documents are not allowed")
 
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
 
-// CheckSchema reports whether raw can describe a tool's parameters.
+// CheckSchema returns an error if raw cannot describe a tool's parameters.
 func CheckSchema(raw json.RawMessage) error {
 	_, err := compile(raw)
 	return err
@@ -61,7 +61,7 @@ func compile(raw json.RawMessage) (*schema, error) {
 	return &schema{compiled}, nil
 }
 
-// check returns an *Error that names each offending argument and its rule.
+// check returns an *Error that names each invalid argument and the rule that it breaks.
 func (s *schema) check(arguments json.RawMessage) error {
 	if s == nil {
 		return nil
@@ -98,7 +98,7 @@ func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
 	return out
 }
 
-// SchemaOf makes the JSON Schema of an argument struct. Field tags:
+// SchemaOf returns the JSON Schema of an argument struct. Field tags:
 //
 //	json     the name; with ",omitempty" the argument is optional
 //	desc     the description
@@ -106,10 +106,10 @@ func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
 //	default  the default, told to the model in the schema
 //	minimum, maximum, minLength   bounds
 //
-// A Choice replaces the allowed values of an argument.
+// A Choice sets the allowed values of an argument.
 //
-// It panics on a field that has no place in a schema: that is a mistake in the
-// program, found by the first test that makes the tool.
+// It panics on a field that a schema cannot describe. That is a mistake in the program, which
+// the first test that creates the tool finds.
 func SchemaOf[A any](choices ...Choice) json.RawMessage {
 	s := structSchema(reflect.TypeFor[A]())
 	for _, c := range choices {
@@ -122,8 +122,8 @@ func SchemaOf[A any](choices ...Choice) json.RawMessage {
 	return raw
 }
 
-// Choice is an argument whose allowed values are known only where the tool is
-// made, such as the languages that are installed.
+// Choice is an argument whose allowed values are known only when the tool is created, such as
+// the installed languages.
 type Choice struct {
 	Argument string
 	Values   []string
@@ -181,7 +181,7 @@ func fields(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// literal is a tag's value: as it is for a string property, as JSON otherwise.
+// literal returns a tag's value: unchanged for a string property, parsed as JSON otherwise.
 func literal(property map[string]any, v string) any {
 	if property["type"] == "string" && !json.Valid([]byte(v)) {
 		return v

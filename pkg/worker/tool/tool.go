@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tool is what a model can call: the Tool interface, the Catalogue
-// that checks arguments against a tool's JSON Schema before it runs, and the
-// one structured result that the model reads. Tools return values and errors;
-// only this package turns them into the text of a result.
+// Package tool defines what a model can call: the Tool interface, the Catalogue, which checks
+// arguments against a tool's JSON Schema before the tool runs, and the structured result that
+// the model reads. Tools return values and errors; only this package turns them into the text
+// of a result.
 package tool
 
 import (
@@ -21,9 +21,9 @@ type Definition = tooldef.Definition
 type Tool interface {
 	// Definition returns the same value on every call.
 	Definition() Definition
-	// Call runs the tool. The arguments satisfy the tool's schema. The value
-	// becomes the result's data and must be encodable as JSON. An *Error is
-	// shown to the model as it is; any other error as an internal one.
+	// Call runs the tool. The arguments satisfy the tool's schema. The value becomes the result's
+	// data and must be encodable as JSON. An *Error is shown to the model as it is; any other
+	// error is shown as an internal error.
 	Call(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
@@ -52,14 +52,14 @@ func (t *funcTool[A]) Call(ctx context.Context, arguments json.RawMessage) (any,
 
 type approvalKey struct{}
 
-// WithApproval puts the id of the approval that a call was given into its context.
+// WithApproval returns a context with the id of the approval of the call.
 func WithApproval(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, approvalKey{}, id)
 }
 
-// ApprovalOf returns the id of the approval that the call in ctx was given,
-// empty for a call that needed none. It is used for one call only, so it can
-// tell the other side that a request is a repetition.
+// ApprovalOf returns the id of the approval of the call in ctx; empty for a call that needed
+// none. An approval is used for one call only, so a server can recognise a repeated request by
+// the id.
 func ApprovalOf(ctx context.Context) string {
 	id, _ := ctx.Value(approvalKey{}).(string)
 	return id

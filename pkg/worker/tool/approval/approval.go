@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval has the tool request_approval, with which an agent asks a
-// person for leave to make one exact call before it makes it.
+// Package approval provides the tool request_approval, with which an agent asks a person to
+// approve one exact call before it makes the call.
 package approval
 
 import (
@@ -20,8 +20,8 @@ const Name = "request_approval"
 // Builtin is the tool request_approval.
 var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) { return New(g.Ask), nil }}
 
-// Func asks, and returns when it is decided. The answer's Status is filled in
-// by the tool. An *tool.Error is told to the model.
+// Func asks for an approval, and returns when it is decided. The tool fills in the answer's
+// Status. A *tool.Error is shown to the model.
 type Func = func(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error)
 
 const parameters = `{

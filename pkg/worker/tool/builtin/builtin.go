@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builtin is the list of the tools that every task of type ai can have
-// without a Tool object. Workers make them; servers and controllers know them by
-// name.
+// Package builtin lists the tools that every task of type ai can use without a Tool object.
+// Workers create them; servers and controllers only use their names.
 package builtin
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
-// list has a line for each tool.
+// list has an entry for each tool.
 var list = []tool.Builtin{
 	approval.Builtin,
 	exec.Builtin,
@@ -26,7 +25,7 @@ var list = []tool.Builtin{
 	web.SearchBuiltin,
 }
 
-// Find returns the tool of a name, and false if there is none.
+// Find returns the tool with the given name, and false if there is none.
 func Find(name string) (tool.Builtin, bool) {
 	i := slices.IndexFunc(list, func(b tool.Builtin) bool { return b.Name == name })
 	if i < 0 {
@@ -35,13 +34,13 @@ func Find(name string) (tool.Builtin, bool) {
 	return list[i], true
 }
 
-// Has reports whether there is a tool of a name.
+// Has reports whether there is a tool with the given name.
 func Has(name string) bool {
 	_, ok := Find(name)
 	return ok
 }
 
-// Names returns the names of all, sorted.
+// Names returns the names of all tools, sorted.
 func Names() []string {
 	var names []string
 	for _, b := range list {

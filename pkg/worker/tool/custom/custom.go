@@ -1,10 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package custom makes tools of Tool objects: calls of an HTTP endpoint that
-// an operator has described. The endpoint may be inside the operator's
-// network; metadata services stay out of reach. A credential goes to the
-// configured host and is never shown.
+// Package custom makes tools from Tool objects, which describe calls of an HTTP endpoint. The
+// endpoint may be inside the operator's network, but metadata services cannot be reached. The
+// credential is sent to the configured host only, and is never shown.
 package custom
 
 import (
@@ -27,21 +26,21 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxResponse is how long an answer may be, in bytes.
+	// maxResponse is the largest accepted answer, in bytes.
 	maxResponse = 10 << 20
-	// maxErrorBody is how much of a refusal the model is shown, in bytes.
+	// maxErrorBody is how much of an error response the model is shown, in bytes.
 	maxErrorBody = 2 << 10
 )
 
-// Options are what a Tool object does not say itself.
+// Options are what the Tool object does not contain.
 type Options struct {
-	// Credential is the value of spec.http.authSecretRef, empty without one.
+	// Credential is the value that spec.http.authSecretRef refers to; empty if there is none.
 	Credential string
-	// Guard limits what may be dialled. Private addresses are always permitted.
+	// Guard limits which addresses may be dialled. Private addresses are always permitted.
 	Guard egress.Guard
 }
 
-// New makes a tool of an object. The error names the field that is wrong.
+// New makes a tool from a Tool object. The error names the field that is wrong.
 func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	if err := plan.CheckTool(&spec); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	h := spec.HTTP
 	u, err := url.Parse(h.URL)
 	if err != nil {
-		return nil, errors.New("spec.http.url: is not a URL") // the error repeats it, with what may be a credential
+		return nil, errors.New("spec.http.url: is not a URL") // the parser's error repeats the URL, which may hold a credential
 	}
 	t := &httpTool{
 		definition: tool.Definition{Name: name, Description: spec.Description},
@@ -87,7 +86,7 @@ type httpTool struct {
 	credential string
 	// authHeader sends the credential as a bearer token.
 	authHeader bool
-	// authKey sends it in the JSON body under this key; empty otherwise.
+	// authKey, if not empty, is the key under which the credential is sent in the JSON body.
 	authKey string
 }
 
@@ -116,7 +115,7 @@ func (t *httpTool) Definition() tool.Definition { return t.definition }
 // Response is the result of a call that the endpoint answered with success.
 type Response struct {
 	Status int `json:"status"`
-	// Body is the answer: decoded when it is JSON, text otherwise, absent when empty.
+	// Body is the answer: decoded if it is JSON, text otherwise, absent if it is empty.
 	Body any `json:"body,omitempty"`
 }
 
@@ -176,14 +175,14 @@ func (t *httpTool) message(arguments json.RawMessage) (*url.URL, []byte, error) 
 		if object == nil {
 			object = map[string]json.RawMessage{}
 		}
-		// Last, so that a model cannot put its own value there.
+		// This is set last, so that a model cannot replace the value.
 		object[t.authKey] = credential
 	}
 	body, err := json.Marshal(object)
 	return &target, body, err
 }
 
-// addQuery adds an argument: an array as repeated parameters, an object as JSON, null not at all.
+// addQuery adds an argument: an array as repeated parameters, an object as JSON. It skips null.
 func addQuery(q url.Values, name string, raw json.RawMessage) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && list != nil {
@@ -205,7 +204,7 @@ func queryText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// refused tells the model of an answer that is not a success.
+// refused returns the error for the model about an answer that is not a success.
 func (t *httpTool) refused(status int, body []byte) error {
 	kind := tool.TypeUnavailable
 	switch status {
@@ -227,7 +226,7 @@ func (t *httpTool) refused(status int, body []byte) error {
 	return e
 }
 
-// scrub makes what an endpoint says safe and short: it may repeat our credential.
+// scrub removes the credential from an endpoint's text, which may repeat it, and shortens the text.
 func (t *httpTool) scrub(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(t.credential) >= 4 {

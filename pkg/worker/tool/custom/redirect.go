@@ -14,11 +14,11 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// maxRedirects is the limit of D2 §2.2.
+// maxRedirects is how many redirects a call follows.
 const maxRedirects = 10
 
-// send makes the request and follows redirects itself: net/http would repeat
-// a body, in which a credential may be, at whatever host it is sent to.
+// send makes the request and follows redirects itself, because net/http would send the body,
+// which may hold a credential, to any host that a redirect names.
 func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*http.Response, error) {
 	method := t.method
 	home := true
@@ -35,7 +35,7 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 			return res, nil
 		}
 		next, err := res.Location()
-		// The rest of the body is of no interest; reading some lets the connection be used again.
+		// Read some of the rest of the body, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 		_ = res.Body.Close()
 		if err != nil {
@@ -48,7 +48,7 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 		if !keepBody && method != http.MethodGet {
 			method, body = http.MethodGet, nil
 		}
-		// Once away from home the credential stays off, even on the way back.
+		// After a redirect to another origin the credential is not sent again, even if a later redirect leads back.
 		home = home && sameOrigin(next, t.url)
 		if err := t.mayFollow(next, target, body != nil, home); err != nil {
 			return nil, err

@@ -25,8 +25,8 @@ import (
 // Name is the name of the tool.
 const Name = "code_exec"
 
-// Builtin is the tool code_exec. A run whose programs cannot be kept in a sandbox,
-// or that has no interpreter, cannot have it.
+// Builtin is the tool code_exec. A run cannot have it if there is no sandbox for its programs
+// or no interpreter.
 var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) {
 	if err := g.Policy.Check(); err != nil {
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
@@ -43,7 +43,7 @@ var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error
 const (
 	defaultTimeout = 30
 	maxTimeout     = 60
-	// maxOutput is the cap of each stream.
+	// maxOutput is the limit of each output stream, in bytes.
 	maxOutput = 64 << 10
 )
 
@@ -54,7 +54,7 @@ type Arguments struct {
 	Timeout  *int   `json:"timeout,omitempty" desc:"Seconds the program may take, at most 60" minimum:"1" default:"30"`
 }
 
-// Result is the result of code_exec. A program that fails is a result, too.
+// Result is the result of code_exec. A failed program also gives a result.
 type Result struct {
 	Output          string `json:"output"`
 	Error           string `json:"error"`
@@ -70,21 +70,21 @@ type Options struct {
 	WorkDir string
 	// TempDir holds the program text while it runs; it is also the program's TMPDIR.
 	TempDir string
-	// Path is the program's PATH. Default: the usual system folders. What Policy does not reach is left out.
+	// Path is the program's PATH. Default: the usual system folders. Folders that Policy does not allow are left out.
 	Path string
 	// Env is added to the program's environment. It must hold no secret.
 	Env []string
 	// Policy is what programs may reach.
 	Policy sandbox.Policy
-	// Sole is as in Command.
+	// Sole is the same as in Command.
 	Sole bool
 	// Limits of each process. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
 	Limits sandbox.Limits
 	Clock  clock.WithDelayedExecution
 }
 
-// New returns the tool code_exec. It offers the languages whose interpreter is
-// installed and within reach of the policy; without any it is an error.
+// New returns the tool code_exec. It offers the languages whose interpreter is installed and
+// allowed by the policy. If there is none, it returns an error.
 func New(o Options) (tool.Tool, error) {
 	d := defaultLimits()
 	if o.Limits.CPU == 0 {
@@ -111,7 +111,7 @@ func New(o Options) (tool.Tool, error) {
 	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names}), nil
 }
 
-// language is how the programs of a language are run.
+// language describes how programs of a language are run.
 type language struct {
 	name string
 	// programs are the interpreters, the best first.
@@ -120,13 +120,13 @@ type language struct {
 	shell    bool
 }
 
-// languages are those that models may ask for. Some have two names, because
-// models use either.
+// languages returns those that models may ask for. Some have two names, because models use
+// either.
 func languages() []language {
 	python, node := []string{"python3", "python"}, []string{"node"}
 	return []language{
 		{name: "python", programs: python, file: "main.py"},
-		// .cjs: require works, whatever package.json lies around.
+		// With .cjs, require works regardless of any package.json.
 		{name: "javascript", programs: node, file: "main.cjs"},
 		{name: "bash", programs: []string{"bash"}, file: "main.sh", shell: true},
 		{name: "python3", programs: python, file: "main.py"},
@@ -135,7 +135,7 @@ func languages() []language {
 	}
 }
 
-// Interpreters returns the programs of which the tool needs one.
+// Interpreters returns the programs of which the tool needs at least one.
 func Interpreters() []string {
 	var all []string
 	for _, l := range languages() {
@@ -148,7 +148,7 @@ func Interpreters() []string {
 	return all
 }
 
-// offered returns the names of the languages whose interpreter is there.
+// offered returns the names of the languages whose interpreter is available.
 func (o Options) offered() []string {
 	var names []string
 	for _, l := range languages() {
@@ -198,7 +198,7 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Policy: o.Policy, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
 	})
 	if ctx.Err() != nil {
-		// Half a program's output is not a result.
+		// The output of a program that was interrupted is not a result.
 		return nil, ctx.Err()
 	}
 	if errors.Is(err, ErrSandbox) {
@@ -214,7 +214,8 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	}, nil
 }
 
-// environment holds nothing of the worker's own: that has addresses and may have tokens.
+// environment returns the program's environment. It contains nothing of the worker's environment, which has
+// addresses and may have tokens.
 func (o Options) environment() []string {
 	return append([]string{
 		"PATH=" + o.Path, "HOME=" + o.WorkDir, "TMPDIR=" + o.TempDir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",

@@ -7,9 +7,9 @@ package exec
 
 import "regexp"
 
-// denied is a pattern of a program that destroys more than its own files.
-// The list guards against the blunders that models are known for. Nobody who
-// means harm is stopped by it; see the package comment.
+// denied is a pattern that matches programs which destroy more than their own files. The list
+// guards against common mistakes of models. It does not stop malicious programs; the sandbox
+// does.
 type denied struct {
 	pattern *regexp.Regexp
 	reason  string
@@ -17,7 +17,7 @@ type denied struct {
 	shellOnly bool
 }
 
-// command matches where a shell command can begin, with sudo before it or not.
+// command matches where a shell command can begin, with or without sudo.
 const command = `(?:^|[\n;&|(` + "`" + `]|\$\(|\bthen\b|\bdo\b)\s*(?:sudo\s+)?`
 
 var deniedPatterns = []denied{
@@ -43,7 +43,7 @@ var deniedPatterns = []denied{
 	{pattern: regexp.MustCompile(`(?:curl|wget)\b[^\n;|&]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b`), reason: "it runs a program from the network unseen", shellOnly: true},
 }
 
-// destructive returns why a program is not run, or "".
+// destructive returns why a program must not be run, or "".
 func destructive(code string, shell bool) string {
 	for _, d := range deniedPatterns {
 		if (shell || !d.shellOnly) && d.pattern.MatchString(code) {

@@ -3,8 +3,8 @@
 
 //go:build linux
 
-// Package exec has the tool code_exec, and Run, which starts one program in a
-// sandbox and makes sure that nothing of it is left when it returns.
+// Package exec provides the tool code_exec, and Run, which runs one program in a sandbox and
+// makes sure that none of its processes is left when it returns.
 package exec
 
 import (
@@ -27,17 +27,17 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// markerEnv carries a random value in the environment of every process of a
-// Run, by which those are found that left the session and lost their parent.
+// markerEnv is an environment variable with a random value in every process of a Run. By it
+// processes are found that left the session and lost their parent.
 const markerEnv = "PLATFORM_EXEC_ID"
 
-// drainTime is how long output is waited for when the tree is dead but a pipe
-// is still held open by a process that could not be killed.
+// drainTime is how long Run waits for output when the tree is dead but a process that could not
+// be killed still holds a pipe open.
 const drainTime = 2 * time.Second
 
 // Command is a program to run.
 type Command struct {
-	// Args is the program, which is looked up in PATH as far as Policy reaches, and its arguments.
+	// Args is the program and its arguments. The program is looked up in those folders of PATH that Policy allows.
 	Args []string
 	Dir  string
 	// Env is the whole environment; nothing is inherited.
@@ -47,11 +47,11 @@ type Command struct {
 	Policy sandbox.Policy
 	// Limits bound each of its processes.
 	Limits sandbox.Limits
-	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 kills at once.
+	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 means to kill at once.
 	Grace time.Duration
-	// Sole says that the calling process has no other children and runs one
-	// Command at a time. Then it adopts orphans, and not even a process that
-	// leaves session, parent and environment behind escapes.
+	// Sole says that the calling process has no other children and runs one Command at a time.
+	// Then it adopts orphans, so that even a process that has left its session, its parent and its
+	// environment is found.
 	Sole  bool
 	Clock clock.WithDelayedExecution
 }
@@ -64,17 +64,17 @@ type Outcome struct {
 	Signal string
 }
 
-// ErrNotFound is in the chain of the error for a program that is not there.
+// ErrNotFound is in the chain of the error for a program that does not exist.
 var ErrNotFound = osexec.ErrNotFound
 
 // ErrSandbox is in the chain of the error for a program that was not run because
 // there is no sandbox for it.
 var ErrSandbox = sandbox.ErrUnavailable
 
-// Run starts the program in a session of its own and waits for it. Whether it
-// ends by itself or ctx ends it, all processes that it has started are dead when Run
-// returns. The error says that the program could not be run or controlled; a
-// program that fails is an Outcome.
+// Run starts the program in a session of its own and waits for it. Whether it ends by itself or
+// because ctx ends, all processes that it started are dead when Run returns. An error means
+// that the program could not be run or controlled. A failed program is not an error but an
+// Outcome.
 func Run(ctx context.Context, c Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -143,9 +143,9 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	return outcomeOf(cmd.ProcessState), err
 }
 
-// supervise waits until the leader has ended, by itself or because ctx has,
-// and kills what is left. The leader is not reaped before, so that its pid
-// and session stay its own.
+// supervise waits until the leader has ended, by itself or because ctx ended, and kills what is
+// left. The leader is not reaped before that, so that no other process can get its pid or
+// session.
 func supervise(ctx context.Context, c Command, t *tree) error {
 	ended := make(chan error, 1)
 	go func() { ended <- awaitExit(t.leader) }()
@@ -170,7 +170,7 @@ func supervise(ctx context.Context, c Command, t *tree) error {
 	return errors.Join(err, <-ended)
 }
 
-// awaitExit returns when the child has ended, and leaves it to be reaped.
+// awaitExit returns when the child has ended. It does not reap the child.
 func awaitExit(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -221,10 +221,10 @@ func newDrains(targets ...io.Writer) (d drains, err error) {
 	return d, nil
 }
 
-// started closes our copies of the child's ends.
+// started closes this process's copies of the child's ends.
 func (d drains) started() error { return errors.Join(d[0].w.Close(), d[1].w.Close()) }
 
-// wait returns when everything was copied.
+// wait returns when everything was copied, or after drainTime.
 func (d drains) wait(c clock.WithDelayedExecution) {
 	for _, p := range d {
 		if p == nil {

@@ -66,18 +66,18 @@ func allProcesses() ([]process, error) {
 	return all, nil
 }
 
-// tree is a started program and everything that came of it. Its leader must
-// not have been reaped.
+// tree is a started program with all processes that it started. Its leader must not have been
+// reaped.
 type tree struct {
 	leader int
 	marker string
-	// sole: this process has no other children, so those that it is given to
-	// adopt are the tree's.
+	// sole says that this process has no other children, so that all orphans that it adopts belong
+	// to the tree.
 	sole bool
 }
 
-// members returns the living processes of the tree: the session, those that
-// carry the marker, orphans that we had to adopt, and all descendants of these.
+// members returns the living processes of the tree: the session, those that carry the marker,
+// orphans that this process adopted, and all descendants of these.
 func (t *tree) members() ([]process, error) {
 	all, err := allProcesses()
 	if err != nil {
@@ -124,8 +124,8 @@ func (t *tree) marked(pid int) bool {
 	return false
 }
 
-// Killing takes rounds, because a tree may fork while it is being killed. A
-// round that finds nothing alive ends it.
+// Killing takes several rounds, because a tree may fork while it is being killed. A round that
+// finds nothing alive is the last.
 const (
 	killRounds = 200
 	// roundWaitMillis is the longest wait for one process in a round.
@@ -170,7 +170,7 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 			continue
 		}
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-		// What the pidfd holds cannot change any more: compare only now.
+		// Compare only now, when the pidfd holds the process and cannot refer to another one.
 		if p, ok := readProcess(m.pid); !ok || p.session != m.session || p.dead {
 			continue
 		}
@@ -189,7 +189,7 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 	return nil
 }
 
-// rlimits gives the limits as the system has them, counted from what the user runs now.
+// rlimits returns the limits for setrlimit. The limit of processes is added to the number that the user runs now.
 func rlimits(l sandbox.Limits) ([]sandbox.Limit, error) {
 	var set []sandbox.Limit
 	add := func(resource int, value uint64) { set = append(set, sandbox.Limit{Resource: resource, Value: value}) }

@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package file has the tools file_read and file_write. They reach the run's
-// working folder and the temporary folder and nothing else: links are resolved
-// first, the result is held against the roots, and the file is then opened
-// through os.Root, so that a link swapped in between cannot lead outside.
+// Package file provides the tools file_read and file_write. They can access only the run's
+// working folder and the temporary folder. They resolve links first, compare the result with
+// the roots, and then open the file through os.Root, so that a link that is replaced in between
+// cannot lead outside.
 package file
 
 import (
@@ -49,7 +49,7 @@ func rootsOf(g tool.Given) (*Roots, error) {
 	return roots, nil
 }
 
-// Roots are the folders that the tools may touch.
+// Roots are the folders that the tools may access.
 type Roots struct {
 	// dirs are resolved and absolute; the first is the base of relative paths.
 	dirs []string
@@ -110,7 +110,7 @@ func resolve(path string) (string, error) {
 		return resolved, err
 	}
 	if info, lerr := os.Lstat(path); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		// A dangling link would be followed on create: to where is not ours to say.
+		// Creating a file would follow a dangling link to an unknown target.
 		return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
 	}
 	parent := filepath.Dir(path)

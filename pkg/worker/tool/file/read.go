@@ -28,9 +28,9 @@ type ReadResult struct {
 	Path    string `json:"path"`
 	// Size is the size of the whole file in bytes.
 	Size int64 `json:"size"`
-	// Truncated is set when the file goes on after Content.
+	// Truncated is set if the file continues after Content.
 	Truncated bool `json:"truncated"`
-	// NextOffset is where to go on when Truncated.
+	// NextOffset is where to continue if Truncated is set.
 	NextOffset int64 `json:"nextOffset,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
 	if a.Limit != nil {
 		limit = *a.Limit
 	}
-	// Without O_NONBLOCK, opening a named pipe would wait for a writer.
+	// Without O_NONBLOCK, opening a named pipe would block until there is a writer.
 	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK)
 	if err != nil {
 		return nil, describe(err, a.Path)
@@ -104,7 +104,7 @@ func regularSize(f *os.File, path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// wholeRunes drops the beginning of a character that a cut left at the end.
+// wholeRunes removes an incomplete character at the end.
 func wholeRunes(b []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
 		tail := b[len(b)-n:]

@@ -29,7 +29,7 @@ type WriteResult struct {
 	// Size is the size of the whole file afterwards, in bytes.
 	Size int64  `json:"size"`
 	Mode string `json:"mode"`
-	// Created is set when the file was not there before.
+	// Created is set if the file did not exist before.
 	Created bool `json:"created"`
 }
 
@@ -38,8 +38,8 @@ const (
 	modeAppend = "append"
 )
 
-// Write returns the tool file_write. Files in artifactsDir outlive the run,
-// which the model is told; empty when there is no such folder.
+// Write returns the tool file_write. The tool's description tells the model that files in
+// artifactsDir are kept after the run. artifactsDir is empty if there is no such folder.
 func Write(roots *Roots, artifactsDir string) tool.Tool {
 	description := "Write a text file in the working folder or the temporary folder."
 	if artifactsDir != "" {
@@ -94,8 +94,8 @@ func put(f *os.File, a WriteArguments) (size int64, err error) {
 	return offset + int64(n), f.Close()
 }
 
-// openForWrite opens or creates the file and tells which it was. The content
-// is not touched before the caller knows that it is a regular file.
+// openForWrite opens or creates the file, and reports which it did. It does not change the
+// content, so that the caller can first check that it is a regular file.
 func openForWrite(at place) (f *os.File, created bool, err error) {
 	f, err = open(at, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err == nil || !errors.Is(err, fs.ErrExist) {

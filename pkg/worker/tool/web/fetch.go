@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web has the tools web_fetch and web_search. Both dial through an
-// egress.Guard, so that a model, or a page it reads, cannot reach into the
-// network that the worker runs in.
+// Package web provides the tools web_fetch and web_search. Both dial through an egress.Guard,
+// so that a model, or a page that it reads, cannot reach the worker's internal network.
 package web
 
 import (
@@ -31,9 +30,9 @@ const (
 	fetchTimeout    = 60 * time.Second
 	maxRedirects    = 5
 	defaultMaxChars = 50_000
-	// maxChars bounds what a model may ask for; larger texts fit no context.
+	// maxChars bounds how many characters a model may ask for; no model's context fits more.
 	maxChars = 500_000
-	// maxBody bounds what is read of a page, in bytes. The rest is cut.
+	// maxBody bounds how much of a page is read, in bytes. The rest is dropped.
 	maxBody = 5 << 20
 )
 
@@ -52,7 +51,7 @@ type FetchArguments struct {
 	Raw      bool   `json:"raw,omitempty" desc:"Return the page's source in place of readable text" default:"false"`
 }
 
-// FetchResult is the result of web_fetch. A page with an error status is a result, too.
+// FetchResult is the result of web_fetch. A page with an error status is also a result.
 type FetchResult struct {
 	// URL is where the content came from, after redirects.
 	URL     string `json:"url"`
@@ -61,7 +60,7 @@ type FetchResult struct {
 	// Length is the number of characters of the whole text.
 	Length    int  `json:"length"`
 	Truncated bool `json:"truncated"`
-	// Extractor is how the content was made: raw, json, text or markdown.
+	// Extractor says how the content was produced: raw, json, text or markdown.
 	Extractor string `json:"extractor"`
 }
 
@@ -168,14 +167,14 @@ func extract(body []byte, contentType string, raw bool) (text, extractor string,
 		if markdown, err := htmltomarkdown.ConvertReader(bytes.NewReader(body)); err == nil {
 			return string(markdown), "markdown", nil
 		}
-		// The source is better than nothing.
+		// If the conversion fails, return the source.
 		return string(body), "raw", nil
 	default:
 		return string(body), "text", nil
 	}
 }
 
-// decode makes UTF-8 of the page's own character set.
+// decode converts the page's character set to UTF-8.
 func decode(body []byte, contentType string) []byte {
 	r, err := charset.NewReader(bytes.NewReader(body), contentType)
 	if err != nil {
@@ -199,8 +198,8 @@ func firstChars(s string, n int) (string, bool) {
 	return s, false
 }
 
-// transportError tells the model why a page could not be had. It does not
-// show addresses that a name resolved to.
+// transportError tells the model why a page could not be fetched. It does not show the
+// addresses that a name resolved to.
 func transportError(err error) error {
 	var typed *tool.Error
 	var timeout interface{ Timeout() bool }

@@ -42,17 +42,17 @@ type SearchHit struct {
 	Snippet string `json:"snippet"`
 }
 
-// SearchConfig names the search service. Without a URL the tool says that it
-// is not set up; it never makes up results.
+// SearchConfig names the search service. Without a URL the tool returns an error that says that
+// it is not set up.
 type SearchConfig struct {
-	// URL is asked with the parameters q and limit.
+	// URL is requested with the query parameters q and limit.
 	URL string
-	// Key is sent as a bearer token when it is set.
+	// Key, if not empty, is sent as a bearer token.
 	Key string
 }
 
-// Search returns the tool web_search. The service is the operator's choice,
-// so its address may be a private one.
+// Search returns the tool web_search. The operator chooses the service, so its address may be
+// private.
 func Search(c SearchConfig) tool.Tool {
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	s := &searcher{config: c, client: client(egress.Guard{Private: true}, noRedirect)}
