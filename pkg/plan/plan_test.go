@@ -22,7 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 )
 
-// shelf is a Reader of the objects of plantest.
+// shelf is a Reader for the objects of plantest.
 type shelf map[string]any
 
 func newShelf() shelf {
@@ -106,7 +106,7 @@ func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, error) {
 	return secret.Use == plan.ForMount || len(o.Data[secret.Ref.Key]) > 0, nil
 }
 
-// decided is a decision in short: the reason, and "?" where the cause may still come.
+// decided returns a decision in short form: the reason, and "?" if the missing object may still be created.
 func decided(err error) string {
 	refused, ok := errors.AsType[*plan.RefusedError](err)
 	switch {
@@ -120,7 +120,7 @@ func decided(err error) string {
 	return refused.Reason + map[bool]string{true: "?"}[refused.Missing]
 }
 
-// TestCases: every case of plantest, and the part of them that the task alone shows.
+// TestCases runs every case of plantest, and checks what the task alone shows.
 func TestCases(t *testing.T) {
 	for _, tc := range plantest.Cases() {
 		want := "runs"
@@ -138,7 +138,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestPlaces: what only the place knows.
+// TestPlaces checks decisions that depend on the place.
 func TestPlaces(t *testing.T) {
 	image := func(s *v1alpha1.TaskSpec) { s.Image = "alpine" }
 	code := plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{"code_exec"} })
@@ -181,7 +181,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlan: what a task runs with.
+// TestPlan checks what a task runs with.
 func TestPlan(t *testing.T) {
 	task := plantest.AI(plantest.ByAgent("full"), func(s *v1alpha1.TaskSpec) {
 		s.Prompt = " "
@@ -242,7 +242,7 @@ func TestMayPark(t *testing.T) {
 	}
 }
 
-// TestApprovals: about which tools people are asked, and which agents may ask by themselves.
+// TestApprovals checks which tools need approval, and which agents may ask by themselves.
 func TestApprovals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		c     *v1alpha1.AgentCoordination

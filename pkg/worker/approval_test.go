@@ -28,8 +28,8 @@ import (
 	"github.com/platform-ai/platform/test/quickclock"
 )
 
-// desk is an API server as far as an approval needs one: it takes events by the
-// rules of approvals, and shows, and lets watch, what they make.
+// desk is an API server with what an approval needs: it accepts events by the rules of
+// approvals, and serves reads and watches of the approvals that result.
 type desk struct {
 	*httptest.Server
 	t *testing.T
@@ -37,8 +37,8 @@ type desk struct {
 	mu     sync.Mutex
 	events []*v1alpha1.ExecutionEvent
 	state  approval.State
-	change chan struct{} // closed and made anew by each event
-	// answer, where it is set and gives a code, replaces the answer to a request.
+	change chan struct{} // closed and replaced by each event
+	// answer, if set, replaces the answer to a request if it returns a status code.
 	answer func(what string) int
 	asked  []string
 }
@@ -84,7 +84,7 @@ func (d *desk) refusal(what string) int {
 	return d.answer(what)
 }
 
-// append takes an event, or a list of those that were recorded at once.
+// append accepts an event, or a list of events that were recorded together.
 func (d *desk) append(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		v1alpha1.ExecutionEvent
@@ -140,7 +140,7 @@ func (d *desk) get(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// watch tells the approval at the beginning and after each event.
+// watch sends the approval at the beginning and after each event.
 func (d *desk) watch(w http.ResponseWriter, r *http.Request) {
 	id, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	if !ok || r.URL.Query().Get("watch") == "" {
@@ -186,7 +186,7 @@ func (d *desk) decide(id string, t v1alpha1.EventType, reason string) {
 	d.add(approval.DecisionEvent(t, id, approval.Decision{Actor: "someone", Reason: reason}))
 }
 
-// asker is a worker that asks at a desk. Its timers fire at once where quick is set.
+// asker is a worker that asks a desk. Its timers fire at once if quick is set.
 func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approvals, *quickclock.Clock) {
 	t.Helper()
 	w := newTestWorker(t, func(c *Config) { c.ServerURL = d.URL })
@@ -231,8 +231,8 @@ func asks(ctx context.Context, a *ai.Approvals, r agentloop.ApprovalRequest) <-c
 	return out
 }
 
-// TestAsk: what was recorded before, then the request, stored before anything is
-// waited for; then the decision, as the watch tells it.
+// TestAsk: earlier records and then the request are stored before anything waits; then the
+// watch delivers the decision.
 func TestAsk(t *testing.T) {
 	d := newDesk(t)
 	a, _ := asker(t, d, false, time.Hour)
@@ -331,7 +331,7 @@ func failing(what string, code, n int) func(string) int {
 	}
 }
 
-// TestWatchRefused: without a watch the approval is looked at now and then.
+// TestWatchRefused: without a watch the approval is polled.
 func TestWatchRefused(t *testing.T) {
 	d := newDesk(t)
 	a, clk := asker(t, d, true, 0)
@@ -357,7 +357,7 @@ func TestWatchRefused(t *testing.T) {
 	}
 }
 
-// TestAskFails where waiting would be without end.
+// TestAskFails if it would otherwise wait forever.
 func TestAskFails(t *testing.T) {
 	always := func(what string, code int) func(string) int {
 		return func(w string) int {

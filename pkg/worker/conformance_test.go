@@ -27,13 +27,13 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// program leaves a process in a session of its own behind, prints more than a result may have, and a key.
+// program leaves a process in a session of its own running, prints more than a result may hold, and prints a key.
 const program = `setsid sleep 1000 >/dev/null 2>&1 & head -c 3000000 /dev/zero | tr '\0' x; echo; echo ` + providerKey
 
-// maxConforming bounds a result's text, in bytes: the largest that the API server takes.
+// maxConforming is the largest result text that the API server accepts, in bytes.
 const maxConforming = 10 << 20
 
-// example is how the rules of runners are tried with one of them.
+// example holds the tasks with which the rules of runners are tested for one runner.
 type example struct {
 	// loud runs program, and succeeds.
 	loud v1alpha1.TaskSpec
@@ -43,7 +43,7 @@ type example struct {
 	broken v1alpha1.TaskSpec
 }
 
-// examples has one for each of the runners.
+// examples returns one example for each runner.
 func examples() map[v1alpha1.TaskType]example {
 	command := func(text string) v1alpha1.TaskSpec {
 		return v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"bash", "-c", text}}
@@ -61,7 +61,7 @@ func examples() map[v1alpha1.TaskType]example {
 	}
 }
 
-// vendor is a model for the examples. Whoever is asked "stuck" says so on begun.
+// vendor serves a model for the examples. It sends on begun when it is asked "stuck".
 func vendor(t *testing.T, begun chan<- struct{}) *httptest.Server {
 	t.Helper()
 	arguments, err := json.Marshal(map[string]string{"language": "bash", "code": program})
@@ -127,7 +127,7 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 	return x
 }
 
-// processes are the commands of those that the run started and that are still there.
+// processes returns the commands of the processes that the run started and that still exist.
 func (x *trial) processes() []string {
 	mark := []byte("PLATFORM_TASK_UID=" + string(x.run.Task.UID) + "\x00")
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -141,7 +141,7 @@ func (x *trial) processes() []string {
 	return left
 }
 
-// over fails if something of the run is left, or was said that is a secret.
+// over fails if a process of the run is left, or if a secret was written.
 func (x *trial) over(t *testing.T) {
 	t.Helper()
 	var left []string
@@ -158,7 +158,7 @@ func (x *trial) over(t *testing.T) {
 	}
 }
 
-// TestConformance: every runner keeps the rules of package runner.
+// TestConformance: every runner follows the rules of package runner.
 func TestConformance(t *testing.T) {
 	list := examples()
 	for kind, r := range runners {

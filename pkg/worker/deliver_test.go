@@ -26,14 +26,14 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
-// office is an API server as far as a container task needs one. It can be closed
-// for what workers send, and stores an event once for its key.
+// office is an API server with what a container task needs. It can be closed to what workers
+// send, and stores each event once by its key.
 type office struct {
 	*httptest.Server
 	t *testing.T
 
 	mu sync.Mutex
-	// answer replaces the answer to what is posted to a path, where it gives a code.
+	// answer replaces the answer to a post to a path, if it returns a status code.
 	answer func(path string) int
 	keys   []string
 	types  []v1alpha1.EventType
@@ -132,7 +132,7 @@ func (h *home) deliver(t *testing.T) int {
 	return Main(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`))
 }
 
-// all is what the server has.
+// all returns everything that the server has.
 func (o *office) all() map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,8 +143,8 @@ func (o *office) all() map[string]string {
 
 const completed = "[WorkerStarted ArtifactUploadCompleted ResultSubmitted WorkerCompleted]"
 
-// TestStoppedBeforeDelivery: a worker that is told to stop while the server is away
-// leaves all that it has, without a secret, and another one brings it, once.
+// TestStoppedBeforeDelivery: a worker that is asked to stop while the server is unavailable
+// leaves everything in the spool, without secrets, and another worker delivers it once.
 func TestStoppedBeforeDelivery(t *testing.T) {
 	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked; echo `+providerKey)
 	h := newHome(t, o)
@@ -180,8 +180,8 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 	}
 }
 
-// TestDeliveredAgain: a delivery that was cut off anywhere, and is made once more,
-// changes nothing.
+// TestDeliveredAgain: a delivery that was interrupted at any point can be repeated without
+// changing anything.
 func TestDeliveredAgain(t *testing.T) {
 	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked`)
 	h := newHome(t, o)
@@ -203,8 +203,8 @@ func TestDeliveredAgain(t *testing.T) {
 	}
 }
 
-// TestKilledWorkersEventsArrive: what a worker left that was killed at its work is
-// brought, and how it ended stays the executor's to say.
+// TestKilledWorkersEventsArrive: what a worker that was killed during its work left is
+// delivered, and the executor still decides how the run ended.
 func TestKilledWorkersEventsArrive(t *testing.T) {
 	o := newOffice(t)
 	h := newHome(t, o)
@@ -225,8 +225,8 @@ func TestKilledWorkersEventsArrive(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is lost of events, log and artifacts because the server
-// refuses it for good does not fail a run; a result that is refused does.
+// TestRefusals: a run does not fail if the server permanently refuses events, log or artifacts.
+// It fails if the server refuses the result.
 func TestRefusals(t *testing.T) {
 	for refused, want := range map[string]int{"events": 0, "log": 0, "artifacts/a.txt": 0, "result": runspec.ExitUnavailable} {
 		t.Run(refused, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFullDiskFailsNoRun: a spool that cannot be made costs its safety, not the run.
+// TestFullDiskFailsNoRun: a run works, without the safety of a spool, if the spool cannot be created.
 func TestFullDiskFailsNoRun(t *testing.T) {
 	o := newOffice(t, "sh", "-c", "echo worked")
 	h := newHome(t, o)
@@ -255,7 +255,7 @@ func TestFullDiskFailsNoRun(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: a worker whose starter died says that it did nothing.
+// TestNoCredentials: a worker whose parent died before it gave credentials reports that it did nothing.
 func TestNoCredentials(t *testing.T) {
 	h := newHome(t, newOffice(t))
 	if code := Main(t.Context(), environment(h.env), strings.NewReader("")); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonNotBegun) {

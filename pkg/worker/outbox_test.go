@@ -27,7 +27,7 @@ func status(code int) error {
 	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{Resource: "tasks"}, "t", "", 0, false)
 }
 
-// server is the other end of an outbox: it accepts batches, and fails as told.
+// server is the other end of an outbox: it accepts batches, and fails as configured.
 type server struct {
 	mu sync.Mutex
 	// fail decides about a batch before it is stored; after may fail although it was.
@@ -159,7 +159,7 @@ func TestOutboxStopsWhenTheStreamIsClosed(t *testing.T) {
 	}
 }
 
-// TestOutboxRunsOutOfPatience: an API that stays away does not hold the worker for ever.
+// TestOutboxRunsOutOfPatience: an API that stays unavailable does not block the worker forever.
 func TestOutboxRunsOutOfPatience(t *testing.T) {
 	s := &server{fail: func([]string) error { return errors.New("connection refused") }}
 	o := newOutbox(t, s, clock.RealClock{})

@@ -16,7 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
 )
 
-// projected writes files as kubelet does: a folder of the moment behind a link, and a link for each first part of a path.
+// projected writes files as the kubelet does: into a folder that is reached through a link, with a link for the
+// first part of each path.
 func projected(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +71,8 @@ func TestCredentialsFolder(t *testing.T) {
 	}
 }
 
-// TestContainedCommand: in a container of its own a command needs nobody's leave, has the container's environment,
-// and sees nothing that concerns the worker alone.
+// TestContainedCommand: in the task's own container a command needs no permission of the operator, has the
+// container's environment, and does not get the worker's own variables.
 func TestContainedCommand(t *testing.T) {
 	w := newTestWorker(t, func(c *Config) {
 		c.Contained = true

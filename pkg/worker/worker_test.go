@@ -53,8 +53,8 @@ func credentials() *bytes.Reader {
 	return bytes.NewReader(raw)
 }
 
-// newTestWorker is a worker whose outboxes are not started: what it records
-// stays in the queues. Its requests go to nobody.
+// newTestWorker is a worker whose outboxes are not started: what it records stays in the
+// queues. Its requests are not sent.
 func newTestWorker(t *testing.T, change func(*Config)) *worker {
 	t.Helper()
 	c, err := LoadConfig(environment(nil), credentials())
@@ -171,8 +171,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestUploadTries holds the result to the contract's rule, 5 tries with 2-4-8-16 s
-// between them, and to more of them until the worker's token has expired.
+// TestUploadTries checks that the result is tried at least 5 times, with 2, 4, 8 and 16 s
+// between the tries, and again until the worker's token has expired.
 func TestUploadTries(t *testing.T) {
 	const s = time.Second
 	down := status(http.StatusServiceUnavailable)

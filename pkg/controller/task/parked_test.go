@@ -137,7 +137,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestExpiryWhileLooking: an approval that expires during the reconcile is looked at again.
+// TestExpiryWhileLooking: an approval that expires during the reconcile is checked again.
 func TestExpiryWhileLooking(t *testing.T) {
 	looks := 0
 	s := parked{
@@ -154,7 +154,7 @@ func TestExpiryWhileLooking(t *testing.T) {
 	outcomeIs(t, s.do(t.Context(), task(isStarted)), "wait 1ms")
 }
 
-// settled shows events of approvals, which must be such as the API takes.
+// settled formats events of approvals, and checks that the API accepts them.
 func settled(t *testing.T, events []v1alpha1.ExecutionEvent) []string {
 	t.Helper()
 	var out []string

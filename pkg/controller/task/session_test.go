@@ -25,7 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// member is a task of session s, made so many seconds after noon.
+// member returns a task of session s, created the given number of seconds after noon.
 func member(name string, after int, change ...func(*v1alpha1.Task)) *v1alpha1.Task {
 	t := task(func(t *v1alpha1.Task) {
 		t.Name, t.UID = name, types.UID("uid-"+name)
@@ -43,12 +43,12 @@ func inPhase(p v1alpha1.TaskPhase) func(*v1alpha1.Task) {
 	return func(t *v1alpha1.Task) { t.Status.Phase = p }
 }
 
-// created says at which revision a task was created.
+// created sets the revision at which a task was created.
 func created(revision int64) func(*v1alpha1.Task) {
 	return func(t *v1alpha1.Task) { t.Status.CreationRevision = revision }
 }
 
-// heldBy is the session s as a task has it.
+// heldBy returns the session s, held by the task.
 func heldBy(task string) *v1alpha1.Session {
 	s := &v1alpha1.Session{ObjectMeta: in("n", "s")}
 	if task != "" {
@@ -62,7 +62,7 @@ func newSessions(t *testing.T, objects ...client.Object) *sessions {
 	return &sessions{client: testClient(t, objects...), now: noon}
 }
 
-// shown is the queue that the session's status shows.
+// shown returns the queue that the session's status shows.
 func (s *sessions) shown(t *testing.T) string {
 	t.Helper()
 	var got v1alpha1.Session
@@ -144,7 +144,7 @@ func TestSessionLock(t *testing.T) {
 	}
 }
 
-// Five tasks take their turns in the order in which they were made, whoever asks first.
+// Five tasks take their turns in the order of their creation, whichever asks first.
 func TestSessionTurns(t *testing.T) {
 	objects := []client.Object{heldBy("")}
 	var tasks []*v1alpha1.Task
@@ -349,7 +349,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// What is cut in the middle of a secret must not leave half of it.
+// A cut in the middle of a secret must not leave half of it.
 func TestCutLeavesNoHalfOfASecret(t *testing.T) {
 	const secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	text := strings.Repeat("x", maxSaid-20) + " " + secret + strings.Repeat(" y", 100)
@@ -358,9 +358,9 @@ func TestCutLeavesNoHalfOfASecret(t *testing.T) {
 	}
 }
 
-// The end of a task that a crash or a conflict interrupts anywhere is repeated:
-// what was said is offered again under the same ids, and no more once the session
-// is free; tokens are counted once.
+// If a crash or a conflict interrupts the end of a task at any point, the end is repeated. The
+// messages are sent again with the same ids, until the session is free; tokens are counted
+// once.
 func TestEndOnASessionIsRepeatable(t *testing.T) {
 	k := member("t", 1, inPhase(v1alpha1.TaskRunning))
 	k.Spec.Prompt = "do it"

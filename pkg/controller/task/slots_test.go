@@ -19,8 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// shelf is a cache of tasks in front of a ledger: what is put into it is shown,
-// and told to the ledger then or later.
+// shelf is a cache of tasks for a ledger. It shows what is put into it, and passes that to the
+// ledger at once or later.
 type shelf struct {
 	*slots
 	t     *testing.T
@@ -41,7 +41,7 @@ func newShelf(t *testing.T, all, namespace int) *shelf {
 	return f
 }
 
-// pending is a new task; its place is in the order of calls.
+// pending returns a new task. The order of calls is the order of turns.
 func (f *shelf) pending(namespace, name string) *v1alpha1.Task {
 	k := &v1alpha1.Task{ObjectMeta: in(namespace, name)}
 	k.UID, k.ResourceVersion = types.UID(namespace+"/"+name), "1"
@@ -56,7 +56,7 @@ func (f *shelf) put(k *v1alpha1.Task) {
 	f.tasks[k.UID] = k
 }
 
-// next is another version of a task that the cache shows.
+// next returns a new version of a task, which the cache then shows.
 func (f *shelf) next(k *v1alpha1.Task, change func(*v1alpha1.TaskStatus)) *v1alpha1.Task {
 	n, err := strconv.Atoi(k.ResourceVersion)
 	if err != nil {
@@ -121,12 +121,12 @@ func TestSlots(t *testing.T) {
 	a1 = f.next(a1, runs1)
 	f.observe(a1)
 	f.wantWoken()
-	// One slot goes to the first for whom there is room, once, however often it is told.
+	// One slot goes to the first task whose namespace has room, and only once, however often the end is reported.
 	a1 = f.next(a1, ends)
 	f.observe(a1)
 	f.observe(a1)
 	f.wantWoken("a/3")
-	f.ask(b2, full) // it is a/3's, who has not come yet
+	f.ask(b2, full) // the slot belongs to a/3, which has not asked again yet
 	f.ask(a3, "")
 	f.forget(a2)
 	f.wantWoken("b/2")
@@ -164,7 +164,7 @@ func TestSlotsInOrder(t *testing.T) {
 	f.wantWoken()
 }
 
-// Each slot is given back by what ends the use of it, and by nothing else.
+// A slot is given back exactly when its use ends.
 func TestSlotsComeBack(t *testing.T) {
 	parked := func(s *v1alpha1.TaskStatus) {
 		setCondition(s, 1, v1alpha1.ConditionWaitingForApproval, "True", v1alpha1.ReasonApprovalPending, "")
@@ -218,14 +218,14 @@ func TestSlotsWithALateCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantWoken()
-	// A write that failed is seen as such when another one came before it.
+	// A failed write is recognised when another write has come before it.
 	k = f.next(k, func(s *v1alpha1.TaskStatus) { s.Message = "somebody else" })
 	if err := f.leave(t.Context(), k); err != nil {
 		t.Fatal(err)
 	}
 	f.wantWoken("n/w")
 	f.ask(w, "")
-	// A reconcile began before its task ended, and decides after the ledger was told.
+	// A reconcile began before its task ended, and decides after the ledger knows of the end.
 	stale := w
 	w = f.next(f.next(w, runs1), ends)
 	f.observe(w)
@@ -244,7 +244,7 @@ func TestSlotsWithALateCache(t *testing.T) {
 	}
 }
 
-// A controller that begins knows all tasks before it decides, in whatever order it was told of them.
+// A controller that starts knows all tasks before it decides, whatever their order.
 func TestSlotsAfterARestart(t *testing.T) {
 	f := newShelf(t, 2, 0)
 	var tasks []*v1alpha1.Task
@@ -268,7 +268,7 @@ func TestSlotsAfterARestart(t *testing.T) {
 	f.wantWoken("n/2")
 }
 
-// Eight reconciles at a time, as the controller has them, and a cache that is told late.
+// Eight concurrent reconciles, as in the controller, and a cache that lags.
 func TestSlotsAreNotOvertaken(t *testing.T) {
 	const limit, tasks = 3, 200
 	f := newShelf(t, limit, 0)

@@ -34,7 +34,7 @@ var (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// runs is an executor of one run that notes what it is asked to do.
+// runs is an executor of one run that records what it is asked to do.
 type runs struct {
 	executor.Executor
 	state    executor.State
@@ -66,7 +66,7 @@ func (r *runs) Remove(context.Context, types.UID) error {
 	return nil
 }
 
-// Deliver has the run go on.
+// Deliver lets the run continue.
 func (r *runs) Deliver(_ context.Context, _ executor.Ref, token string) (executor.State, error) {
 	r.asked = append(r.asked, "deliver with "+token)
 	r.state.Phase, r.state.Undelivered = executor.Running, false
@@ -340,7 +340,7 @@ func TestStartByReference(t *testing.T) {
 	}
 }
 
-// TestReasonOfTheRun: the condition of the run says why it ended, in a word that a condition takes.
+// TestReasonOfTheRun: the run's condition says why it ended, with a valid reason.
 func TestReasonOfTheRun(t *testing.T) {
 	for given, want := range map[string]string{
 		v1alpha1.ReasonOOMKilled: "OOMKilled", "": v1alpha1.ReasonJobEnded, "not a word": v1alpha1.ReasonJobEnded, "1st": v1alpha1.ReasonJobEnded, strings.Repeat("x", 2000): v1alpha1.ReasonJobEnded,
@@ -742,7 +742,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A run that waits says for what, once for each cause, and its end says that it never began.
+// A run that waits reports for what, once for each cause, and its end reports that it never began.
 func TestWaitingRun(t *testing.T) {
 	e := &runs{state: executor.State{ID: "job", Phase: executor.Running}}
 	l, warned := &eventLog{}, []string(nil)

@@ -20,8 +20,8 @@ import (
 	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
-// people decide what they are asked, in the order of their answers, and note it
-// together with what else happens.
+// people answer requests with the given answers in order, and record them together with other
+// events.
 type people struct {
 	answers []v1alpha1.ApprovalState
 	reason  string
@@ -112,7 +112,7 @@ func TestRefusedCall(t *testing.T) {
 		v1alpha1.ApprovalDeclined:  {"errorType:approval_declined", "suggestion:the reason given: too late"},
 		v1alpha1.ApprovalExpired:   {"errorType:approval_expired"},
 		v1alpha1.ApprovalCancelled: {"errorType:approval_cancelled"},
-		// What is not approval is none, whatever it is.
+		// Every state other than approved counts as declined.
 		v1alpha1.ApprovalPending: {"errorType:approval_declined"},
 		"":                       {"errorType:approval_declined"},
 	} {

@@ -24,8 +24,8 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// recording keeps events, and checks that each is one the API accepts and that
-// none tells of arguments or results.
+// recording keeps events, and checks that the API accepts each one and that none contains
+// arguments or results.
 type recording struct {
 	t      *testing.T
 	events []*v1alpha1.ExecutionEvent

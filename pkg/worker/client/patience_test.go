@@ -23,8 +23,8 @@ import (
 	"github.com/platform-ai/platform/test/quickclock"
 )
 
-// answers is the other end of a client: it gives one answer after the other, the
-// last one for ever. 0 is a refused connection, -1 an answer that breaks off.
+// answers is the server of a client: it gives one answer after the other, and repeats the last
+// one. 0 is a refused connection, -1 an answer that breaks off.
 type answers struct {
 	codes []int
 	after string
@@ -65,8 +65,8 @@ func ask(t *testing.T, p *patience, method, url string) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", string(text)), errors.Join(err, response.Body.Close())
 }
 
-// TestReadsArePatient: what reads is asked again until it is answered, however
-// long the server is away; what writes and what watches is asked once.
+// TestReadsArePatient: reads are repeated until they are answered, however long the server is
+// unavailable; writes and watches are sent once.
 func TestReadsArePatient(t *testing.T) {
 	away := make([]int, 200) // a quarter of an hour of refused connections
 	for name, tt := range map[string]struct {
@@ -94,8 +94,8 @@ func TestReadsArePatient(t *testing.T) {
 	}
 }
 
-// TestPatienceEnds: with the token, with the worker, and with a server that does
-// nothing but refuse the token. A pause is the server's where it asks for one.
+// TestPatienceEnds: patience ends with the token, with the worker, and if the server keeps
+// refusing the token. If the server asks for a pause, that pause is used.
 func TestPatienceEnds(t *testing.T) {
 	const url = "https://example.test/x"
 	c := quickclock.New()
@@ -131,8 +131,7 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestEveryReadOfTheAPIIsPatient: it is the client's transport that waits, so no
-// call can be made without.
+// TestEveryReadOfTheAPIIsPatient: the client's transport waits, so every call does.
 func TestEveryReadOfTheAPIIsPatient(t *testing.T) {
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

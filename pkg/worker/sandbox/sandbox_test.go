@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody is a user that has nothing.
+// nobody is a user that owns nothing.
 const nobody = 65534
 
 // ground is a machine to escape to: a data folder with keys, processes, sockets, and the program's own folder.
@@ -65,7 +65,7 @@ func newGround(t *testing.T, uid int) *ground {
 			t.Fatal(err)
 		}
 	}
-	// A process of the same user, which can be read where nothing stands in the way.
+	// A process of the same user, which can be read without a sandbox.
 	sleep := exec.Command("sleep", "1000")
 	sleep.SysProcAttr = g.as()
 	if err := sleep.Start(); err != nil {
@@ -132,7 +132,7 @@ func (g *ground) run(t *testing.T, p Policy, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// shareBuilds lets go use what it has built for this user: building its runtime anew takes half a minute.
+// shareBuilds lets the go command use this user's build cache: building the runtime again takes half a minute.
 func (g *ground) shareBuilds(t *testing.T, p *Policy) {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -143,7 +143,7 @@ func (g *ground) shareBuilds(t *testing.T, p *Policy) {
 	p.Write = append(p.Write, g.builds)
 }
 
-// users are those that the tests are run as.
+// users returns the users that the tests run as.
 func users() []int {
 	if os.Getuid() == 0 {
 		return []int{0, nobody}
@@ -151,7 +151,7 @@ func users() []int {
 	return []int{os.Getuid()}
 }
 
-// kernels are this kernel and all that are older.
+// kernels returns the features of this kernel and of all older ones.
 func kernels(t *testing.T) []Kernel {
 	t.Helper()
 	k := Probe()
@@ -165,7 +165,7 @@ func kernels(t *testing.T) []Kernel {
 	return all
 }
 
-// TestEscapes tries each way out, on each version of Landlock, as root and as another user.
+// TestEscapes tries each way to escape, on each version of Landlock, as root and as another user.
 func TestEscapes(t *testing.T) {
 	for _, k := range kernels(t) {
 		for _, uid := range users() {
@@ -227,7 +227,7 @@ func TestAttemptsWork(t *testing.T) {
 	}
 }
 
-// TestProgramsWork: what programs need is there.
+// TestProgramsWork: programs can use what they need.
 func TestProgramsWork(t *testing.T) {
 	const hello = "cat > main.go <<< 'package main; import \"fmt\"; func main() { fmt.Println(6*7) }'; GO111MODULE=off go build -o hello main.go && ./hello"
 	for name, tc := range map[string]struct{ program, line, want string }{
@@ -276,7 +276,7 @@ func TestFailsClosed(t *testing.T) {
 			t.Errorf("off: %q, %v", out, err)
 		}
 	}
-	// A start that fails in the sandbox is told from a program that fails.
+	// A program that cannot be executed is distinguished from a sandbox that cannot be set up.
 	if _, err := g.run(t, g.policy(), filepath.Join(g.data, "kubeconfig")); err == nil || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("got %v", err)
 	}

@@ -40,8 +40,8 @@ func add(t *testing.T, f *File, text string) int64 {
 	return end
 }
 
-// TestTornAtEachByte cuts a file after each of its bytes, as a crash may leave it:
-// every record that is whole is found, and new ones come after them.
+// TestTornAtEachByte cuts a file after each of its bytes, as a crash may: every complete record
+// is found, and new ones are appended after them.
 func TestTornAtEachByte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f, _ := open(t, path)
@@ -116,7 +116,7 @@ func TestAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAMarkThatIsNone: what cannot be a mark makes everything be sent again.
+// TestAMarkThatIsNone: after an invalid mark everything is sent again.
 func TestAMarkThatIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f, _ := open(t, path)
@@ -153,8 +153,8 @@ func TestTooLargeRecord(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is in a file, it is read without harm, and what was read is
-// there again after the file was made fit.
+// FuzzParse: any content of a file is parsed without a crash, and the records are the same
+// after the file was repaired.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(header(5, 5))
@@ -239,7 +239,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestEndIsWhole: an end that was not written whole is none.
+// TestEndIsWhole: an incomplete end does not count.
 func TestEndIsWhole(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	s := openSpool(t, dir)
@@ -255,7 +255,7 @@ func TestEndIsWhole(t *testing.T) {
 	if end, err := ReadEnd(dir); err != nil || end.Result != "half" {
 		t.Errorf("%+v, %v", end, err)
 	}
-	// A program of the run may put anything there: that is no file of ours.
+	// A program of the run may put anything there. What is not a regular file is ignored.
 	if err := os.Remove(filepath.Join(dir, endName)); err != nil {
 		t.Fatal(err)
 	}

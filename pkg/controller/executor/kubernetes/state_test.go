@@ -97,7 +97,7 @@ const (
 	report       = `{"reason":"WorkerStopped","message":"the worker was stopped","exitCode":1}`
 )
 
-// TestAssess: what Jobs and Pods, in the states in which a cluster leaves them, come to.
+// TestAssess: the state of a run for Jobs and Pods in the states in which a cluster leaves them.
 func TestAssess(t *testing.T) {
 	failed := jobCondition(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy, "Container worker for pod n/t-1-x failed with exit code 1 matching FailJob rule at index 1")
 	deadline := jobCondition(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, deadlineText)
@@ -106,7 +106,7 @@ func TestAssess(t *testing.T) {
 	evicted := jobCondition(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy, evictedText)
 	givenUp := &verdict{Reason: "ImagePullFailed", Message: "image img: ErrImagePull"}
 	outOfReach := &verdict{Reason: "NodeLost", Message: "node node-1 does not answer"}
-	// What anybody may write to the Job, and the deadline that only giving up makes so short.
+	// An annotation that others could write to the Job, and the short deadline that only giving up sets.
 	forged := annotated(v1alpha1.LabelPrefix+"given-up", `{"reason":"NodeLost","message":"forged"}`)
 	atOnce := func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = new(int64(giveUpSeconds)) }
 	stopped := annotated(annotationStopped, "2026-01-01T12:00:00Z")
@@ -114,7 +114,7 @@ func TestAssess(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		job  *batchv1.Job
-		// given is what the executor remembers, which is nothing after a restart.
+		// given is the verdict that the executor remembers; nil after a restart.
 		given *verdict
 		pod   *corev1.Pod
 		now   time.Duration
@@ -304,7 +304,7 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestParking: the deadline goes with the clock of a run.
+// TestParking: parking moves the deadline of a run.
 func TestParking(t *testing.T) {
 	limited := annotated(annotationTimeout, "10s")
 	parkedAt := annotated(annotationParkedAt, "2026-01-01T11:59:00Z")

@@ -19,9 +19,9 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// spoolScript is a worker that does its work, writes down how that ended, and
-// does not come to deliver it: how it ends is told after. One that shall only
-// deliver notes what it was given, and runs what is told first.
+// spoolScript is a worker that does its work and stores how that ended, but does not deliver
+// it; then it runs the script end. If it is started only to deliver, it notes what it was
+// given, and runs the script deliver.
 func spoolScript(deliver, end string) string {
 	return `mkdir -p "$PLATFORM_SPOOL_DIR"
 		if [ "$PLATFORM_DELIVER_ONLY" = true ]; then echo "$CREDENTIALS" >>delivery; ` + deliver + `; fi
@@ -51,8 +51,8 @@ func (f *fixture) read(run executor.Run, elem ...string) string {
 	return string(b)
 }
 
-// TestDeliver: what a worker left that died with its work done is delivered by
-// another one, whether the executor saw it die, was away or the machine was.
+// TestDeliver: if a worker dies after its work is done, another one delivers what it left,
+// whether the executor saw it die, was not running, or the machine was restarted.
 func TestDeliver(t *testing.T) {
 	for name, die := range map[string]func(f *fixture, run executor.Run, pid int){
 		"watched": func(f *fixture, run executor.Run, pid int) {
@@ -100,8 +100,8 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestDeliveryOfUnfinishedWork: events of a run that was killed are delivered, and
-// it stays one that was killed.
+// TestDeliveryOfUnfinishedWork: events of a run that was killed are delivered, and its outcome
+// stays the same.
 func TestDeliveryOfUnfinishedWork(t *testing.T) {
 	f := newFixture(t, `mkdir -p "$PLATFORM_SPOOL_DIR"
 		if [ "$PLATFORM_DELIVER_ONLY" = true ]; then touch "$PLATFORM_SPOOL_DIR/delivered"; exit 75; fi
@@ -119,8 +119,8 @@ func TestDeliveryOfUnfinishedWork(t *testing.T) {
 	}
 }
 
-// TestDeliveriesEnd: workers that die one after the other do not go on for ever,
-// and a result that never arrived is no success.
+// TestDeliveriesEnd: the number of workers that die while they deliver is limited, and a result
+// that never arrived is not a success.
 func TestDeliveriesEnd(t *testing.T) {
 	f := newFixture(t, spoolScript("kill -9 $$", "kill -9 $$"))
 	run := newRunSpec()
@@ -138,7 +138,7 @@ func TestDeliveriesEnd(t *testing.T) {
 	}
 }
 
-// TestStoppedRunDeliversNothing: who cancels a task does not wait for it.
+// TestStoppedRunDeliversNothing: cancelling a task does not wait for a delivery.
 func TestStoppedRunDeliversNothing(t *testing.T) {
 	f := newFixture(t, spoolScript(delivers, "while :; do sleep 0.01; done"))
 	run := newRunSpec()
@@ -152,8 +152,8 @@ func TestStoppedRunDeliversNothing(t *testing.T) {
 	}
 }
 
-// TestDeadlineWhileDelivering: the deadline is one for the work. A worker that has
-// only to deliver goes on, for a while.
+// TestDeadlineWhileDelivering: the deadline applies to the work. A worker that only has to
+// deliver may continue for a while.
 func TestDeadlineWhileDelivering(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	f := newFixture(t, spoolScript(delivers, "while :; do sleep 0.01; done"), func(o *Options) { o.Clock = c })
@@ -176,8 +176,8 @@ func TestDeadlineWhileDelivering(t *testing.T) {
 	}
 }
 
-// TestNotBegun: a worker that got no credentials, since its server died, did
-// nothing, and its attempt is started anew.
+// TestNotBegun: a worker that got no credentials because its server died did nothing, and its
+// attempt is started again.
 func TestNotBegun(t *testing.T) {
 	const says = `if [ ! -e "$PLATFORM_WORK_DIR/../../again" ]; then touch "$PLATFORM_WORK_DIR/../../again"
 		echo '{"reason":"NotBegun","exitCode":75}' >"$PLATFORM_TERMINATION_LOG"; exit 75; fi; exit 0`

@@ -86,7 +86,7 @@ func TestReopenKeepsDeadline(t *testing.T) {
 	f.close()
 	f.edit(run, func(r *record) { r.Timeout = time.Millisecond })
 	f.open()
-	// It may be over before anybody asks to be told.
+	// The run may be over before a listener is registered.
 	await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
 	if s := f.get(run); s.Cause != executor.CauseDeadline {
 		t.Errorf("state = %+v", s)
@@ -135,7 +135,7 @@ func TestEndedWhileNobodyWatched(t *testing.T) {
 	}
 }
 
-// TestReusedPID gives the record of a dead worker the pid of a stranger.
+// TestReusedPID gives the record of a dead worker the pid of an unrelated process.
 func TestReusedPID(t *testing.T) {
 	stranger := exec.CommandContext(t.Context(), "sleep", "1000")
 	if err := stranger.Start(); err != nil {

@@ -84,8 +84,8 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestOffersWhatIsInstalled: the model is offered the languages whose interpreter
-// is within reach, is told so when it asks for another, and there is no tool without any.
+// TestOffersWhatIsInstalled: the tool offers the languages whose interpreter is reachable and
+// lists them if the model asks for another. Without an interpreter there is no tool.
 func TestOffersWhatIsInstalled(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {

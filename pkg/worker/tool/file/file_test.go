@@ -108,7 +108,7 @@ func TestReadInParts(t *testing.T) {
 	}
 }
 
-// TestStaysInside tries every way out that a path can take.
+// TestStaysInside tries every way in which a path could leave the roots.
 func TestStaysInside(t *testing.T) {
 	c, work, _, outside := setup(t)
 	link := func(name, target string) {
