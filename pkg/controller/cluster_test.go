@@ -48,8 +48,8 @@ func TestClusterNeedsAnImage(t *testing.T) {
 	}
 }
 
-// reserve gives an address that nobody else gets while the test runs, though one may listen there: a socket that does
-// not listen is bound to it.
+// reserve returns an address that no other process is assigned while the test runs, but on which the test can listen:
+// a socket that does not listen is bound to it.
 func reserve(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -72,7 +72,7 @@ func reserve(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 }
 
-// TestProbes: a process that waits for the API, here for one that nobody serves, is alive and not ready.
+// TestProbes: a process that waits for the API, here one that is never served, is alive and not ready.
 func TestProbes(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	config := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`
@@ -106,7 +106,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestProbesOff: without an address there are none, and a wrong one is an error.
+// TestProbesOff: without an address there are no probes, and an invalid one is an error.
 func TestProbesOff(t *testing.T) {
 	p, err := serveProbes(t.Context(), "")
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// stepClock is a fake clock that moves on by itself whenever somebody waits,
-// and notes for how long.
+// stepClock is a fake clock that advances by itself for each wait, and records its length.
 type stepClock struct {
 	*clocktesting.FakeClock
 	waits []time.Duration

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestListeners: each is told of each run once, until its context ends, also where one calls itself again.
+// TestListeners: each listener is called once for each run, until its context ends, even if a listener calls Add or
+// Tell.
 func TestListeners(t *testing.T) {
 	var l Listeners
 	l.Tell(Ref{Name: "nobody listens"})
@@ -28,7 +29,7 @@ func TestListeners(t *testing.T) {
 		t.Errorf("told of %v and %v", first, second)
 	}
 	stop()
-	for left := 3; left > 2; { // it is taken away in a goroutine of its own
+	for left := 3; left > 2; { // it is removed in a separate goroutine
 		l.mu.Lock()
 		left = len(l.fs)
 		l.mu.Unlock()
@@ -40,7 +41,7 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestListenersAtOnce is for the race detector. Who listens all the time hears of all runs.
+// TestListenersAtOnce is for the race detector. A listener that stays registered is called for all runs.
 func TestListenersAtOnce(t *testing.T) {
 	const n = 100
 	var l Listeners

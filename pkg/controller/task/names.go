@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// refKey is the object that a reference names, seen from a namespace.
+// refKey returns the key of the object that a reference in the given namespace names.
 func refKey(namespace string, r *v1alpha1.NamespacedReference) types.NamespacedName {
 	if r.Namespace != "" {
 		namespace = r.Namespace

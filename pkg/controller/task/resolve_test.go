@@ -172,7 +172,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveTools: a tool that cannot work is refused with what it lacks, whoever asks for it; one that is off is not asked for.
+// TestResolveTools: a tool that cannot work is refused with what it lacks, whether the task or its agent names it.
+// A disabled tool is not checked.
 func TestResolveTools(t *testing.T) {
 	off := false
 	agent := func(name string, tools ...v1alpha1.AgentTool) *v1alpha1.Agent {
@@ -214,7 +215,7 @@ func TestResolveTools(t *testing.T) {
 	}
 }
 
-// TestResolveByReference: where the host brings secrets to a run, none is read into it.
+// TestResolveByReference: if the host supplies secrets to a run, none is read.
 func TestResolveByReference(t *testing.T) {
 	c := testClient(t,
 		&corev1.Secret{ObjectMeta: in("n", "keys"), Data: map[string][]byte{"api-key": []byte("canary"), "token": []byte("canary")}},
@@ -276,7 +277,7 @@ func TestResolveByReference(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfTwoNamespaces: two Providers of one name, in two namespaces, keep their keys.
+// TestCredentialsOfTwoNamespaces: two Providers with the same name in two namespaces keep their own keys.
 func TestCredentialsOfTwoNamespaces(t *testing.T) {
 	of := func(namespace string) []client.Object {
 		return []client.Object{

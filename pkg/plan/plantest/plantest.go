@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plantest has the cases that admission, the controller and the worker must decide alike: tasks, the objects that
-// they refer to, and the reason of the refusal.
+// Package plantest provides the cases that admission, the controller and the worker must decide in the same way:
+// tasks, the objects that they refer to, and the reasons with which they are refused.
 package plantest
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Namespace is that of the tasks, Other is another one with objects.
+// Namespace is the namespace of the tasks; Other is another one with objects.
 const (
 	Namespace = "n"
 	Other     = "other"
 )
 
-// Case is a task and how it is decided.
+// Case is a task and the decision about it.
 type Case struct {
 	Name string
 	Task *v1alpha1.Task
 	// Reason is empty for a task that can run.
 	Reason string
-	// Missing is set where the cause is an object that may still come.
+	// Missing is set if the cause is an object that may still be created.
 	Missing bool
-	// Written is set where the task alone shows it, so that it is not accepted.
+	// Written is set if the task alone shows the cause, so that admission rejects it.
 	Written bool
-	// Unseen is set where a worker does not look: its run was started, so it has been decided.
+	// Unseen is set if a worker does not check the rule, because it was decided before the run was started.
 	Unseen bool
 }
 
@@ -66,12 +66,12 @@ func Container(change ...func(*v1alpha1.TaskSpec)) *v1alpha1.Task {
 	return t
 }
 
-// With returns a change of spec.ai.
+// With returns a change to spec.ai.
 func With(change func(*v1alpha1.TaskAI)) func(*v1alpha1.TaskSpec) {
 	return func(s *v1alpha1.TaskSpec) { change(s.AI) }
 }
 
-// ByAgent returns a change that leaves all but the prompt to an agent.
+// ByAgent returns a change that leaves everything but the prompt to the named agent.
 func ByAgent(name string) func(*v1alpha1.TaskSpec) {
 	return func(s *v1alpha1.TaskSpec) { s.AgentRef, s.AI = ref(name), nil }
 }
@@ -100,7 +100,7 @@ func tool(name string, change ...func(*v1alpha1.ToolSpec)) *v1alpha1.Tool {
 	return t
 }
 
-// Secrets are the keys of each Secret of Objects.
+// Secrets returns the Secrets that Objects refer to.
 func Secrets() []*corev1.Secret {
 	data := map[string][]byte{"api-key": []byte("value-1"), "token": []byte("value-2"), "empty": nil}
 	return []*corev1.Secret{
@@ -110,12 +110,12 @@ func Secrets() []*corev1.Secret {
 	}
 }
 
-// ConfigMaps are those of Objects.
+// ConfigMaps returns the ConfigMaps that Objects refer to.
 func ConfigMaps() []*corev1.ConfigMap {
 	return []*corev1.ConfigMap{{ObjectMeta: in(Namespace, "texts"), Data: map[string]string{"text": "of a ConfigMap"}}}
 }
 
-// Objects are those of the group to which the tasks of Cases refer.
+// Objects returns the objects of the platform's API group that the tasks of Cases refer to.
 func Objects() []runtime.Object {
 	azure := func(s *v1alpha1.ProviderSpec) {
 		s.BaseURL, s.Azure = "https://azure.example", &v1alpha1.AzureProvider{DeploymentName: "deployment"}
@@ -164,8 +164,8 @@ func Objects() []runtime.Object {
 	}
 }
 
-// Cases are tasks for a place that refuses nothing by itself, has runs of this machine, and allows no reference to another
-// namespace.
+// Cases returns tasks for a place that runs processes on this machine, refuses only references to other namespaces,
+// and supports everything else.
 func Cases() []Case {
 	return slices.Concat(fine(), ofTasks(), ofModels(), ofTools(), ofTexts(), ofValues())
 }

@@ -9,5 +9,5 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
 
-// openCalls are the calls that open a file by flags, with the place of those among the arguments.
+// openCalls returns the system calls that open a file with flags, and the index of the flags among the arguments.
 func openCalls() map[uint32]int { return map[uint32]int{unix.SYS_OPEN: 1, unix.SYS_OPENAT: 2} }

@@ -5,7 +5,7 @@
 
 package sandbox
 
-// auditArch 0 is a machine whose calls are not known here: it has no sandbox.
+// auditArch is 0 on architectures whose system calls this package does not know: they have no sandbox.
 const auditArch = 0
 
 func openCalls() map[uint32]int { return nil }

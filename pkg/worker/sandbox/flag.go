@@ -8,7 +8,7 @@ import "errors"
 // Flag is the operator's flag "--sandbox", which is on or off, as a pflag.Value.
 type Flag struct{ Off *bool }
 
-// String is the value.
+// String returns the value.
 func (f Flag) String() string {
 	if f.Off != nil && *f.Off {
 		return "off"
@@ -16,7 +16,7 @@ func (f Flag) String() string {
 	return "on"
 }
 
-// Set takes on or off and nothing else: what means less safety is said by name.
+// Set accepts only "on" and "off".
 func (f Flag) Set(s string) error {
 	switch s {
 	case "on", "off":

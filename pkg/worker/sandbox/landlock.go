@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock that brought what is used here.
+// Versions of the Landlock ABI that introduced the features used here.
 const (
 	referVersion    = 2
 	truncateVersion = 3
@@ -24,9 +24,9 @@ const (
 
 const (
 	readRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// deviceRights are granted to nobody: a program makes no device files.
+	// deviceRights are never granted: programs need not create device files.
 	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	// fileRights are those that a rule on a file may have; the others are of folders.
+	// fileRights are the rights that a rule on a file may have; the others apply to folders only.
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -34,12 +34,12 @@ const (
 func landlockVersion() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
-		return 0 // not there, switched off, or kept from this process
+		return 0 // missing, disabled, or not available to this process
 	}
 	return int(v)
 }
 
-// allRights are the rights on files that a version knows. What is not among them is not restricted.
+// allRights returns the rights on files that a version supports. Rights that are not among them are not restricted.
 func allRights(version int) uint64 {
 	rights := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1)
 	if version >= referVersion {
@@ -93,7 +93,7 @@ func enterDomain(p Policy, k Kernel) error {
 	return nil
 }
 
-// allow adds a rule. The path is resolved already: what became a link since is not followed.
+// allow adds a rule. The path is already resolved. If it has become a link since then, the link is not followed.
 func allow(ruleset int, g grant, rights uint64) error {
 	fd, err := unix.Open(g.path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -108,7 +108,7 @@ func allow(ruleset int, g grant, rights uint64) error {
 		return fmt.Errorf("sandbox: %s: %w", g.path, err)
 	}
 	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK: // its target has a grant of its own, or none
+	case unix.S_IFLNK: // the target has its own grant, or none
 		return nil
 	case unix.S_IFDIR:
 	default:

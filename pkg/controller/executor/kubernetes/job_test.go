@@ -130,7 +130,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestJobIsFound: a Job tells which attempt of which task it is, and is not taken for another.
+// TestJobIsFound: a Job identifies its attempt and task, and is not mistaken for another.
 func TestJobIsFound(t *testing.T) {
 	for name, tc := range jobCases() {
 		job := testExecutor(t, tc.options).job(tc.run)
@@ -151,7 +151,7 @@ func TestJobIsFound(t *testing.T) {
 	}
 }
 
-// TestNoValueOfASecret: nothing that Credentials hold comes into a Job.
+// TestNoValueOfASecret: no value of Credentials appears in a Job.
 func TestNoValueOfASecret(t *testing.T) {
 	run := jobCases()["ai"].run
 	run.Credentials = runspec.Credentials{Token: "canary-1", ProviderKeys: map[string]string{"openai": "canary-2"}, SearchKey: "canary-3"}

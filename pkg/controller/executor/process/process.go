@@ -12,9 +12,9 @@
 //	work/        working folder and HOME of the worker
 //	artifacts/   files that the worker uploads at the end
 //	tmp/         TMPDIR
-//	spool/       what the worker has to bring to the server (package spool)
+//	spool/       what the worker has to send to the server (package spool)
 //	log          standard output and error of the worker, bounded
-//	termination  the worker's last words (runspec.Termination)
+//	termination  how the worker ended (runspec.Termination)
 //
 // Invariants
 //
