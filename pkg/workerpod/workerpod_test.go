@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestFirst: of the Pods that are as they should be, the first one counts, in whatever order they are listed.
+// TestFirst: the oldest Pod that matches the template is accepted, in whatever order Pods are listed.
 func TestFirst(t *testing.T) {
 	named := func(name string, age time.Duration, change ...func(*corev1.Pod)) corev1.Pod {
 		p := pod(change...)

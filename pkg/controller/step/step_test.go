@@ -105,7 +105,7 @@ func TestObjectIsGone(t *testing.T) {
 	}
 }
 
-// While the cache shows a version that this process has replaced, no step runs; the next version is looked at.
+// While the cache shows a version that this process has replaced, no step runs; the next version is reconciled.
 func TestPastVersions(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u"}}
 	var stale *corev1.Pod

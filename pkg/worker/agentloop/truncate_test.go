@@ -91,7 +91,7 @@ func TestHalveCutsALargeResult(t *testing.T) {
 	}
 }
 
-// A history goes before the prompt of the run does.
+// History is removed before the prompt of the run.
 func TestHalveKeepsThePrompt(t *testing.T) {
 	m := []llm.Message{{Role: llm.RoleSystem, Text: "system"}}
 	for i := range 10 {

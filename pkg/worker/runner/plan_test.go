@@ -74,7 +74,7 @@ func server(t *testing.T) *httptest.Server {
 	return s
 }
 
-// TestCasesOfPlans: a worker decides about its run as admission and the controller do.
+// TestCasesOfPlans: a worker decides about its run in the same way as admission and the controller.
 func TestCasesOfPlans(t *testing.T) {
 	api := server(t)
 	for _, tc := range plantest.Cases() {

@@ -16,7 +16,7 @@ func (f Flag) String() string {
 	return "on"
 }
 
-// Set accepts only "on" and "off".
+// Set accepts only "on" and "off", so that turning the sandbox off is always explicit.
 func (f Flag) Set(s string) error {
 	switch s {
 	case "on", "off":

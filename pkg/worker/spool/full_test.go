@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk lets files grow no further, as on a disk that is full: an append
-// fails and leaves what was there, and goes on when there is room again.
+// TestFullDisk limits the size of files, as a full disk does: an append fails and leaves the
+// file unchanged, and works when there is room again.
 func TestFullDisk(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)

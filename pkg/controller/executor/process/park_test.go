@@ -16,8 +16,8 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
 
-// TestParked: the time that a run is parked does not count, also when the
-// server is another one before it is over.
+// TestParked: the time that a run is parked does not count, even if the server is restarted
+// meanwhile.
 func TestParked(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	f := newFixture(t, `echo $$ >pids; sleep 1000`, func(o *Options) { o.Clock = clk })

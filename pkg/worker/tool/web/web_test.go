@@ -203,7 +203,7 @@ func TestSearch(t *testing.T) {
 	if r := call(t, search, map[string]any{"query": "other"}, &struct{}{}); r.ErrorType != tool.TypeUnavailable || strings.Contains(r.Text, key) {
 		t.Errorf("got %s", r.Text)
 	}
-	// Not set up: an error that says so, never an invented hit.
+	// Without a service the tool returns an error that says that it is not set up.
 	if r := call(t, Search(SearchConfig{}), args, &struct{}{}); r.ErrorType != tool.TypeUnavailable || !strings.Contains(r.Text, "not set up") {
 		t.Errorf("got %s", r.Text)
 	}
