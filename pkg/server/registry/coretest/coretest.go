@@ -247,6 +247,7 @@ func (a answers) Error(err error) {
 // WithoutValues is a context that ends with its context, and knows nothing that it knows.
 type WithoutValues struct{ context.Context }
 
+// Value returns nothing.
 func (WithoutValues) Value(any) any { return nil }
 
 // Call sends a request to a connect subresource: "tasks/result", "name", "GET ?query", body.
