@@ -244,7 +244,7 @@ func (a answers) Error(err error) {
 	http.Error(a.w, err.Error(), code)
 }
 
-// WithoutValues is a context that ends with its context, and knows nothing that it knows.
+// WithoutValues is a context that ends with the one in it, and has none of its values.
 type WithoutValues struct{ context.Context }
 
 // Value returns nothing.
