@@ -1055,7 +1055,7 @@ func schema_pkg_apis_core_v1alpha1_AgentStatus(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1922,7 +1922,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"taskName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "taskName is the task that the event tells of.",
+							Description: "taskName is the task that the event describes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2913,7 +2913,7 @@ func schema_pkg_apis_core_v1alpha1_ProviderStatus(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3186,7 +3186,7 @@ func schema_pkg_apis_core_v1alpha1_SessionExecutionControl(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SessionExecutionControl tells of the runtime that a session is bound to.",
+				Description: "SessionExecutionControl describes the runtime that a session is bound to.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resourceVersion": {
@@ -3616,7 +3616,7 @@ func schema_pkg_apis_core_v1alpha1_SessionStatus(ref common.ReferenceCallback) c
 					},
 					"executionControl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "executionControl tells of the runtime that the session is bound to.",
+							Description: "executionControl describes the runtime that the session is bound to.",
 							Ref:         ref(v1alpha1.SessionExecutionControl{}.OpenAPIModelName()),
 						},
 					},
@@ -4001,7 +4001,7 @@ func schema_pkg_apis_core_v1alpha1_SkillStatus(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -4329,7 +4329,7 @@ func schema_pkg_apis_core_v1alpha1_TaskArtifact(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskArtifact tells of one file that a task left.",
+				Description: "TaskArtifact describes one file that a task left.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"filename": {
@@ -4907,7 +4907,7 @@ func schema_pkg_apis_core_v1alpha1_TaskExecutionWorkspaceStatus(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskExecutionWorkspaceStatus tells of the sandbox of a task.",
+				Description: "TaskExecutionWorkspaceStatus describes the sandbox of a task.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"provider": {
@@ -5693,7 +5693,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -5821,19 +5821,19 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 					},
 					"execution": {
 						SchemaProps: spec.SchemaProps{
-							Description: "execution tells of the durable attempt of an agent task.",
+							Description: "execution describes the durable attempt of an agent task.",
 							Ref:         ref(v1alpha1.TaskExecutionStatus{}.OpenAPIModelName()),
 						},
 					},
 					"delivery": {
 						SchemaProps: spec.SchemaProps{
-							Description: "delivery tells of the publication of a task's changes.",
+							Description: "delivery describes the publication of a task's changes.",
 							Ref:         ref(v1alpha1.TaskDelivery{}.OpenAPIModelName()),
 						},
 					},
 					"executionWorkspace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "executionWorkspace tells of the sandbox of the task.",
+							Description: "executionWorkspace describes the sandbox of the task.",
 							Ref:         ref(v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -5971,7 +5971,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 					},
 					"task": {
 						SchemaProps: spec.SchemaProps{
-							Description: "task is the task that the trace tells of.",
+							Description: "task is the task that the trace describes.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.TraceTask{}.OpenAPIModelName()),
 						},
@@ -5992,7 +5992,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 					},
 					"gap": {
 						SchemaProps: spec.SchemaProps{
-							Description: "gap tells of events that are no longer kept.",
+							Description: "gap describes events that are no longer kept.",
 							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
 						},
 					},
@@ -6938,7 +6938,7 @@ func schema_pkg_apis_core_v1alpha1_ToolStatus(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status tells of.",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -7601,7 +7601,7 @@ func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TraceTask is the task that a trace tells of.",
+				Description: "TraceTask is the task that a trace describes.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"namespace": {

@@ -336,7 +336,7 @@ type AgentRuntimeSpec struct {
 
 // AgentStatus is what is observed of an agent.
 type AgentStatus struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ready is set when everything that the agent refers to was found.

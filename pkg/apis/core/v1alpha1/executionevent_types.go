@@ -213,7 +213,7 @@ type ExecutionEvent struct {
 	// +optional
 	CreatedAt metav1.MicroTime `json:"createdAt,omitempty"`
 
-	// taskName is the task that the event tells of.
+	// taskName is the task that the event describes.
 	// +optional
 	TaskName string `json:"taskName,omitempty"`
 	// sessionName is the session of the task; the server sets it.

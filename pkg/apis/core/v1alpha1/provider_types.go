@@ -100,7 +100,7 @@ type AzureProvider struct {
 // ProviderStatus is what is observed of a provider. No request is made to the
 // vendor to find it out.
 type ProviderStatus struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ready is set when the Secret and its key exist.

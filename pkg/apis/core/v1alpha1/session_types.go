@@ -98,7 +98,7 @@ type SessionStatus struct {
 	// +optional
 	// +k8s:optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
-	// executionControl tells of the runtime that the session is bound to.
+	// executionControl describes the runtime that the session is bound to.
 	// +optional
 	// +k8s:optional
 	ExecutionControl *SessionExecutionControl `json:"executionControl,omitempty"`
@@ -112,7 +112,7 @@ type SessionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// SessionExecutionControl tells of the runtime that a session is bound to.
+// SessionExecutionControl describes the runtime that a session is bound to.
 type SessionExecutionControl struct {
 	// resourceVersion is the version of this record.
 	// +optional

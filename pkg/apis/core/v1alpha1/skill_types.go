@@ -120,7 +120,7 @@ const (
 
 // SkillStatus is what is observed of a skill.
 type SkillStatus struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// phase is Ready or Error.

@@ -38,7 +38,7 @@ func (p TaskPhase) Active() bool {
 // creationRevision and the conditions CancelRequested, which tasks/cancel writes,
 // and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatus struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// creationRevision is the revision of the store at which the server created the task: tasks of one store are ordered
@@ -112,15 +112,15 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	ExecutionOutcome *TaskExecutionOutcome `json:"executionOutcome,omitempty"`
-	// execution tells of the durable attempt of an agent task.
+	// execution describes the durable attempt of an agent task.
 	// +optional
 	// +k8s:optional
 	Execution *TaskExecutionStatus `json:"execution,omitempty"`
-	// delivery tells of the publication of a task's changes.
+	// delivery describes the publication of a task's changes.
 	// +optional
 	// +k8s:optional
 	Delivery *TaskDelivery `json:"delivery,omitempty"`
-	// executionWorkspace tells of the sandbox of the task.
+	// executionWorkspace describes the sandbox of the task.
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType

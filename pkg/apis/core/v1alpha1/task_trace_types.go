@@ -52,7 +52,7 @@ type TaskTrace struct {
 	// metadata is the standard list metadata. continue asks for the rest of the timeline.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
-	// task is the task that the trace tells of.
+	// task is the task that the trace describes.
 	// +required
 	Task TraceTask `json:"task"`
 	// latestSeq is the newest event that the trace knows.
@@ -61,7 +61,7 @@ type TaskTrace struct {
 	// generatedAt is when the trace was made.
 	// +optional
 	GeneratedAt metav1.MicroTime `json:"generatedAt,omitempty"`
-	// gap tells of events that are no longer kept.
+	// gap describes events that are no longer kept.
 	// +optional
 	// +k8s:optional
 	Gap *EventGap `json:"gap,omitempty"`
@@ -107,7 +107,7 @@ type TaskTrace struct {
 	RawUnpaired []ExecutionEvent `json:"rawUnpaired"`
 }
 
-// TraceTask is the task that a trace tells of.
+// TraceTask is the task that a trace describes.
 type TraceTask struct {
 	// namespace is the namespace of the task.
 	// +required

@@ -49,7 +49,7 @@ type TaskArtifactList struct {
 	Artifacts []TaskArtifact `json:"artifacts"`
 }
 
-// TaskArtifact tells of one file that a task left.
+// TaskArtifact describes one file that a task left.
 type TaskArtifact struct {
 	// filename is the name of the file.
 	// +required

@@ -302,7 +302,7 @@ type ExecutionCheckpointReference struct {
 	Digest string `json:"digest"`
 }
 
-// TaskExecutionWorkspaceStatus tells of the sandbox of a task.
+// TaskExecutionWorkspaceStatus describes the sandbox of a task.
 type TaskExecutionWorkspaceStatus struct {
 	// provider provides the sandbox.
 	// +optional

@@ -211,7 +211,7 @@ type ToolMCPRemote struct {
 
 // ToolStatus is what is observed of a tool.
 type ToolStatus struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// available is set when the controller can reach the endpoint.

@@ -15,7 +15,7 @@ import (
 //
 // AgentStatus is what is observed of an agent.
 type AgentStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// ready is set when everything that the agent refers to was found.
 	Ready *bool `json:"ready,omitempty"`

@@ -16,7 +16,7 @@ import (
 // ProviderStatus is what is observed of a provider. No request is made to the
 // vendor to find it out.
 type ProviderStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// ready is set when the Secret and its key exist.
 	Ready *bool `json:"ready,omitempty"`

@@ -8,7 +8,7 @@ package v1alpha1
 // SessionExecutionControlApplyConfiguration represents a declarative configuration of the SessionExecutionControl type for use
 // with apply.
 //
-// SessionExecutionControl tells of the runtime that a session is bound to.
+// SessionExecutionControl describes the runtime that a session is bound to.
 type SessionExecutionControlApplyConfiguration struct {
 	// resourceVersion is the version of this record.
 	ResourceVersion *string `json:"resourceVersion,omitempty"`

@@ -34,7 +34,7 @@ type SessionStatusApplyConfiguration struct {
 	Cancelled *bool `json:"cancelled,omitempty"`
 	// updatedAt is when the session last changed.
 	UpdatedAt *v1.Time `json:"updatedAt,omitempty"`
-	// executionControl tells of the runtime that the session is bound to.
+	// executionControl describes the runtime that the session is bound to.
 	ExecutionControl *SessionExecutionControlApplyConfiguration `json:"executionControl,omitempty"`
 	// conditions are the conditions of the object.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

@@ -15,7 +15,7 @@ import (
 //
 // SkillStatus is what is observed of a skill.
 type SkillStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is Ready or Error.
 	Phase *corev1alpha1.SkillPhase `json:"phase,omitempty"`

@@ -13,7 +13,7 @@ import (
 // TaskExecutionWorkspaceStatusApplyConfiguration represents a declarative configuration of the TaskExecutionWorkspaceStatus type for use
 // with apply.
 //
-// TaskExecutionWorkspaceStatus tells of the sandbox of a task.
+// TaskExecutionWorkspaceStatus describes the sandbox of a task.
 type TaskExecutionWorkspaceStatusApplyConfiguration struct {
 	// provider provides the sandbox.
 	Provider *corev1alpha1.ExecutionWorkspaceProvider `json:"provider,omitempty"`

@@ -19,7 +19,7 @@ import (
 // creationRevision and the conditions CancelRequested, which tasks/cancel writes,
 // and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// creationRevision is the revision of the store at which the server created the task: tasks of one store are ordered
 	// by it. The server sets it and keeps it; 0 is a task of an older server, which comes first.
@@ -59,11 +59,11 @@ type TaskStatusApplyConfiguration struct {
 	ResultRef *TaskResultReferenceApplyConfiguration `json:"resultRef,omitempty"`
 	// executionOutcome is the result of the work, decided before delivery ends.
 	ExecutionOutcome *TaskExecutionOutcomeApplyConfiguration `json:"executionOutcome,omitempty"`
-	// execution tells of the durable attempt of an agent task.
+	// execution describes the durable attempt of an agent task.
 	Execution *TaskExecutionStatusApplyConfiguration `json:"execution,omitempty"`
-	// delivery tells of the publication of a task's changes.
+	// delivery describes the publication of a task's changes.
 	Delivery *TaskDeliveryApplyConfiguration `json:"delivery,omitempty"`
-	// executionWorkspace tells of the sandbox of the task.
+	// executionWorkspace describes the sandbox of the task.
 	ExecutionWorkspace *TaskExecutionWorkspaceStatusApplyConfiguration `json:"executionWorkspace,omitempty"`
 	// harnessRuntime tells which runtime was chosen for an agent task.
 	HarnessRuntime *TaskHarnessRuntimeApplyConfiguration `json:"harnessRuntime,omitempty"`

@@ -15,7 +15,7 @@ import (
 //
 // ToolStatus is what is observed of a tool.
 type ToolStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status tells of.
+	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// available is set when the controller can reach the endpoint.
 	Available *bool `json:"available,omitempty"`

@@ -120,7 +120,7 @@ func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.T
 	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, latest: head.LatestSeq, trimmed: -1}
 	if q.from != nil {
 		if w.latest = q.from.Latest; w.latest > head.LatestSeq {
-			return apierrors.NewBadRequest("continue: tells of events that the task has not")
+			return apierrors.NewBadRequest("continue: refers to events that the task lacks")
 		}
 		w.after = q.from.After
 	}
