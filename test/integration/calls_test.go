@@ -50,7 +50,9 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	others := strings.HasPrefix(call, "GET secrets/") || strings.HasPrefix(call, "PATCH providers/")
 	if r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "" && !others {
 		if f := r.URL.Query().Get("fieldSelector"); f != "" {
-			call += " " + f
+			terms := strings.Split(f, ",") // client-go writes them in any order
+			slices.Sort(terms)
+			call += " " + strings.Join(terms, ",")
 		}
 		c.calls.mu.Lock()
 		c.calls.made = append(c.calls.made, call)
