@@ -5,7 +5,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,8 +22,8 @@ type Uses struct {
 	Skills []SkillUse
 	// SystemPrompt is the system prompt of the task, or else of the Agent.
 	SystemPrompt Text
-	// Tools are the names of the Agent's tools that are enabled, then the task's, each once: if both have a name, it is
-	// the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
+	// Tools are the names of the Agent's tools that are enabled, then the task's, then the automatic ones, each once: if
+	// both Agent and task have a name, it is the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
@@ -97,20 +96,14 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 	for _, name := range ai.Tools {
 		u.addTool(t.Namespace, name)
 	}
-	c := a.Spec.Coordination
-	if c != nil && c.Enabled && c.Autonomous && !coordinationDisabled(t) {
-		// An autonomous agent may always ask for approval.
-		u.addTool(t.Namespace, ToolRequestApproval)
+	for _, name := range automaticTools(t, agent) {
+		u.addTool(t.Namespace, name)
 	}
-	if c != nil {
+	if c := a.Spec.Coordination; c != nil {
 		// Asking needs no approval itself.
 		u.Gated = slices.DeleteFunc(slices.Clone(c.ApprovalRequiredTools), func(name string) bool { return name == ToolRequestApproval })
 	}
 	return u
-}
-
-func coordinationDisabled(t *v1alpha1.Task) bool {
-	return strings.EqualFold(t.Annotations[v1alpha1.AnnotationDisableCoordination], "true")
 }
 
 // refer resolves a reference in an object of the given namespace.

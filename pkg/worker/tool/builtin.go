@@ -15,6 +15,8 @@ import (
 // builtin lists them.
 type Builtin struct {
 	Name string
+	// Unlisted is set for tools of coordination, which are not in the list of tools that users choose from.
+	Unlisted bool
 	// New makes the tool for a run. A *RefusedError says why the run cannot have the tool.
 	New func(Given) (Tool, error)
 }
