@@ -20,7 +20,7 @@ import (
 
 // ErrNotCanonical is the error for input that has no canonical form: it is not one JSON value, an object
 // has a duplicate key, or a text is not valid Unicode.
-var ErrNotCanonical = errors.New("approval: no canonical JSON")
+var ErrNotCanonical = errors.New("the JSON has no canonical form")
 
 // Digest returns the lower-case hex SHA-256 of raw as canonical JSON: no spaces, keys sorted by their
 // UTF-16 code units, texts with as few escapes as JSON allows, numbers in their shortest form. This is the
@@ -40,7 +40,7 @@ func canonical(raw []byte) ([]byte, error) {
 	case !json.Valid(raw): // which also bounds the depth
 		return nil, fmt.Errorf("%w: not one JSON value", ErrNotCanonical)
 	case !utf8.Valid(raw) || loneSurrogate(raw):
-		return nil, fmt.Errorf("%w: a text is not Unicode", ErrNotCanonical)
+		return nil, fmt.Errorf("%w: a string is not Unicode", ErrNotCanonical)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

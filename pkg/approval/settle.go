@@ -82,7 +82,7 @@ func End(all []v1alpha1.Approval, task types.UID, why string) []v1alpha1.Executi
 			events = append(events, *Cancel(a, why))
 		case a.Status.ExecutionOutcome == v1alpha1.ApprovalRunning:
 			events = append(events, *OutcomeEvent(a.Name, Outcome{
-				Outcome: v1alpha1.ApprovalUnknown, Reason: "the call began, and nothing is known of its end: " + why,
+				Outcome: v1alpha1.ApprovalUnknown, Reason: "the call began, and how it ended is unknown: " + why,
 				TaskUID: task, Tool: a.Spec.TargetTool,
 			}))
 		}

@@ -105,7 +105,7 @@ func TestEnd(t *testing.T) {
 	}, "u", "the task was cancelled")
 	want := []string{
 		"ApprovalCancelled pending   the task was cancelled",
-		"ApprovalExecutionUpdated running unknown  the call began, and nothing is known of its end: the task was cancelled",
+		"ApprovalExecutionUpdated running unknown  the call began, and how it ended is unknown: the task was cancelled",
 	}
 	if d := cmp.Diff(want, inWords(t, events...)); d != "" {
 		t.Error(d)

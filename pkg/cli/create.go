@@ -109,7 +109,7 @@ func (a *app) describe(cmd *cobra.Command, n *newTask, args []string) (*v1alpha1
 	for _, e := range n.env {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok {
-			return nil, fmt.Errorf("--env: %q is not NAME=VALUE", name)
+			return nil, fmt.Errorf("--env: %q: must be NAME=VALUE", name)
 		}
 		s.Env = append(s.Env, corev1.EnvVar{Name: name, Value: value})
 	}

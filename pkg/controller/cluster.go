@@ -103,7 +103,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 // RunCluster runs the controllers until the context ends, or leadership is lost.
 func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.WorkerImage == "" {
-		return errors.New("controllers: --worker-image is required")
+		return errors.New("--worker-image is required")
 	}
 	cfg, err := o.config()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrRefused is wrapped by the error of every dial that the guard refused.
-var ErrRefused = errors.New("egress: address not allowed")
+var ErrRefused = errors.New("address not allowed")
 
 // Guard defines which destinations may be dialled.
 type Guard struct {
@@ -42,7 +42,7 @@ func ParseAllow(s string) ([]string, error) {
 		}
 		host, port, err := net.SplitHostPort(item)
 		if err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("egress: %q is not host:port", item)
+			return nil, fmt.Errorf("%q is not host:port", item)
 		}
 		out = append(out, strings.ToLower(item))
 	}

@@ -15,7 +15,7 @@ import (
 const seqDigits = 10
 
 // ErrName is returned for a string that is not the name of an event.
-var ErrName = errors.New(`event: name is not "<task>.<sequence, 10 digits>"`)
+var ErrName = errors.New(`the name must be "<task>.<sequence, 10 digits>"`)
 
 // Name returns the object name of the event at seq of a task's stream.
 func Name(task string, seq int64) string { return string(AppendName(nil, task, seq)) }

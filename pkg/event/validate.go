@@ -22,7 +22,7 @@ const MaxBodyBytes = 256 << 10
 const MaxLabelBytes = 512
 
 // ErrInvalid matches every FieldError with errors.Is.
-var ErrInvalid = errors.New("event: invalid event")
+var ErrInvalid = errors.New("invalid event")
 
 // FieldError names a field of an event and the rule that it breaks.
 type FieldError struct {
@@ -34,9 +34,9 @@ type FieldError struct {
 // Error states which field breaks which rule.
 func (e *FieldError) Error() string {
 	if e.Value == "" {
-		return fmt.Sprintf("event: %s: %s", e.Field, e.Rule)
+		return fmt.Sprintf("%s: %s", e.Field, e.Rule)
 	}
-	return fmt.Sprintf("event: %s %q: %s", e.Field, e.Value, e.Rule)
+	return fmt.Sprintf("%s: %q: %s", e.Field, e.Value, e.Rule)
 }
 
 // Is makes every FieldError an ErrInvalid.

@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // ErrNoCandidate is returned by Call if there is no model to ask.
-var ErrNoCandidate = errors.New("llm: no model to ask")
+var ErrNoCandidate = errors.New("no model is configured")
 
 // Call gets an answer: it tries the first candidate as often as the policy says, then the next
 // one. An ended context or a conversation that is too long ends it at once, because another

@@ -144,11 +144,11 @@ func checkHeaders(h *v1alpha1.ToolHTTP) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name), !httpguts.ValidHeaderFieldValue(value):
-			return fmt.Errorf("spec.http.headers[%s]: not a valid header", name)
+			return fmt.Errorf("spec.http.headers[%s]: must be a valid name and value of a header", name)
 		case slices.Contains(reserved, canonical):
-			return fmt.Errorf("spec.http.headers[%s]: reserved", name)
+			return fmt.Errorf("spec.http.headers[%s]: the header is reserved", name)
 		case h.AuthSecretRef != nil && h.AuthInject != v1alpha1.AuthInjectBody && canonical == "Authorization":
-			return fmt.Errorf("spec.http.headers[%s]: set by authSecretRef", name)
+			return fmt.Errorf("spec.http.headers[%s]: the header is set by authSecretRef", name)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrSyntax is returned for input that is not exactly one JSON value.
-var ErrSyntax = errors.New("redact: not valid JSON")
+var ErrSyntax = errors.New("not valid JSON")
 
 // JSON returns b, one JSON value, without the secrets it contains, and whether any was removed. The value
 // under a key that names a secret is replaced by the marker. Exceptions are numbers under the names of

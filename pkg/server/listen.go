@@ -73,5 +73,5 @@ func (o *Options) checkREST() error {
 	if loopback := host == "localhost" || err == nil && ip.IsLoopback(); loopback || o.RESTAllowRemote {
 		return nil
 	}
-	return fmt.Errorf("--rest-bind-address: %q is not on loopback, and tokens would cross the network unencrypted; use the secure port, which serves the same paths, or say --rest-allow-remote behind a proxy that does TLS", o.RESTBindAddress)
+	return fmt.Errorf("--rest-bind-address: %q is not on loopback, and tokens would cross the network unencrypted; use the secure port, which serves the same paths, or set --rest-allow-remote if a proxy in front of it does TLS", o.RESTBindAddress)
 }

@@ -129,10 +129,10 @@ func (o *Options) Complete() error {
 	}
 	o.DataDir = dir
 	if net.ParseIP(o.BindAddress) == nil {
-		return fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress)
+		return fmt.Errorf("--bind-address: %q: must be an IP address", o.BindAddress)
 	}
 	if o.Port < 0 || o.Port > 65535 {
-		return fmt.Errorf("--secure-port: %d is not a port", o.Port)
+		return fmt.Errorf("--secure-port: %d: must be a port number from 0 to 65535", o.Port)
 	}
 	if err := o.checkREST(); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (o *Options) Complete() error {
 		return err
 	}
 	if n := o.BodyBudget.Value(); n != 0 && n < intake.MinBudget {
-		return fmt.Errorf("--body-budget: %s is too little; at least 32Mi are needed for the longest body that a route takes", o.BodyBudget.String())
+		return fmt.Errorf("--body-budget: %s is too little: must be at least 32Mi, which the longest permitted body needs", o.BodyBudget.String())
 	}
 	if (o.AuditLog == "") != (o.AuditPolicy == "") {
 		return errors.New("--audit-log and --audit-policy belong together")

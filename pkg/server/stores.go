@@ -74,7 +74,7 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 			return nil, fmt.Errorf("another server is running on %s; stop it, or choose another folder with --data-dir: %w", o.DataDir, err)
 		}
 		if !waiting {
-			klog.FromContext(ctx).Info("Another server has the store open; waiting for its end", "dir", o.DataDir, "timeout", o.LockTimeout)
+			klog.FromContext(ctx).Info("Another server has the store open; waiting until it ends", "dir", o.DataDir, "timeout", o.LockTimeout)
 			if o.Waiting != nil {
 				defer o.Waiting(ctx)()
 			}

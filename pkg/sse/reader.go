@@ -22,7 +22,7 @@ const (
 )
 
 // ErrTooLong reports that a line or an event is longer than the reader accepts.
-var ErrTooLong = errors.New("sse: too long")
+var ErrTooLong = errors.New("event stream: too long")
 
 // Event is one event as a Reader returns it.
 type Event struct {

@@ -53,10 +53,10 @@ type Config struct {
 }
 
 // ErrUsage is in the chain of the error of a worker that was started with an invalid configuration.
-var ErrUsage = errors.New("worker: started wrongly")
+var ErrUsage = errors.New("the worker was started with an invalid configuration")
 
 // errNotBegun means that the process that started the worker ended before it gave the credentials.
-var errNotBegun = fmt.Errorf("%w: no credentials came", ErrUsage)
+var errNotBegun = fmt.Errorf("%w: no credentials were received", ErrUsage)
 
 // LoadConfig reads the configuration that package runspec defines.
 func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
@@ -81,7 +81,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	}
 	var err error
 	if c.Attempt, err = strconv.Atoi(getenv(runspec.EnvAttempt)); err != nil || c.Attempt < 1 {
-		return nil, fmt.Errorf("%w: %s is not a number from 1", ErrUsage, runspec.EnvAttempt)
+		return nil, fmt.Errorf("%w: %s must be a number from 1", ErrUsage, runspec.EnvAttempt)
 	}
 	if c.FetchAllow, err = egress.ParseAllow(getenv(runspec.EnvWebFetchAllow)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvWebFetchAllow, err)
@@ -100,7 +100,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	}
 	c.Credentials.Env = withSecretEnv(c.Credentials.Env, getenv)
 	if c.TokenPath == "" && c.Credentials.Token == "" {
-		return nil, fmt.Errorf("%w: there is no token", ErrUsage)
+		return nil, fmt.Errorf("%w: the credentials lack a token", ErrUsage)
 	}
 	return c, nil
 }
@@ -114,7 +114,7 @@ func codeLimits(getenv func(string) string) (sandbox.Limits, error) {
 		}
 		n, err := strconv.ParseUint(s, 10, 32)
 		if err != nil || n == 0 {
-			return 0, fmt.Errorf("%w: %s is not a positive number", ErrUsage, name)
+			return 0, fmt.Errorf("%w: %s must be a positive number", ErrUsage, name)
 		}
 		return n, nil
 	}

@@ -51,7 +51,7 @@ func (w *worker) closeSpool(log klog.Logger) {
 		return
 	}
 	if err := w.spool.Close(); err != nil {
-		log.Error(err, "Spool was not closed")
+		log.Error(err, "Cannot close the spool")
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *worker) keep(ctx context.Context, end spool.End) {
 		return
 	}
 	if err := w.spool.Keep(end); err != nil {
-		klog.FromContext(ctx).Error(err, "The end of the work is not kept on disk")
+		klog.FromContext(ctx).Error(err, "Cannot write the end of the work to disk")
 	}
 }
 
@@ -98,12 +98,12 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	}
 	events, lines := w.closeOutboxes(ctx)
 	if events > 0 || lines > 0 {
-		klog.FromContext(ctx).Info("Not everything reached the server", "events", events, "logLines", lines)
+		klog.FromContext(ctx).Info("The server lacks events or log lines of the run", "events", events, "logLines", lines)
 	}
 	arrived = arrived && !w.kept()
 	if arrived && w.spool != nil {
 		if err := w.spool.Delivered(); err != nil {
-			klog.FromContext(ctx).Error(err, "The run may be delivered once more")
+			klog.FromContext(ctx).Error(err, "Cannot mark the run as delivered; it may be delivered once more")
 		}
 	}
 	return end, arrived
@@ -186,9 +186,9 @@ func (w *worker) redeliver(ctx context.Context) (spool.End, error) {
 	if end == nil {
 		w.closeOutboxes(ctx)
 		if w.kept() {
-			return spool.End{}, errors.New("events or log are left")
+			return spool.End{}, errors.New("events or log lines could not be delivered")
 		}
-		return spool.End{}, errors.Join(fmt.Errorf("attempt %d did not come to its end; its events and its log were delivered", w.config.Attempt), w.spool.Delivered())
+		return spool.End{}, errors.Join(fmt.Errorf("attempt %d broke off before its end; its events and its log were delivered", w.config.Attempt), w.spool.Delivered())
 	}
 	ended, arrived := w.deliver(ctx, *end)
 	if !arrived {

@@ -113,7 +113,7 @@ func (o *outbox[T]) keep(item T) int64 {
 	}
 	if !o.unkept {
 		o.unkept = true
-		klog.Background().Error(err, "What is to be sent is not kept on disk", "outbox", o.name)
+		klog.Background().Error(err, "Cannot write unsent data to disk", "outbox", o.name)
 	}
 	return 0
 }
@@ -181,7 +181,7 @@ func (o *outbox[T]) flush(ctx context.Context, before int) error {
 	case o.refusal != nil:
 		return fmt.Errorf("%s: the server refused: %w", o.name, o.refusal)
 	default:
-		return fmt.Errorf("%s: too much is queued", o.name)
+		return fmt.Errorf("%s: the queue is full", o.name)
 	}
 }
 
@@ -287,7 +287,7 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 			o.settle(1, err)
 			return true
 		default:
-			klog.FromContext(ctx).Info("The server takes no more items", "outbox", o.name, "err", err.Error())
+			klog.FromContext(ctx).Info("The server accepts no more items", "outbox", o.name, "err", err.Error())
 			o.shutDown(err)
 			return true
 		}
@@ -317,7 +317,7 @@ func (o *outbox[T]) acknowledge(n int) {
 	}
 	// Items that are not in the journal have the offset 0; the other offsets increase.
 	if err := o.journal.Acknowledge(slices.Max(o.ends[:n])); err != nil {
-		klog.Background().Error(err, "What was sent stays on disk", "outbox", o.name)
+		klog.Background().Error(err, "Cannot record on disk what was sent; it may be sent once more", "outbox", o.name)
 	}
 }
 

@@ -61,13 +61,13 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 		if config.Deliver {
 			return giveUp(ctx, "", err) // the termination log may belong to another worker
 		}
-		log.Error(err, "What is to be sent is not kept on disk")
+		log.Error(err, "Cannot write unsent data to disk")
 	}
 	defer w.closeSpool(log)
 	end := spool.End{}
 	if config.Deliver {
 		if end, err = w.redeliver(ctx); err != nil {
-			log.Error(err, "Not all was delivered")
+			log.Error(err, "Could not deliver everything")
 			return runspec.ExitUnavailable
 		}
 	} else {
@@ -75,9 +75,9 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 	}
 	t := end.Termination
 	if err := writeTermination(config.TerminationLog, termination(t.Reason, t.Message, t.ExitCode, w.secret)); err != nil {
-		log.Error(err, "Termination was not written")
+		log.Error(err, "Cannot write the termination file")
 	}
-	log.Info("Worker is done", "reason", t.Reason, "exitCode", t.ExitCode)
+	log.Info("Worker has ended", "reason", t.Reason, "exitCode", t.ExitCode)
 	return t.ExitCode
 }
 
@@ -85,9 +85,9 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 func giveUp(ctx context.Context, terminationLog string, err error) int {
 	log := klog.FromContext(ctx)
 	f := classify(err)
-	log.Error(err, "Worker was started wrongly")
+	log.Error(err, "Worker cannot begin")
 	if err := writeTermination(terminationLog, termination(f.Reason, f.Error(), f.Exit, &secrets{})); err != nil {
-		log.Error(err, "Termination was not written")
+		log.Error(err, "Cannot write the termination file")
 	}
 	return f.Exit
 }

@@ -146,7 +146,7 @@ func TestForkIsRefused(t *testing.T) {
 		{"name taken, with a key", "src", v1alpha1.TaskForkSpec{NewTaskName: "src", IdempotencyKey: "k"}, apierrors.IsAlreadyExists, "already exists"},
 		{"negative", "src", v1alpha1.TaskForkSpec{AfterSeq: after("-1")}, apierrors.IsBadRequest, "spec.afterSeq: -1: must not be negative"},
 		{"beyond the end", "src", v1alpha1.TaskForkSpec{AfterSeq: after("3")}, apierrors.IsBadRequest, "the newest event of task \"src\" is 2"},
-		{"no number", "src", v1alpha1.TaskForkSpec{AfterSeq: after("newest")}, apierrors.IsBadRequest, `"newest" is neither a number nor "latest"`},
+		{"no number", "src", v1alpha1.TaskForkSpec{AfterSeq: after("newest")}, apierrors.IsBadRequest, `"newest": must be a number or "latest"`},
 		{"bad digest", "src", v1alpha1.TaskForkSpec{ExecutionCheckpoint: &v1alpha1.ExecutionCheckpointReference{Name: "c", UID: "u", Digest: "sha256:AA"}}, apierrors.IsBadRequest, "spec.executionCheckpoint.digest"},
 		{"no saved data", "src", v1alpha1.TaskForkSpec{ExecutionCheckpoint: &v1alpha1.ExecutionCheckpointReference{Name: "c", UID: "u", Digest: digest}}, apierrors.IsBadRequest, "class-backed workspace"},
 		{"too large", "src", v1alpha1.TaskForkSpec{Prompt: strings.Repeat("x", 1<<20)}, apierrors.IsRequestEntityTooLargeError, "1048576"},
@@ -266,7 +266,7 @@ func TestForkNeedsBothPermissions(t *testing.T) {
 		t.Errorf("a refused fork left events: %v", got)
 	}
 	blind := grant("blind", can("create", "tasks", "tasks/fork"))
-	if _, err := blind.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs get on it") {
+	if _, err := blind.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs the right to get it") {
 		t.Errorf("got %v", err)
 	}
 	another := can("get", "tasks")

@@ -41,7 +41,7 @@ func TestLogViews(t *testing.T) {
 	}
 	for query, text := range map[string]string{
 		"?tailLines=0": "tailLines: must be a number from 1 to 100000", "?tailLines=1&follow=true": "tailLines: cannot be used together with follow",
-		"?format=xml": "is not text or events", "?follow=perhaps": "is not true or false",
+		"?format=xml": "must be text or events", "?follow=perhaps": "must be true or false",
 	} {
 		viewer.get(tasksPath+"/a/log"+query).want(t, 400, text)
 	}
@@ -105,7 +105,7 @@ func TestTranscriptAsLines(t *testing.T) {
 	if d := cmp.Diff([]string{"<0>\nü", "<599>\nü"}, got); d != "" {
 		t.Error(d)
 	}
-	for query, text := range map[string]string{"?format=xml": "is not lines", "?format=lines&limit=3": "format: cannot be used together with limit"} {
+	for query, text := range map[string]string{"?format=xml": "must be lines", "?format=lines&limit=3": "format: cannot be used together with limit"} {
 		viewer.get(path+query).want(t, 400, text)
 	}
 }

@@ -204,7 +204,7 @@ func TestServerKilledDuringBackup(t *testing.T) {
 		if _, err := os.Stat(left); err != nil {
 			t.Fatalf("a backup is being read: %v", err)
 		}
-		if r := s.Shell(t, "platform backup "+filepath.Join(t.TempDir(), "second.tar")); r.Code != 1 || !strings.Contains(r.Output, "one at a time") {
+		if r := s.Shell(t, "platform backup "+filepath.Join(t.TempDir(), "second.tar")); r.Code != 1 || !strings.Contains(r.Output, "only one can be read at a time") {
 			t.Errorf("second backup: %d %s", r.Code, r.Output)
 		}
 		s.Kill()
@@ -260,7 +260,7 @@ func TestClientLeavesBackup(t *testing.T) {
 	slow.Close()
 	file := filepath.Join(t.TempDir(), "x.tar")
 	for r := s.Shell(t, "platform backup "+file); r.Code != 0; r = s.Shell(t, "platform backup "+file) {
-		if !strings.Contains(r.Output, "one at a time") {
+		if !strings.Contains(r.Output, "only one can be read at a time") {
 			t.Fatal(r.Output)
 		}
 	}

@@ -118,7 +118,7 @@ func TestRoutesFileChanges(t *testing.T) {
 		followed.writeRoutes(t, map[string]string{"team-a": b.URL})
 		awaitMetric("platform_router_routes_current 1")
 	}
-	if n := strings.Count(followed.logs(), "The routes stay as they were"); n != 3 {
+	if n := strings.Count(followed.logs(), "Cannot read the routes; keeping the previous ones"); n != 3 {
 		t.Errorf("wrong files were told of %d times, want once each", n)
 	}
 	followed.writeRoutes(t, map[string]string{})

@@ -25,13 +25,13 @@ import (
 // Errors of an Executor.
 var (
 	// ErrNotFound means that nothing is known about the attempt. It was never started, or it was removed.
-	ErrNotFound = errors.New("executor: run not found")
+	ErrNotFound = errors.New("run not found")
 	// ErrConflict means that the attempt was started under another run id.
-	ErrConflict = errors.New("executor: attempt was started as another run")
+	ErrConflict = errors.New("the attempt was started as another run")
 	// ErrRefused means that the executor's host does not accept the run as it is, now or later.
-	ErrRefused = errors.New("executor: run is refused")
+	ErrRefused = errors.New("the run was refused")
 	// ErrRunning means that a live run cannot be removed.
-	ErrRunning = errors.New("executor: run is still alive")
+	ErrRunning = errors.New("the run is still alive")
 )
 
 // MissingError is an ErrNotFound that says what is missing.

@@ -107,7 +107,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	read := obj.GetResourceVersion()
 	before, ok := obj.DeepCopyObject().(T)
 	if !ok {
-		return reconcile.Result{}, fmt.Errorf("step: %T does not copy to itself", obj)
+		return reconcile.Result{}, fmt.Errorf("a deep copy of %T has another type", obj)
 	}
 	outcome := r.run(ctx, obj)
 	written := obj.GetResourceVersion() // a step may have written metadata

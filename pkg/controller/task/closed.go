@@ -15,7 +15,7 @@ import (
 )
 
 // errStreamClosed means that the task already has its terminal event.
-var errStreamClosed = errors.New("task: event stream is closed")
+var errStreamClosed = errors.New("the event stream is closed")
 
 // untilClosed turns the API's conflict, which usually means a lost race for an object, into
 // errStreamClosed, which is what it means on tasks/events.

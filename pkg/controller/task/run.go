@@ -53,7 +53,7 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	case errors.Is(err, executor.ErrNotFound) && !created:
 		return s.start(ctx, t)
 	case errors.Is(err, executor.ErrNotFound):
-		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run is gone, and nothing is known of its end" + whatIsMissing(err)})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run is gone and left no report of its end" + whatIsMissing(err)})
 	case err != nil:
 		return fmt.Errorf("run: %w", err)
 	case !created && s.executor.ByReference(): // somebody else may have created what was found
@@ -61,7 +61,7 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	case !isRunOf(t, state):
 		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run that was found is not the one that was started"})
 	case !recordPod(t, state):
-		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: messagef("the pod %s is gone, and pod %s is not taken for it", t.Status.PodName, state.PodName)})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: messagef("pod %s is gone; pod %s was not started for this run", t.Status.PodName, state.PodName)})
 	case state.Undelivered:
 		return s.deliver(ctx, t)
 	case state.Phase != executor.Running:
@@ -129,7 +129,7 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
 	}
 	if errors.Is(err, executor.ErrConflict) {
-		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the attempt was started by somebody else"})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the attempt was started as another run"})
 	}
 	if errors.Is(err, executor.ErrRefused) {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonRefused, message: err.Error()})

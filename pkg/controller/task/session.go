@@ -257,7 +257,7 @@ func wakeQueue(c client.Reader) handler.EventHandler {
 		}
 		tasks, err := members(ctx, c, namespace, session[0])
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Tasks of a session are not woken", "session", klog.KRef(namespace, session[0]))
+			klog.FromContext(ctx).Error(err, "Cannot list the tasks of a session that may now start", "session", klog.KRef(namespace, session[0]))
 			return
 		}
 		for i := range tasks[:min(len(tasks), wakeSession)] {

@@ -87,7 +87,7 @@ func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	if !ok {
-		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task moved on"))
+		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has changed"))
 	}
 	s.note(t)
 	s.queue(t)

@@ -180,7 +180,7 @@ func TestRun(t *testing.T) {
 			phase: v1alpha1.TaskRunning, events: []string{"TaskJobCreated", "TaskStarted"},
 		},
 		{name: "still running", task: task(isStarted), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done", phase: v1alpha1.TaskRunning},
-		{name: "gone is never started again", task: task(isStarted), runs: runs{err: executor.ErrNotFound}, want: "done", phase: fail, end: "WorkerLost: the run is gone, and nothing is known of its end"},
+		{name: "gone is never started again", task: task(isStarted), runs: runs{err: executor.ErrNotFound}, want: "done", phase: fail, end: "WorkerLost: the run is gone and left no report of its end"},
 		{
 			name: "another run", task: task(isStarted), runs: runs{state: executor.State{ID: "x", Phase: executor.Running}}, want: "done", phase: fail,
 			end: "WorkerLost: the run that was found is not the one that was started",
@@ -209,7 +209,7 @@ func TestRun(t *testing.T) {
 		{name: "retried", task: task(isStarted, retries(1)), runs: runs{state: exited(1, nil)}, want: "done", phase: retry, events: []string{"TaskPhaseChanged"}},
 		{
 			name: "gone, and what of it", task: task(isStarted), runs: runs{err: &executor.MissingError{What: "there is no Job t-1"}}, want: "done", phase: fail,
-			end: "WorkerLost: the run is gone, and nothing is known of its end: there is no Job t-1",
+			end: "WorkerLost: the run is gone and left no report of its end: there is no Job t-1",
 		},
 		{
 			name: "the executor's own identity", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
@@ -222,7 +222,7 @@ func TestRun(t *testing.T) {
 		{
 			name: "another Pod than the one that was accepted", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.PodName, t.Status.PodUID = "p", "pod" }),
 			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, PodName: "q", PodUID: "later"}}, want: "done", phase: fail,
-			end: "WorkerLost: the pod p is gone, and pod q is not taken for it",
+			end: "WorkerLost: pod p is gone; pod q was not started for this run",
 		},
 		{
 			name: "a Job with the run id of the one that was started", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),

@@ -44,7 +44,7 @@ type webhookResult struct {
 }
 
 // errWebhookURL means that the callback's address is not an http or https URL.
-var errWebhookURL = errors.New("task: webhook is not an http or https URL")
+var errWebhookURL = errors.New("must be an http or https URL")
 
 // webhook delivers completion callbacks, to public addresses and to those that the operator allowed.
 type webhook struct {
@@ -92,7 +92,7 @@ func (w *webhook) post(ctx context.Context, target string, body webhookBody) err
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("webhook: receiver answered %d", resp.StatusCode)
+		return fmt.Errorf("webhook: the receiver answered with status %d", resp.StatusCode)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (w eventAPI) closedBy(ctx context.Context, t *v1alpha1.Task) (v1alpha1.Exec
 			return *found, nil
 		}
 	}
-	return v1alpha1.ExecutionEvent{}, errors.New("event stream is closed, but has no terminal event")
+	return v1alpha1.ExecutionEvent{}, errors.New("the event stream is closed but lacks a terminal event")
 }
 
 // eventPage is how many events are read at once.

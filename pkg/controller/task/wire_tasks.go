@@ -32,7 +32,7 @@ func (w taskAPI) fresh(ctx context.Context, t *v1alpha1.Task) error {
 		return fmt.Errorf("task: %w", err)
 	}
 	if now.UID != t.UID || now.ResourceVersion != t.ResourceVersion {
-		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task moved on"))
+		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has changed"))
 	}
 	return nil
 }

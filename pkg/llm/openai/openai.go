@@ -93,7 +93,7 @@ func New(c Config) (*Client, error) {
 	}
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return nil, errors.New("llm/openai: the default transport was replaced")
+		return nil, errors.New("http.DefaultTransport was replaced")
 	}
 	transport = transport.Clone()
 	transport.Proxy = nil
@@ -124,23 +124,23 @@ func endpoint(c Config) (*url.URL, error) {
 	raw := c.BaseURL
 	if raw == "" {
 		if c.Azure != nil {
-			return nil, errors.New("llm/openai: baseURL is required for azure-openai")
+			return nil, errors.New("baseURL is required for azure-openai")
 		}
 		raw = defaultBaseURL
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		// The URL is not shown: it may hold credentials.
-		return nil, errors.New("llm/openai: baseURL must be an absolute http or https URL")
+		return nil, errors.New("baseURL must be an absolute http or https URL")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("llm/openai: baseURL must not hold credentials, a query or a fragment")
+		return nil, errors.New("baseURL must not hold credentials, a query or a fragment")
 	}
 	if c.Azure == nil {
 		return u, nil
 	}
 	if c.Azure.Deployment == "" {
-		return nil, errors.New("llm/openai: azure-openai needs a deployment name")
+		return nil, errors.New("azure-openai needs a deployment name")
 	}
 	if c.Azure.APIVersion == "" {
 		c.Azure.APIVersion = defaultAzureAPIVersion
@@ -186,7 +186,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 	return a.response(), c.ended(ctx, &a, stream.Err())
 }
 
-var errIdle = errors.New("llm/openai: the stream stood still")
+var errIdle = errors.New("the model's server sent nothing for too long")
 
 // boundedErrors limits the size of error responses, which the SDK reads as a whole, so that a
 // hostile or broken server cannot fill the memory.

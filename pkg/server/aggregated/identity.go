@@ -64,8 +64,8 @@ func (r *registration) judge(c claim) error {
 		return fmt.Errorf("the APIService %s belongs to the Service %s, and this server to %s: a cluster has one installation. "+
 			"If the other one is gone for good, start this server once with --take-over=%s", apiServiceName(), c.service, own, unknownStore)
 	case c.bundle != "" && r.cert.ca() != nil && c.bundle != r.bundle():
-		return fmt.Errorf("the APIService %s has the CA of another server: is the volume of this one new? "+
-			"If the other one's was lost for good, start this server once with --take-over=%s", apiServiceName(), unknownStore)
+		return fmt.Errorf("the APIService %s has the CA of another server. If this server has a new volume because "+
+			"the old one was lost for good, start this server once with --take-over=%s", apiServiceName(), unknownStore)
 	default:
 		return nil
 	}

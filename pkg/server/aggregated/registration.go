@@ -159,7 +159,7 @@ func (r *registration) look(ctx context.Context, services, maps cache.SharedInde
 	log := klog.FromContext(ctx)
 	wait, err := r.keep(ctx, only(services))
 	if err != nil && ctx.Err() == nil {
-		log.Error(err, "The APIService could not be kept in order; trying again", "name", apiServiceName())
+		log.Error(err, "The APIService could not be updated; trying again", "name", apiServiceName())
 	}
 	if r.ready() != nil || !maps.HasSynced() {
 		return wait
@@ -266,7 +266,7 @@ func (r *registration) restore(ctx context.Context) (time.Duration, error) {
 	if ns.DeletionTimestamp != nil {
 		return lookAgain, nil
 	}
-	klog.FromContext(ctx).Info("The APIService was deleted; it is made again", "name", apiServiceName())
+	klog.FromContext(ctx).Info("The APIService was deleted; creating it again", "name", apiServiceName())
 	// Do not force this: if somebody has created the APIService meanwhile, it is judged like any other.
 	return knockMax, apply(ctx, r.client.Resource(apiServices()), r.lost(), false)
 }

@@ -88,7 +88,7 @@ func awaitHost(ctx context.Context, host kubernetes.Interface) (found *corev1.Co
 	_ = wait.PollUntilContextCancel(ctx, hostPoll, true, func(ctx context.Context) (bool, error) {
 		m, err := host.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "The cluster does not say who may name callers; trying again. Where this is forbidden, the rights of the platform belong to an installation in another namespace: a cluster has one")
+			klog.FromContext(ctx).Error(err, "Cannot read which client certificates the cluster trusts; trying again. If this is forbidden, another namespace has an installation of the platform: a cluster can have only one")
 			return false, nil
 		}
 		found = m

@@ -26,7 +26,7 @@ func (o *Options) standBy(ctx context.Context) (done func()) {
 	log := klog.FromContext(ctx)
 	l, err := o.listenStandby(ctx)
 	if err != nil {
-		log.Info("Nothing answers while this server waits for the store", "cause", err.Error())
+		log.Info("The port is not served while this server waits for the store", "cause", err.Error())
 		return func() {}
 	}
 	s := &http.Server{Handler: http.HandlerFunc(answerStandby), ReadHeaderTimeout: standbyHeaderTimeout}
@@ -37,7 +37,7 @@ func (o *Options) standBy(ctx context.Context) (done func()) {
 	}()
 	return func() {
 		if err := s.Close(); err != nil {
-			log.Error(err, "The port of the wait could not be closed")
+			log.Error(err, "The port that was served during the wait could not be closed")
 		}
 		<-ended
 	}

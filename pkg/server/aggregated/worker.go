@@ -25,7 +25,7 @@ func (a *assembly) identify(c *apiserver.Config) (func(http.Handler) http.Handle
 		}
 	}
 	if tasks == nil {
-		return nil, errors.New("aggregated: tasks are not among the resources")
+		return nil, errors.New("tasks are not among the resources")
 	}
 	f, err := worker.New(worker.Options{
 		Pods: a.host.CoreV1(), Jobs: a.host.BatchV1(),

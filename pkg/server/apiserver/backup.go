@@ -55,24 +55,24 @@ func NewBackup(o BackupOptions) http.Handler {
 func (o *BackupOptions) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{Resource: "backup"}, "", "a backup is read with GET", 0, false)
+		return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{Resource: "backup"}, "", "use GET to read a backup", 0, false)
 	}
 	ctx := r.Context()
 	began := o.Clock.Now()
 	source, err := backup.Open(ctx, o.Engine, began)
 	switch {
 	case errors.Is(err, engine.ErrCheckpoint):
-		return apierrors.NewTooManyRequests("another backup is being read; there is one at a time", backupRetry)
+		return apierrors.NewTooManyRequests("another backup is being read; only one can be read at a time", backupRetry)
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	}
 	log := klog.FromContext(ctx).WithValues("revision", source.Manifest().Revision, "bytes", source.Manifest().Size())
 	err = o.send(ctx, w, source)
 	if err := source.Close(); err != nil {
-		log.Error(err, "A backup's copy of the store is left until the next start")
+		log.Error(err, "The copy of the store that a backup read could not be removed; the next start removes it")
 	}
 	if err != nil {
-		log.Error(err, "Backup was cut off", "duration", o.Clock.Since(began))
+		log.Error(err, "Backup broke off", "duration", o.Clock.Since(began))
 	} else {
 		log.Info("Backup was read", "duration", o.Clock.Since(began))
 	}

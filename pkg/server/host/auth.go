@@ -30,7 +30,7 @@ import (
 // be set; Apply configures which client certificates it asks for.
 func (h *Host) Apply(g *genericapiserver.Config) error {
 	if g.SecureServing == nil {
-		return errors.New("host: client certificates need secure serving")
+		return errors.New("client certificates need secure serving")
 	}
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", h.pki.CAFile())
 	if err != nil {

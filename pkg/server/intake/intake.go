@@ -181,7 +181,7 @@ func TooLarge(limit int64) error {
 }
 
 func busy() error {
-	return apierrors.NewTooManyRequests("the server holds as many bytes of request bodies as it may, or as it may for one caller; try again later", retryAfter)
+	return apierrors.NewTooManyRequests("the server already holds as many bytes of request bodies as it may hold in total or for one caller; try again later", retryAfter)
 }
 
 func slow(after time.Duration) error {
@@ -192,4 +192,4 @@ func slow(after time.Duration) error {
 }
 
 // errClosed is the error of reading a body before Admit.
-var errClosed = errors.New("intake: the body of a request is read before its caller is known")
+var errClosed = errors.New("the body of a request was read before its caller was known")

@@ -28,9 +28,9 @@ const copyBuffer = 32 << 10
 
 var (
 	// errClient means that the client has disconnected or does not read the answer.
-	errClient = errors.New("router: the client left or does not read")
+	errClient = errors.New("the client left or does not read")
 	// errBroken means that the installation's answer broke off.
-	errBroken = errors.New("router: the answer of the installation broke off")
+	errBroken = errors.New("the answer of the installation broke off")
 )
 
 // forward sends a request to an installation, and the answer to the client as it arrives.
@@ -188,5 +188,5 @@ func cause(err error) error {
 	if p, own := errors.AsType[problem](err); own {
 		return errors.New(p.message)
 	}
-	return fmt.Errorf("unexpected %T", err)
+	return fmt.Errorf("the answer is a %T, not a Status", err)
 }

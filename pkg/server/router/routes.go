@@ -150,7 +150,7 @@ func parseOrigin(text string) (*url.URL, error) {
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, errors.New("has a port that is none")
+			return nil, errors.New("port must be 1–65535")
 		}
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
@@ -187,7 +187,7 @@ func (rt *Router) follow(ctx context.Context, path string, c clock.WithTicker, e
 			rt.metrics.current.Set(0)
 			if err.Error() != told {
 				told = err.Error()
-				klog.FromContext(ctx).Error(err, "The routes stay as they were")
+				klog.FromContext(ctx).Error(err, "Cannot read the routes; keeping the previous ones")
 			}
 			continue
 		}

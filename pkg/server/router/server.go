@@ -95,7 +95,7 @@ func (o *Options) serve(ctx context.Context, s *http.Server, l net.Listener) err
 	defer cancel()
 	if err := s.Shutdown(bounded); err != nil {
 		_ = s.Close() // breaks the remaining connections
-		return errors.New("requests were broken off: they had not ended within --shutdown-timeout")
+		return errors.New("requests were broken off: they did not end within --shutdown-timeout")
 	}
 	return nil
 }

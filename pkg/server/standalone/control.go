@@ -38,15 +38,15 @@ const imagesRefused = "container tasks are commands of the host here, so another
 func (o *Options) programRefusal(ctx context.Context) string {
 	log := klog.FromContext(ctx)
 	if o.SandboxOff {
-		log.Error(nil, "THE SANDBOX IS OFF (--sandbox=off): programs of agents and tasks can read all that this process can, the administrator's key among it")
+		log.Error(nil, "THE SANDBOX IS OFF (--sandbox=off): programs of agents and tasks can read all that this process can, including the administrator's key")
 		return ""
 	}
 	k := sandbox.Probe()
 	if err := k.Check(); err != nil {
-		log.Error(err, "Tasks that run programs are refused (--sandbox=off runs them all the same)")
+		log.Error(err, "Tasks that run programs are refused (with --sandbox=off they run without a sandbox)")
 		return err.Error() + "; the operator can run them without (--sandbox=off)"
 	}
-	log.Info("Programs of runs are kept in a sandbox", "by", k.String())
+	log.Info("Programs of runs are confined to a sandbox", "by", k.String())
 	return ""
 }
 
@@ -88,7 +88,7 @@ func (o *Options) keepRunning(ctx context.Context, c *rest.Config, run func(cont
 		if ctx.Err() != nil {
 			return
 		}
-		log.Error(err, "Controllers ended and will be started again", "delay", delay)
+		log.Error(err, "The controllers ended; starting them again", "delay", delay)
 		timer := o.Clock.NewTimer(delay)
 		select {
 		case <-ctx.Done():

@@ -55,7 +55,7 @@ const (
 )
 
 // ErrInvalid reports data that is not a complete and unchanged backup.
-var ErrInvalid = errors.New("backup: not a valid backup")
+var ErrInvalid = errors.New("not a valid backup")
 
 // VersionError refuses a backup of another format.
 type VersionError struct {

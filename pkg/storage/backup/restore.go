@@ -27,7 +27,7 @@ const (
 )
 
 // ErrStoreExists refuses to restore over an existing store.
-var ErrStoreExists = errors.New("backup: there is a store already")
+var ErrStoreExists = errors.New("there is a store already")
 
 // Restored describes a restored store.
 type Restored struct {
@@ -125,7 +125,7 @@ func prove(ctx context.Context, dir string, revision uint64) (c Contents, base u
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	if got := e.Revision(); got != revision {
-		return c, 0, fmt.Errorf("%w: its store is at revision %d, it says %d", archive.ErrInvalid, got, revision)
+		return c, 0, fmt.Errorf("%w: its store is at revision %d, its manifest says %d", archive.ErrInvalid, got, revision)
 	}
 	if c, err = count(ctx, e); err != nil {
 		return c, 0, fmt.Errorf("backup: read the restored store: %w", err)

@@ -49,7 +49,7 @@ const (
 
 // ErrName refuses an owner or a file name that cannot be part of a key: an
 // empty one, or one with a zero byte.
-var ErrName = errors.New("blob: bad name")
+var ErrName = errors.New("invalid file name")
 
 // CorruptError reports a record that this package did not write, or that is incomplete.
 type CorruptError struct {

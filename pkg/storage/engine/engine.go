@@ -205,12 +205,12 @@ type CheckpointFile struct {
 
 // Errors of engines, to be compared with errors.Is.
 var (
-	ErrClosed = errors.New("engine: store is closed")
-	ErrLocked = errors.New("engine: store is in use by another process")
+	ErrClosed = errors.New("the store is closed")
+	ErrLocked = errors.New("the store is in use by another process")
 	// ErrFailed marks every error after a write has failed: the outcome of that write is unknown.
-	ErrFailed = errors.New("engine: store failed")
+	ErrFailed = errors.New("the store failed")
 	// ErrCheckpoint refuses a second checkpoint while one is open.
-	ErrCheckpoint = errors.New("engine: another checkpoint is open")
+	ErrCheckpoint = errors.New("another checkpoint is open")
 	// ErrFull refuses a write for which there is no room. The remaining space is kept for deletes, for
 	// ending what runs, and for the store's own work. The condition clears by itself when there is room
 	// again.

@@ -11,26 +11,26 @@ import (
 // Errors of the log, to be compared with errors.Is.
 var (
 	// ErrClosed refuses an append after a terminal event. Late events are still accepted.
-	ErrClosed = errors.New("eventlog: stream is closed")
+	ErrClosed = errors.New("the stream is closed")
 	// ErrDeleted says that the stream was deleted.
-	ErrDeleted = errors.New("eventlog: stream is deleted")
+	ErrDeleted = errors.New("the stream is deleted")
 	// ErrTrimmed reports that an event was stored and is no longer kept.
-	ErrTrimmed = errors.New("eventlog: event is no longer kept")
+	ErrTrimmed = errors.New("the event is no longer kept")
 	// ErrNotFound reports that the event does not exist.
-	ErrNotFound = errors.New("eventlog: event not found")
+	ErrNotFound = errors.New("event not found")
 	// ErrExpired reports that a revision is older than the history that is kept; see ExpiredError.
-	ErrExpired = errors.New("eventlog: revision is too old")
+	ErrExpired = errors.New("the revision is too old")
 	// ErrFuture reports that a revision is larger than the store's; see FutureError.
-	ErrFuture = errors.New("eventlog: revision is too large")
+	ErrFuture = errors.New("the revision is too large")
 	// ErrContinue reports that a continue token does not belong to this log or query.
-	ErrContinue = errors.New("eventlog: bad continue token")
+	ErrContinue = errors.New("invalid continue token")
 	// ErrLagging ends a watch that did not keep up.
-	ErrLagging = errors.New("eventlog: watch fell too far behind")
+	ErrLagging = errors.New("the watch fell too far behind")
 	// ErrShutdown ends reads and watches when the log is closed.
-	ErrShutdown = errors.New("eventlog: log is shut down")
+	ErrShutdown = errors.New("the log is shut down")
 	// ErrBadStream refuses a stream without UID, namespace or task, or with a name
 	// that cannot be a part of a key.
-	ErrBadStream = errors.New("eventlog: bad stream")
+	ErrBadStream = errors.New("invalid name, namespace or UID of an event stream")
 )
 
 // ExpiredError is an ErrExpired with the requested revision and the floor.
@@ -42,7 +42,7 @@ type ExpiredError struct {
 
 // Error names both revisions.
 func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("eventlog: revision is too old: %d (%d)", e.Revision, e.Floor)
+	return fmt.Sprintf("the revision is too old: %d (%d)", e.Revision, e.Floor)
 }
 
 // Is makes every ExpiredError an ErrExpired.
@@ -53,7 +53,7 @@ type FutureError struct{ Revision, Current uint64 }
 
 // Error names both revisions.
 func (e *FutureError) Error() string {
-	return fmt.Sprintf("eventlog: revision is too large: %d, current: %d", e.Revision, e.Current)
+	return fmt.Sprintf("the revision is too large: %d, current: %d", e.Revision, e.Current)
 }
 
 // Is makes every FutureError an ErrFuture.
@@ -67,7 +67,7 @@ type CorruptError struct {
 
 // Error names the key.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("eventlog: corrupt record %q: %v", e.Key, e.Err)
+	return fmt.Sprintf("corrupt record %q: %v", e.Key, e.Err)
 }
 
 // Unwrap returns what is wrong with the record.

@@ -108,7 +108,7 @@ func (s *scan) record(p *posting) ([]byte, error) {
 		return p.raw, nil
 	}
 	if s.data == nil {
-		return nil, errors.New("eventlog: scan without data")
+		return nil, errors.New("scan without data")
 	}
 	k := dataKey(p.no, p.seq)
 	if !s.data.SeekGE(k) || string(s.data.Key()) != string(k) {

@@ -96,7 +96,7 @@ func (db *DB) Compact(rev uint64) error {
 	db.compacting.Lock()
 	defer db.compacting.Unlock()
 	if now := db.engine.Revision(); rev > now {
-		return fmt.Errorf("object: cannot compact to revision %d, the store is at %d", rev, now)
+		return fmt.Errorf("cannot compact to revision %d, the store is at %d", rev, now)
 	}
 	start := db.opts.Clock.Now()
 	if rev > db.compacted.Load() {

@@ -86,7 +86,7 @@ func (o *Options) ensureDefaults() error {
 		o.Clock = clock.RealClock{}
 	}
 	if o.HistoryBytes < 2*o.RingBytes {
-		return fmt.Errorf("object: history of %d bytes is less than twice the ring's %d", o.HistoryBytes, o.RingBytes)
+		return fmt.Errorf("history of %d bytes is less than twice the ring's %d", o.HistoryBytes, o.RingBytes)
 	}
 	return nil
 }
@@ -117,11 +117,11 @@ type DB struct {
 
 // Errors of a DB, to be compared with errors.Is.
 var (
-	ErrClosed = errors.New("object: store is closed")
+	ErrClosed = errors.New("the store is closed")
 	// ErrCompacted reports a revision whose history was compacted.
-	ErrCompacted = errors.New("object: revision is compacted")
+	ErrCompacted = errors.New("the revision is compacted")
 
-	errConflict = errors.New("object: revision conflict")
+	errConflict = errors.New("revision conflict")
 )
 
 // Open opens the object keyspaces of e. It reads a few records, regardless of the number of objects. The

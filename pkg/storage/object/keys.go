@@ -33,7 +33,7 @@ const (
 // floorKey holds the compacted revision. It sorts before the first change.
 var floorKey = []byte{spaceChange}
 
-var errRecord = errors.New("object: malformed record")
+var errRecord = errors.New("malformed record")
 
 // versionKey appends the key of a version: newer versions of a key sort first.
 func versionKey(dst []byte, key string, rev uint64) []byte {

@@ -95,7 +95,7 @@ func itemsOf(listObj runtime.Object) (reflect.Value, error) {
 		return reflect.Value{}, err
 	}
 	if items.Kind() != reflect.Slice {
-		return reflect.Value{}, fmt.Errorf("object: items of %T are no slice", listObj)
+		return reflect.Value{}, fmt.Errorf("items of %T are not a slice", listObj)
 	}
 	return items, nil
 }
@@ -201,7 +201,7 @@ func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 		return true
 	})
 	if err == nil && n != size {
-		err = fmt.Errorf("object: found %d objects of %d", n, size)
+		err = fmt.Errorf("found %d objects of %d", n, size)
 	}
 	return err
 }
@@ -245,7 +245,7 @@ func (l *list) add(ctx context.Context, en *entry) error {
 	item := l.grow()
 	obj, ok := reflect.TypeAssert[runtime.Object](item.Addr())
 	if !ok {
-		return fmt.Errorf("object: %s is no object", item.Type())
+		return fmt.Errorf("%s is not an object", item.Type())
 	}
 	err = l.s.decodeInto(plain, obj, en.rev)
 	if err == nil && l.matches(obj) {

@@ -108,7 +108,7 @@ func (g *RESTOptionsGetter) config(resource schema.GroupResource) (*storagebacke
 	if !ok {
 		versions := g.o.Scheme.PrioritizedVersionsForGroup(resource.Group)
 		if len(versions) == 0 {
-			return nil, fmt.Errorf("object: the scheme has no version of group %q", resource.Group)
+			return nil, fmt.Errorf("the scheme lacks a version of group %q", resource.Group)
 		}
 		version = versions[0]
 	}

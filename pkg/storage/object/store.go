@@ -73,7 +73,7 @@ func (db *DB) NewStore(c Config) (*Store, error) {
 		c.Transformer = identity.NewEncryptCheckTransformer()
 	}
 	if strings.Trim(c.ResourcePrefix, "/") == "" || !strings.HasPrefix(c.ResourcePrefix, "/") {
-		return nil, fmt.Errorf("object: resource prefix %q does not begin with / and name something", c.ResourcePrefix)
+		return nil, fmt.Errorf("resource prefix %q must begin with / and a name", c.ResourcePrefix)
 	}
 	s := &Store{
 		db: db, codec: c.Codec, newFunc: c.NewFunc, objectType: reflect.TypeOf(c.NewFunc()).Elem(), resourcePrefix: c.ResourcePrefix,
@@ -143,10 +143,10 @@ func (s *Store) RequestWatchProgress(context.Context) error {
 // EnableResourceSizeEstimation makes Stats report sizes. The index holds the sizes, so keys is not called.
 func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	if keys == nil {
-		return errors.New("object: no function to list keys")
+		return errors.New("no function to list keys")
 	}
 	if !s.sizes.CompareAndSwap(false, true) {
-		return errors.New("object: size estimation is already enabled")
+		return errors.New("size estimation is already enabled")
 	}
 	return nil
 }

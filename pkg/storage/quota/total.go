@@ -39,7 +39,7 @@ func (t *Totals) Held(ns string) (int64, error) {
 	case !ok:
 		t.held[ns] = 0
 	case len(row) != 8:
-		return 0, fmt.Errorf("quota: corrupt record %q", t.key(ns))
+		return 0, fmt.Errorf("corrupt record of a quota %q", t.key(ns))
 	default:
 		t.held[ns] = int64(binary.BigEndian.Uint64(row))
 	}

@@ -40,13 +40,13 @@ import (
 var (
 	// ErrName refuses a session's UID or a message id that cannot be part of a
 	// key: an empty one, or one with a zero byte.
-	ErrName = errors.New("transcript: bad name")
+	ErrName = errors.New("invalid name or UID of a transcript")
 	// ErrTaken refuses a message whose id belongs to a message with other content.
-	ErrTaken = errors.New("transcript: the id belongs to another message")
+	ErrTaken = errors.New("the id belongs to another message")
 	// ErrSecretID refuses a message whose id looks like a credential.
-	ErrSecretID = errors.New("transcript: the id looks like a credential")
+	ErrSecretID = errors.New("the id looks like a credential")
 	// ErrNotFound reports that no message ever had the id.
-	ErrNotFound = errors.New("transcript: no such message")
+	ErrNotFound = errors.New("no such message")
 )
 
 // CorruptError reports a record that this package did not write, or that is incomplete.

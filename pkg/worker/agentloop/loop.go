@@ -43,7 +43,7 @@ var (
 	// the model's summary, if it gave one.
 	ErrMaxIterations = errors.New("agentloop: max iterations")
 	// ErrBlankAnswer ends a run whose model gave a blank answer twice.
-	ErrBlankAnswer = errors.New("agentloop: the model gave a blank answer")
+	ErrBlankAnswer = errors.New("the model gave a blank answer")
 )
 
 // Config configures the loop of one run.

@@ -120,7 +120,7 @@ func (l *Launch) Confirm() error {
 	case err != nil:
 		return err
 	case len(report) == 0:
-		return fmt.Errorf("%w: it ended while it was being set up", ErrUnavailable)
+		return fmt.Errorf("%w: the program ended while its sandbox was set up", ErrUnavailable)
 	case report[0] != begun:
 		return &setupError{string(report)}
 	case len(report) > 1:

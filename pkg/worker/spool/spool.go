@@ -42,7 +42,7 @@ const (
 )
 
 // ErrInUse means that another worker writes to the spool.
-var ErrInUse = errors.New("spool: in use by another worker")
+var ErrInUse = errors.New("another worker uses the spool")
 
 // End is how the work ended. Once it is stored, the work need not be done again.
 type End struct {

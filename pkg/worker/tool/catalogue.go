@@ -36,14 +36,14 @@ func NewCatalogue(tools ...Tool) (*Catalogue, error) {
 	for _, t := range tools {
 		d := t.Definition()
 		if !namePattern.MatchString(d.Name) {
-			return nil, fmt.Errorf("tool: name %q is not usable: 1 to 64 letters, digits, - and _", d.Name)
+			return nil, fmt.Errorf("tool name %q: must be 1 to 64 letters, digits, - and _", d.Name)
 		}
 		if _, ok := c.tools[d.Name]; ok {
-			return nil, fmt.Errorf("tool: %s is there twice", d.Name)
+			return nil, fmt.Errorf("two tools are named %s", d.Name)
 		}
 		s, err := compile(d.Parameters)
 		if err != nil {
-			return nil, fmt.Errorf("tool: parameters of %s: %w", d.Name, err)
+			return nil, fmt.Errorf("parameters of tool %s: %w", d.Name, err)
 		}
 		if len(d.Parameters) == 0 {
 			d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)

@@ -105,7 +105,7 @@ type Options struct {
 
 func (o *Options) complete() error {
 	if o.Client == nil || o.WorkerImage == "" {
-		return errors.New("kubernetes: Client and WorkerImage are required")
+		return errors.New("an executor of Jobs needs Client and WorkerImage")
 	}
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
@@ -165,7 +165,7 @@ func (e *Executor) ByReference() bool { return true }
 // Start creates the run's Job. See executor.Executor.
 func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State, error) {
 	if run.Task == nil || run.ID == "" || run.UID == "" || run.Attempt < 1 {
-		return executor.State{}, fmt.Errorf("kubernetes: run %s is incomplete", run.Ref)
+		return executor.State{}, fmt.Errorf("run %s lacks its task, id, UID or attempt", run.Ref)
 	}
 	wanted := e.job(run)
 	if err := e.mark(ctx, wanted); err != nil {
@@ -186,7 +186,7 @@ func (e *Executor) Start(ctx context.Context, run executor.Run) (executor.State,
 	}
 	if !isJobOf(job, run.Ref) {
 		// The Job of an earlier task of this name goes away by itself.
-		return executor.State{}, fmt.Errorf("job %s of somebody else is in the way", run.JobName())
+		return executor.State{}, fmt.Errorf("a job %s exists that does not belong to this run", run.JobName())
 	}
 	if runID(job) != run.ID {
 		return executor.State{}, fmt.Errorf("%s: %w", run.Ref, executor.ErrConflict)

@@ -113,6 +113,6 @@ func (e *Executor) warnRefused(ctx context.Context, job *batchv1.Job, refused []
 	}
 	e.mu.Unlock()
 	if len(refused) > before {
-		klog.FromContext(ctx).Info("A Pod is not accepted for a run", "job", klog.KObj(job), "why", errors.Join(refused...).Error())
+		klog.FromContext(ctx).Info("Refused a Pod that claims to belong to a run", "job", klog.KObj(job), "why", errors.Join(refused...).Error())
 	}
 }

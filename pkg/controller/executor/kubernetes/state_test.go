@@ -171,7 +171,7 @@ func TestAssess(t *testing.T) {
 		{name: "node silent", job: testJob(), pod: testPod(corev1.PodRunning, runningSince, notReady), now: time.Minute, want: "Running", again: 20 * time.Second},
 		{
 			name: "node silent for too long", job: testJob(), pod: testPod(corev1.PodRunning, runningSince, notReady), now: 80 * time.Second, want: "Running",
-			verdict: "NodeLost: node node-1 does not answer since 2026-01-01T12:00:20Z",
+			verdict: "NodeLost: node node-1 has not answered since 2026-01-01T12:00:20Z",
 		},
 		{
 			name: "given up, pod in its grace period", job: testJob(aboutToFail, atOnce), given: outOfReach, pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,
@@ -232,7 +232,7 @@ func TestAssess(t *testing.T) {
 		},
 		{
 			name: "given up because of its node, after a restart", job: testJob(aboutToFail, atOnce), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 95 * time.Second,
-			want: "Lost  NodeLost 0 node node-1 does not answer since 2026-01-01T12:00:20Z",
+			want: "Lost  NodeLost 0 node node-1 has not answered since 2026-01-01T12:00:20Z",
 		},
 		{
 			name: "deadline of its own, on a node that does not answer", job: testJob(aboutToFail), pod: testPod(corev1.PodRunning, runningSince, notReady, deletedPod(95*time.Second)), now: 90 * time.Second,

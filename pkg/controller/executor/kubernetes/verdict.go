@@ -57,7 +57,7 @@ func unreachable(job *batchv1.Job, pod *corev1.Pod) *verdict {
 }
 
 func nodeLost(pod *corev1.Pod, since time.Time) *verdict {
-	message := fmt.Sprintf("node %s does not answer since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("node %s has not answered since %s", pod.Spec.NodeName, since.UTC().Format(time.RFC3339))
 	return &verdict{Reason: v1alpha1.ReasonNodeLost, Message: message}
 }
 

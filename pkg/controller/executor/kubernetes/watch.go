@@ -107,7 +107,7 @@ func (w *watch) run(ctx context.Context, factory informers.SharedInformerFactory
 			return
 		}
 		if err := w.look(ctx, key); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot look after run", "job", key)
+			klog.FromContext(ctx).Error(err, "Cannot check run", "job", key)
 			w.queue.AddRateLimited(key)
 		} else {
 			w.queue.Forget(key)
@@ -147,7 +147,7 @@ func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 		}
 		return gone(err)
 	case a.verdict != nil:
-		klog.FromContext(ctx).Info("Run is given up", "job", key, "reason", a.verdict.Reason)
+		klog.FromContext(ctx).Info("Giving up a run", "job", key, "reason", a.verdict.Reason)
 		err := w.e.giveUp(ctx, job, pod, a.verdict)
 		if apierrors.IsConflict(err) {
 			return nil // what changed will wake it

@@ -183,7 +183,7 @@ func (t *tree) kill() error {
 			return err
 		}
 	}
-	return fmt.Errorf("process: processes of %s are still alive", t.dir)
+	return fmt.Errorf("processes of %s are still alive", t.dir)
 }
 
 // killExact kills exactly the given processes, not others that got their pids meanwhile, and

@@ -68,9 +68,9 @@ const (
 )
 
 // ErrLocked means that another process uses the same folder.
-var ErrLocked = errors.New("process: run folder is in use by another process")
+var ErrLocked = errors.New("another process uses the run folder")
 
-var errClosed = errors.New("process: executor is closed")
+var errClosed = errors.New("the executor is closed")
 
 // Options configure an Executor.
 type Options struct {
@@ -106,7 +106,7 @@ type Options struct {
 
 func (o *Options) complete() error {
 	if o.Dir == "" || len(o.Command) == 0 {
-		return errors.New("process: Dir and Command are required")
+		return errors.New("an executor of processes needs Dir and Command")
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -291,7 +291,7 @@ func (e *Executor) Park(ctx context.Context, ref executor.Ref, parked bool) erro
 // Remove deletes the folders of all attempts of a task.
 func (e *Executor) Remove(_ context.Context, uid types.UID) error {
 	if !validUID.MatchString(string(uid)) {
-		return fmt.Errorf("process: invalid task UID %q", uid)
+		return fmt.Errorf("invalid task UID %q", uid)
 	}
 	e.mu.Lock()
 	for k := range e.live {
@@ -361,7 +361,7 @@ var validUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
 func checkRef(ref executor.Ref) error {
 	if !validUID.MatchString(string(ref.UID)) || ref.Attempt < 1 {
-		return fmt.Errorf("process: invalid run %s of task UID %q", ref, ref.UID)
+		return fmt.Errorf("invalid run %s of task UID %q", ref, ref.UID)
 	}
 	return nil
 }

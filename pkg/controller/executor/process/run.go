@@ -134,7 +134,7 @@ func (r *run) watch() {
 				return
 			}
 			if err := boundLog(filepath.Join(r.dir, logName), r.e.opts.LogBytes); err != nil {
-				r.e.log.Error(err, "Cannot bound log of worker", "run", r.ref.String())
+				r.e.log.Error(err, "Cannot shorten the log of a worker", "run", r.ref.String())
 			}
 		case <-r.e.closing:
 			r.detach()
@@ -215,7 +215,7 @@ func (r *run) finish() {
 	rec.settle(r.dir, status, r.e.opts.Clock.Now())
 	if rec.notBegun() {
 		if err := removeAll(r.dir); err != nil {
-			log.Error(err, "Cannot take back a start")
+			log.Error(err, "Cannot remove the folder of a run that has not begun")
 		}
 		r.e.ended(r, rec, true)
 		return
@@ -287,7 +287,7 @@ func (e *Executor) undo(dir string, rec *record) {
 		err = newTree(dir, rec, false).kill()
 	}
 	if err = errors.Join(err, removeAll(dir)); err != nil {
-		e.log.Error(err, "Cannot take back a start", "run", rec.ref().String())
+		e.log.Error(err, "Cannot remove the folder of a run that has not begun", "run", rec.ref().String())
 	}
 }
 

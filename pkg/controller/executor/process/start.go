@@ -29,7 +29,7 @@ func (e *Executor) Start(_ context.Context, spec executor.Run) (executor.State, 
 		return executor.State{}, err
 	}
 	if spec.ID == "" {
-		return executor.State{}, fmt.Errorf("process: run %s has no id", spec.Ref)
+		return executor.State{}, fmt.Errorf("run %s lacks an id", spec.Ref)
 	}
 	r := newRun(e, spec)
 	if other, err := e.reserve(r); err != nil {
@@ -155,7 +155,7 @@ func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
 	if pidfd < 0 {
 		_ = p.Kill()
 		_, _ = p.Wait()
-		return nil, errors.Join(errors.New("process: the kernel has no pidfd"), stdin.Close())
+		return nil, errors.Join(errors.New("the kernel lacks pidfd"), stdin.Close())
 	}
 	r.child, r.pidfd, r.rec.PID = p, pidfd, p.Pid
 	return stdin, nil

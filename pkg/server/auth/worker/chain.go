@@ -100,7 +100,7 @@ func (f *Filter) chain(ctx context.Context, pod podRef) (*chain, error) {
 		}
 		return r.Val.(*chain), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("worker: look up Pod %s: %w", pod.name, ctx.Err())
+		return nil, fmt.Errorf("look up Pod %s: %w", pod.name, ctx.Err())
 	}
 }
 
@@ -171,7 +171,7 @@ func jobOf(pod *corev1.Pod, uid types.UID) (ref, error) {
 func digest(pod *corev1.Pod) (sum [sha256.Size]byte, err error) {
 	text, err := json.Marshal(pod.Spec)
 	if err != nil {
-		return sum, fmt.Errorf("worker: spec of Pod %s: %w", pod.Name, err)
+		return sum, fmt.Errorf("spec of Pod %s: %w", pod.Name, err)
 	}
 	return sha256.Sum256(text), nil
 }
@@ -206,5 +206,5 @@ func missing(kind, name string, err error) error {
 	if apierrors.IsNotFound(err) {
 		return later("%s %s is not found", kind, name)
 	}
-	return fmt.Errorf("worker: look up %s %s: %w", kind, name, err)
+	return fmt.Errorf("look up %s %s: %w", kind, name, err)
 }

@@ -119,7 +119,7 @@ func page(q url.Values) (url.Values, error) {
 	}
 	if token := q.Get("continue"); token != "" {
 		if limit == 0 {
-			return nil, badRequest("continue: cannot be given with limit=0, which is everything")
+			return nil, badRequest("continue: cannot be given with limit=0, which returns everything")
 		}
 		out.Set("continue", token)
 	}

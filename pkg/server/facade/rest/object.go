@@ -166,7 +166,7 @@ func strictly(object map[string]json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return badRequest("the body is not what is expected here: %v", err)
+		return badRequest("the body is not valid for this request: %v", err)
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (n *Controller) work(ctx context.Context) {
 		case ctx.Err() != nil:
 		default:
 			if !errors.Is(err, errRemaining) {
-				klog.FromContext(ctx).Error(err, "Namespace will be retried", "namespace", name)
+				klog.FromContext(ctx).Error(err, "Cannot empty a deleted namespace yet; it will be retried", "namespace", name)
 			}
 			n.queue.AddRateLimited(name)
 		}
@@ -159,7 +159,7 @@ func (n *Controller) work(ctx context.Context) {
 }
 
 // errRemaining means that something in the namespace waits for a finalizer.
-var errRemaining = errors.New("namespace: contents remain")
+var errRemaining = errors.New("the namespace still has contents")
 
 func (n *Controller) sync(ctx context.Context, name string) error {
 	ns, err := n.c.Get(ctx, name)

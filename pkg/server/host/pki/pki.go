@@ -57,7 +57,7 @@ const (
 
 // ErrNoKey means that the authority's certificate exists but its key does not,
 // so that nothing can be signed.
-var ErrNoKey = errors.New("pki: the certificate authority's key is missing")
+var ErrNoKey = errors.New("the certificate authority's key is missing")
 
 // Options says where the files are and which names the server has.
 type Options struct {

@@ -71,7 +71,7 @@ func (sink) Resync() error { return nil }
 func with(obj any, f func(object) error) error {
 	o, ok := obj.(object)
 	if !ok {
-		return fmt.Errorf("rbac: watched a %T", obj)
+		return fmt.Errorf("the watch of roles and bindings sent a %T", obj)
 	}
 	return f(o)
 }
@@ -81,7 +81,7 @@ func with(obj any, f func(object) error) error {
 func parseRevision(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("rbac: resource version %q: %w", s, err)
+		return 0, fmt.Errorf("resource version %q: %w", s, err)
 	}
 	return n, nil
 }

@@ -100,7 +100,7 @@ func (g *guard) gone(ctx context.Context, namespace, name string, uid types.UID)
 
 func (g *guard) report(ctx context.Context, name string, err error) {
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Answered a write before the authorizer knew it", "resource", g.resource.String(), "name", name)
+		klog.FromContext(ctx).Error(err, "A write was answered before the authorizer had seen it", "resource", g.resource.String(), "name", name)
 	}
 }
 

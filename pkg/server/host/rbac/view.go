@@ -140,7 +140,7 @@ func keyOf(obj object) (objectKey, error) {
 	case *rbacv1.ClusterRoleBinding:
 		key.kind = "ClusterRoleBinding"
 	default:
-		return key, fmt.Errorf("rbac: %T is neither role nor binding", obj)
+		return key, fmt.Errorf("%T is neither role nor binding", obj)
 	}
 	return key, nil
 }

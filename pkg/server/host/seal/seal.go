@@ -30,7 +30,7 @@ import (
 )
 
 // ErrNoKeys means that the key file, which should exist, is missing.
-var ErrNoKeys = errors.New("seal: the encryption key file is missing")
+var ErrNoKeys = errors.New("the encryption key file is missing")
 
 const (
 	// prefix precedes each encrypted value and is followed by the key's ID.
@@ -120,7 +120,7 @@ func parse(file []byte) (value.Transformer, error) {
 		return nil, err
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("no key in it")
+		return nil, errors.New("it holds no key")
 	}
-	return value.NewPrefixTransformers(errors.New("seal: encrypted with a key that is not in the key file"), keys...), nil
+	return value.NewPrefixTransformers(errors.New("encrypted with a key that is not in the key file"), keys...), nil
 }

@@ -38,10 +38,10 @@ const (
 
 // These are the reasons for refusing a token that this host has signed.
 var (
-	ErrExpired  = errors.New("token: it has expired")
-	ErrNotYet   = errors.New("token: it is not valid yet")
-	ErrAudience = errors.New("token: it is for another audience")
-	ErrRevoked  = errors.New("token: what it is bound to no longer exists")
+	ErrExpired  = errors.New("the token has expired")
+	ErrNotYet   = errors.New("the token is not valid yet")
+	ErrAudience = errors.New("the token is for another audience")
+	ErrRevoked  = errors.New("the object that the token is bound to no longer exists")
 )
 
 // UIDFunc looks up an object in the store, not in a cache, and returns its UID.
@@ -144,7 +144,7 @@ func (a *Authenticator) verify(text string) (*claims, error) {
 	}
 	key := a.keys[t.Headers[0].KeyID]
 	if key == nil {
-		return nil, errors.New("token: signed with an unknown key")
+		return nil, errors.New("the token is signed with an unknown key")
 	}
 	c := &claims{}
 	if err := t.Claims(key, &c.Claims, &c.privateClaims); err != nil {
@@ -182,7 +182,7 @@ func (a *Authenticator) current(ctx context.Context, c *claims) error {
 	}
 	k := c.Kubernetes
 	if c.Subject != serviceaccount.MakeUsername(k.Namespace, k.ServiceAccount.Name) {
-		return errors.New("token: its subject is not its ServiceAccount")
+		return errors.New("the token's subject differs from its ServiceAccount")
 	}
 	if err := bound(ctx, "serviceaccount", a.o.ServiceAccount, k.Namespace, &k.ServiceAccount); err != nil {
 		return err
@@ -207,7 +207,7 @@ func bound(ctx context.Context, kind string, lookup UIDFunc, namespace string, r
 	uid, err := lookup(ctx, namespace, ref.Name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("token: look up its %s %s/%s: %w", kind, namespace, ref.Name, err)
+		return fmt.Errorf("look up the token's %s %s/%s: %w", kind, namespace, ref.Name, err)
 	case uid == "":
 		return fmt.Errorf("%w: %s %s/%s", ErrRevoked, kind, namespace, ref.Name)
 	case uid != ref.UID:

@@ -74,7 +74,7 @@ func TestTaskWithoutController(t *testing.T) {
 		t.Errorf("warned before anything is known: %q", said)
 	}
 	says("a")
-	if said := create("b"); len(said) != 1 || !strings.HasPrefix(said[0], "the task will wait: no controller looks after tasks of namespace default") {
+	if said := create("b"); len(said) != 1 || !strings.HasPrefix(said[0], "the task will wait: no controller handles tasks of namespace default") {
 		t.Errorf("warned %q", said)
 	}
 	s.Close()

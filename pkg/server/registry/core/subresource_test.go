@@ -219,7 +219,7 @@ func TestContent(t *testing.T) {
 	if r := step(s.User(), "tasks/log", "", "GET", nil, 200, "one\ntwo\n"); r.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("log: %v", r)
 	}
-	step(s.User(), "tasks/log", "", "GET ?follow=maybe", nil, 400, "not true or false")
+	step(s.User(), "tasks/log", "", "GET ?follow=maybe", nil, 400, "must be true or false")
 
 	step(me, "tasks/artifacts", "", "POST", []byte("x"), 400, "filename: is required")
 	step(me, "tasks/artifacts", "a/b", "POST", []byte("x"), 400, "one path element")

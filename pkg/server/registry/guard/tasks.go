@@ -45,7 +45,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		if a.Verb == "create" { // the namespace of the request becomes the task's
 			reaches = !own && metav1.IsControlledBy(t, s.task)
 			if !reaches {
-				return errors.New("a worker may create tasks only that its own task controls")
+				return errors.New("a worker may create only tasks that its own task controls")
 			}
 			return nil
 		}

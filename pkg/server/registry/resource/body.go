@@ -48,7 +48,7 @@ func DecodeBody(scheme *runtime.Scheme, req *http.Request, data []byte, kind sch
 	}
 	obj, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, o).Decode(data, &kind, nil)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is no %s: %v", kind.Kind, err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %v", kind.Kind, err))
 	}
 	return obj, nil
 }

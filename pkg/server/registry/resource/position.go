@@ -24,7 +24,7 @@ func Revision(s string) (uint64, error) {
 	}
 	rev, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %q is not a number", s))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %q: must be a number", s))
 	}
 	return rev, nil
 }

@@ -23,9 +23,9 @@ import (
 )
 
 var (
-	errGone      = errors.New("timeline: the object is gone")
-	errHeartbeat = errors.New("timeline: a heartbeat is due")
-	errComplete  = errors.New("timeline: stream is complete")
+	errGone      = errors.New("the object was deleted")
+	errHeartbeat = errors.New("a heartbeat is due")
+	errComplete  = errors.New("the stream is complete")
 )
 
 // Stream returns a handler that answers a request with a stream, until the

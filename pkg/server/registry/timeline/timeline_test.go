@@ -380,7 +380,7 @@ func TestLaggingClientIsTold(t *testing.T) {
 				break
 			}
 		}
-		if want := `error {"code":429,"message":"eventlog: watch fell too far behind"}`; text != want {
+		if want := `error {"code":429,"message":"the watch fell too far behind"}`; text != want {
 			s.t.Errorf("frame %s, want %s", text, want)
 		}
 		if _, err := c.next(); !errors.Is(err, io.EOF) {

@@ -71,14 +71,14 @@ func (e *Engine) Checkpoint(ctx context.Context) (_ engine.Checkpoint, err error
 		if try == checkpointTries || !errors.Is(err, errUnreadable) || ctx.Err() != nil {
 			return nil, err
 		}
-		e.log.Info("A checkpoint cannot be opened, making another", "reason", err.Error())
+		e.log.Info("A checkpoint cannot be opened; making another", "reason", err.Error())
 		if err := c.remove(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-var errUnreadable = errors.New("engine: the checkpoint cannot be opened")
+var errUnreadable = errors.New("the checkpoint cannot be opened")
 
 // flush writes the memtable to a table, so that the checkpoint has a short log and takes little memory to
 // open.

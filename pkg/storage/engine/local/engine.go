@@ -80,7 +80,7 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 	}
 	if o.OnFatal == nil {
 		o.OnFatal = func(err error) {
-			log.Error(err, "The store failed, exiting so that no write is lost silently")
+			log.Error(err, "The store failed; exiting so that no write is lost silently")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		}
 	}
@@ -199,7 +199,7 @@ func (e *Engine) recover() (err error) {
 	return e.identify()
 }
 
-var errCorruptNumber = errors.New("engine: the record is not 8 bytes")
+var errCorruptNumber = errors.New("the record is not 8 bytes")
 
 // Close waits for operations in flight, including iterators, and closes the store.
 // Later calls of any method that can fail return engine.ErrClosed.
@@ -267,7 +267,7 @@ func (e *Engine) Healthy() error {
 	}
 	// On a full disk background work fails. Reads and deletes go on, and a restart would not help.
 	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
-		return fmt.Errorf("engine: background work: %w", *err)
+		return fmt.Errorf("background work: %w", *err)
 	}
 	if e.refs.Load() < 0 {
 		return engine.ErrClosed

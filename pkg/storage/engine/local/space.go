@@ -176,7 +176,7 @@ func (s *space) dropBallast() {
 		return
 	}
 	s.ballast = false
-	s.log.Info("The disk is full, the ballast was given up", "dir", s.dir, "bytes", s.ballastSize())
+	s.log.Info("The disk is full; removed the ballast file to make room", "dir", s.dir, "bytes", s.ballastSize())
 }
 
 // wrap returns the file system as Pebble sees it. A write that finds the disk full is repeated once after
@@ -254,7 +254,7 @@ func (e *Engine) Reclaim(ctx context.Context, lo, hi []byte) {
 			return
 		}
 		if err := guard(func() error { return e.db.Compact(context.WithoutCancel(ctx), lo, hi, false) }); err != nil {
-			e.log.Info("The room of deleted data is not free yet", "reason", err.Error())
+			e.log.Info("The space of deleted data is not free yet", "reason", err.Error())
 		}
 	}()
 }

@@ -97,7 +97,7 @@ func (t *httpTool) authenticate(h *v1alpha1.ToolHTTP) error {
 		return nil
 	}
 	if t.credential == "" {
-		return errors.New("spec.http.authSecretRef: the secret has no value")
+		return errors.New("spec.http.authSecretRef: the key of the Secret is empty")
 	}
 	if h.AuthInject == v1alpha1.AuthInjectBody {
 		t.authKey = h.AuthBodyKey

@@ -143,7 +143,7 @@ func (t *tree) kill() error {
 			return err
 		}
 	}
-	return errors.New("tool/exec: processes are still alive after being killed")
+	return errors.New("processes are still alive after being killed")
 }
 
 // signal sends one signal to all processes, once.

@@ -123,6 +123,6 @@ func (v *view) nudge(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Approval
 	ctx = context.WithoutCancel(ctx)
 	err := v.tasks.Annotate(ctx, t, func(annotations map[string]string) { approval.Note(annotations, a, v.clock.Now()) })
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "A decision could not be noted on its task", "task", klog.KObj(t))
+		klog.FromContext(ctx).Error(err, "A decision could not be recorded on its task", "task", klog.KObj(t))
 	}
 }

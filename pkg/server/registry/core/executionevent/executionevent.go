@@ -61,7 +61,7 @@ type ledger struct {
 
 func (l ledger) create(ctx context.Context, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
 	if e.TaskName == "" {
-		return nil, apierrors.NewBadRequest("event: taskName: is required")
+		return nil, apierrors.NewBadRequest("taskName: is required")
 	}
 	stored, err := l.add(ctx, e.TaskName, e)
 	if err != nil {

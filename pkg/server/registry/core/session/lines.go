@@ -18,7 +18,7 @@ import (
 func (r *Resource) writeLines(w http.ResponseWriter, req *http.Request, p parent) error {
 	query := req.URL.Query()
 	if f := query.Get("format"); f != "lines" {
-		return apierrors.NewBadRequest(fmt.Sprintf("format: %q is not lines", f))
+		return apierrors.NewBadRequest(fmt.Sprintf("format: %q: must be lines", f))
 	}
 	for _, other := range []string{"limit", "after", "continue", "newest", "through"} {
 		if query.Get(other) != "" {
@@ -46,7 +46,7 @@ func (r *Resource) writeLines(w http.ResponseWriter, req *http.Request, p parent
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, err := w.Write(text.Bytes()); err != nil {
-		klog.FromContext(req.Context()).V(2).Info("Transcript was not read to its end", "err", err)
+		klog.FromContext(req.Context()).V(2).Info("The client did not read a transcript to its end", "err", err)
 	}
 	return nil
 }

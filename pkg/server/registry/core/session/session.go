@@ -108,6 +108,6 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 // next sweep does it.
 func (r *Resource) forget(ctx context.Context, s *v1alpha1.Session) {
 	if err := r.transcripts.Delete(ctx, s.UID); err != nil {
-		klog.FromContext(ctx).Error(err, "Transcript of a deleted session stays until the next start", "session", klog.KObj(s))
+		klog.FromContext(ctx).Error(err, "Cannot remove the transcript of a deleted session; the next start removes it", "session", klog.KObj(s))
 	}
 }

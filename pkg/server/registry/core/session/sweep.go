@@ -21,7 +21,7 @@ func (r *Resource) sweep(ctx context.Context, sessions rest.Lister) {
 	orphans, err := resource.Sweep(ctx, r.transcripts, nil, sessions)
 	switch {
 	case err != nil && ctx.Err() == nil && !errors.Is(err, engine.ErrClosed):
-		log.Error(err, "Transcripts of deleted sessions stay until the next start")
+		log.Error(err, "Cannot remove the transcripts of deleted sessions; the next start removes them")
 	case orphans > 0:
 		log.Info("Removed transcripts of deleted sessions", "sessions", orphans)
 	}

@@ -42,7 +42,7 @@ func content(ctx context.Context, p resource.Parent[*v1alpha1.Skill], _ rest.Res
 		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if _, err := w.Write([]byte(text)); err != nil {
-			klog.FromContext(ctx).V(2).Info("Skill content was not read to its end", "err", err)
+			klog.FromContext(ctx).V(2).Info("The client did not read a skill's content to its end", "err", err)
 		}
 	}), nil
 }

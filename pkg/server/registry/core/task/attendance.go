@@ -90,7 +90,7 @@ func (a *attendance) warning(namespace string) []string {
 }
 
 func noController(namespace string) string {
-	return fmt.Sprintf("no controller looks after tasks of namespace %s; it is down, or --watch-namespace names others", namespace)
+	return fmt.Sprintf("no controller handles tasks of namespace %s: it is down, or its --watch-namespace names other namespaces", namespace)
 }
 
 // attend marks each task that no controller picks up in time, until ctx ends.
@@ -98,7 +98,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 	defer context.AfterFunc(ctx, r.attendance.due.ShutDown)()
 	log := klog.FromContext(ctx)
 	if err := r.unbegun(ctx); err != nil && ctx.Err() == nil {
-		log.Error(err, "Tasks that nobody has begun with are not looked at")
+		log.Error(err, "Cannot list the tasks that no controller has started")
 	}
 	for {
 		key, down := r.attendance.due.Get()
@@ -106,7 +106,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 			return
 		}
 		if err := r.lookAfter(ctx, status, key); err != nil && ctx.Err() == nil {
-			log.Error(err, "Cannot say that a task waits for a controller", "task", key)
+			log.Error(err, "Cannot record that a task waits for a controller", "task", key)
 			r.attendance.due.AddAfter(key, unattended)
 		}
 		r.attendance.due.Done(key)

@@ -41,7 +41,7 @@ func (r *Resource) mayFork(ctx context.Context, source *v1alpha1.Task) error {
 		}
 	}
 	if !ok {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), source.Name, errors.New("to fork a task, its caller needs get on it"))
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), source.Name, errors.New("a caller who forks a task needs the right to get it"))
 	}
 	return nil
 }

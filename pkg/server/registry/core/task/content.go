@@ -138,7 +138,7 @@ func boolean(req *http.Request, name string) (bool, error) {
 	}
 	b, err := strconv.ParseBool(s)
 	if err != nil {
-		return false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is not true or false", name, s))
+		return false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be true or false", name, s))
 	}
 	return b, nil
 }
@@ -276,7 +276,7 @@ func (r *Resource) getArtifact(w http.ResponseWriter, req *http.Request, p paren
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox")
 	if _, err := w.Write(data); err != nil {
-		klog.FromContext(req.Context()).V(2).Info("Artifact was not read to its end", "err", err)
+		klog.FromContext(req.Context()).V(2).Info("The client did not read an artifact to its end", "err", err)
 	}
 	return nil
 }

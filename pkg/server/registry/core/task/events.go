@@ -187,10 +187,10 @@ func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 		return tooLarge()
 	}
 	if e.TaskName != "" && e.TaskName != t.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("event: taskName %q: must be the task, %q", e.TaskName, t.Name))
+		return apierrors.NewBadRequest(fmt.Sprintf("taskName: %q: must be the name of the task, %q", e.TaskName, t.Name))
 	}
 	if s := session(t); e.SessionName != "" && e.SessionName != s {
-		return apierrors.NewBadRequest(fmt.Sprintf("event: sessionName %q: must be the session of the task", e.SessionName))
+		return apierrors.NewBadRequest(fmt.Sprintf("sessionName: %q: must be the session of the task", e.SessionName))
 	}
 	return nil
 }

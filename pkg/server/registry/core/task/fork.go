@@ -96,7 +96,7 @@ func (r *Resource) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intst
 	seq := int64(after.IntVal)
 	if after.Type == intstr.String {
 		if seq, err = strconv.ParseInt(after.StrVal, 10, 64); err != nil {
-			return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %q is neither a number nor %q", after.StrVal, v1alpha1.ForkLatest))
+			return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %q: must be a number or %q", after.StrVal, v1alpha1.ForkLatest))
 		}
 	}
 	switch {

@@ -49,7 +49,7 @@ func logViewOf(req *http.Request) (v logView, err error) {
 	case "events":
 		v.events = true
 	default:
-		return v, apierrors.NewBadRequest(fmt.Sprintf("format: %q is not text or events", f))
+		return v, apierrors.NewBadRequest(fmt.Sprintf("format: %q: must be text or events", f))
 	}
 	if s := q.Get("tailLines"); s != "" {
 		if v.tail, err = strconv.Atoi(s); err != nil || v.tail < 1 || v.tail > maxTail {

@@ -46,7 +46,7 @@ func (r *Resource) sweep(ctx context.Context) {
 	}
 	switch {
 	case err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrShutdown):
-		log.Error(err, "Content of deleted tasks stays until the next start")
+		log.Error(err, "Cannot remove the content of deleted tasks; the next start removes it")
 	case orphans > 0:
 		log.Info("Removed content of deleted tasks", "tasks", orphans)
 	}

@@ -240,7 +240,7 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	if err := r.forget(ctx, stream(t)); err != nil {
-		klog.FromContext(ctx).Error(err, "Content of a deleted task stays until the next start", "task", klog.KObj(t))
+		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}
 }
 

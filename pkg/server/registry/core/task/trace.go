@@ -46,7 +46,7 @@ func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (h
 		case !a.sent():
 			respond.Error(err)
 		default:
-			klog.FromContext(req.Context()).V(2).Info("Trace was cut", "task", klog.KObj(p.Object), "err", err)
+			klog.FromContext(req.Context()).V(2).Info("Trace was shortened", "task", klog.KObj(p.Object), "err", err)
 			// The client must not take the incomplete answer for the whole: this panic resets the
 			// stream.
 			panic(http.ErrAbortHandler)
@@ -100,7 +100,7 @@ func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
 		case err != nil || q.from == nil || q.from.After < 0 || q.from.After > q.from.Latest:
 			return nil, apierrors.NewBadRequest("continue: is not a token of this API")
 		case q.from.UID != uid:
-			return nil, apierrors.NewResourceExpired("continue: the task was replaced by another one of its name; begin anew")
+			return nil, apierrors.NewResourceExpired("continue: the task was replaced by another one of its name; start again without continue")
 		case !q.timeline:
 			return nil, apierrors.NewBadRequest("continue: asks for more of the timeline, which timeline=false leaves out")
 		}

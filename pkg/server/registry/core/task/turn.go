@@ -27,7 +27,7 @@ func (r *Resource) setTurn(ctx context.Context, t *v1alpha1.Task) {
 		revision, err = tasks.Revision(ctx)
 	}
 	if err != nil { // the task is then ordered like one from an older server
-		klog.FromContext(ctx).Error(err, "A task is created without its place among others", "task", klog.KObj(t))
+		klog.FromContext(ctx).Error(err, "Cannot record where a new task comes in the order of creation", "task", klog.KObj(t))
 		return
 	}
 	t.Status.CreationRevision = int64(revision)

@@ -77,7 +77,7 @@ func (r *Resource) validateStatus(_ context.Context, t, old *v1alpha1.Task) fiel
 	}
 	path := field.NewPath("status", "phase")
 	if old.Status.Phase.Terminal() && t.Status.Phase != old.Status.Phase {
-		return field.ErrorList{field.Invalid(path, t.Status.Phase, "a task that is "+string(old.Status.Phase)+" stays so")}
+		return field.ErrorList{field.Invalid(path, t.Status.Phase, "the task has ended: its phase stays "+string(old.Status.Phase))}
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func validateSchedule(t *v1alpha1.Task, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	zone, at := t.Spec.TimeZone, path.Child("timeZone")
 	if _, err := time.LoadLocation(zone); err != nil || strings.EqualFold(zone, "Local") {
-		errs = append(errs, field.Invalid(at, zone, "is not an IANA time zone name"))
+		errs = append(errs, field.Invalid(at, zone, "must be an IANA time zone name"))
 	}
 	spec, at := t.Spec.Schedule, path.Child("schedule")
 	if spec == "" {

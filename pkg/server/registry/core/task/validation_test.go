@@ -100,8 +100,8 @@ func TestValidate(t *testing.T) {
 		{"descriptor", container(func(s *spec) { s.Schedule = "@hourly" }), ""},
 		{"six fields", container(func(s *spec) { s.Schedule = "0 0 * * * *" }), "spec.schedule: five cron fields"},
 		{"zone in schedule", container(func(s *spec) { s.Schedule = "TZ=UTC * * * * *" }), "spec.schedule: belongs in timeZone"},
-		{"unknown zone", container(func(s *spec) { s.TimeZone = "Mars/Olympus" }), "spec.timeZone: not an IANA time zone"},
-		{"local zone", container(func(s *spec) { s.TimeZone = "Local" }), "spec.timeZone: not an IANA time zone"},
+		{"unknown zone", container(func(s *spec) { s.TimeZone = "Mars/Olympus" }), "spec.timeZone: must be an IANA time zone name"},
+		{"local zone", container(func(s *spec) { s.TimeZone = "Local" }), "spec.timeZone: must be an IANA time zone name"},
 
 		{"webhook", container(func(s *spec) { s.WebhookURL = "https://h/p?token=x" }), ""},
 		{"webhook file", container(func(s *spec) { s.WebhookURL = "file:///etc/passwd" }), "spec.webhookURL: must be an absolute URL"},
@@ -232,7 +232,7 @@ func TestTerminalPhaseStays(t *testing.T) {
 	validateStatus := r.validateStatus
 	old, now := ai(), ai()
 	old.Status.Phase, now.Status.Phase = v1alpha1.TaskFailed, v1alpha1.TaskPending
-	check(t, validateStatus(t.Context(), now, old), "status.phase: stays so")
+	check(t, validateStatus(t.Context(), now, old), "status.phase: the task has ended")
 	old.Status.Phase = v1alpha1.TaskRunning
 	check(t, validateStatus(t.Context(), now, old), "")
 }

@@ -117,11 +117,11 @@ func validateHeaders(h *v1alpha1.ToolHTTP, path *field.Path) field.ErrorList {
 		total += len(name) + len(value)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			errs = append(errs, field.Invalid(p, name, "is not a header name"))
+			errs = append(errs, field.Invalid(p, name, "must be the name of a header"))
 		case len(name) > maxHeaderName:
 			errs = append(errs, field.TooLong(p, name, maxHeaderName))
 		case !httpguts.ValidHeaderFieldValue(value):
-			errs = append(errs, field.Invalid(p, field.OmitValueType{}, "the value is not valid in a header"))
+			errs = append(errs, field.Invalid(p, field.OmitValueType{}, "must be a valid value of a header"))
 		case len(value) > maxHeaderValue:
 			errs = append(errs, field.Invalid(p, field.OmitValueType{}, fmt.Sprintf("the value must be at most %d bytes", maxHeaderValue)))
 		default:
