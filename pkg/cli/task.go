@@ -25,7 +25,7 @@ func (a *app) taskCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), a.taskFork(),
 		a.taskApprovals(), a.taskDecide(approval.Approve, "Let a task take the action that it asks for"), a.taskDecide(approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
-		a.taskLogs(), a.taskResult(), a.taskCancel(), a.taskDelete(),
+		a.taskLogs(), a.taskResult(), taskPlan(a), a.taskCancel(), a.taskDelete(),
 	)
 	return cmd
 }

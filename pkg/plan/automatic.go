@@ -25,6 +25,7 @@ type automatic struct {
 func automatics() []automatic {
 	return []automatic{
 		{tools: []string{"delegate_task", "wait_for_tasks", "create_container_task", "cancel_task"}, when: coordinates},
+		{tools: []string{"update_plan"}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: autonomous},
 	}
 }

@@ -74,7 +74,7 @@ func TestRESTWorkerPaths(t *testing.T) {
 	worker.with("Content-Type", "text/markdown").post("/internal/v1/artifacts/default/mine/notes%20one.md", "# hi").want(t, 201)
 	worker.post("/internal/v1/artifacts/default/mine/a%2Fb", "x").problem(t, 400, "filename: must be one path element")
 	worker.post("/internal/v1/artifacts/default/mine/"+strings.Repeat("n", 256), "x").problem(t, 400, "filename: must be at most 255 bytes")
-	worker.post("/internal/v1/plans/default/mine", "{}").problem(t, 404, "nothing at")
+	worker.post("/internal/v1/messages", "{}").problem(t, 404, "nothing at")
 
 	c := restAs(t, s, "default", "vi", "view")
 	c.get("/api/v1/tasks/mine/result").want(t, 200)
@@ -92,8 +92,6 @@ func TestRESTWorkerPaths(t *testing.T) {
 		t.Errorf("artifact: %q %v", file.body, file.header)
 	}
 	c.get("/api/v1/tasks/mine/artifacts/nosuch").problem(t, 404, `"nosuch" not found`)
-	c.get("/api/v1/tasks/mine/plan").problem(t, 501, "plan store is not configured")
-	c.get("/api/v1/tasks/nosuch/plan").problem(t, 404, "not found")
 	c.post("/internal/v1/results/default/mine", "x").problem(t, 403, "cannot create")
 }
 

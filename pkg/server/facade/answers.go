@@ -34,6 +34,21 @@ func approvals() []rest.Field {
 
 func present(json.RawMessage) json.RawMessage { return json.RawMessage("true") }
 
+// plan returns the fields of a task's plan, whose names are in capital case.
+func plan() []rest.Field {
+	return rest.Fields(
+		"TaskName: metadata.name", "Namespace: metadata.namespace", "Iteration: iteration = 0", `Summary: summary = ""`, "ProgressPct: progressPct = 0",
+		"GoalComplete: goalComplete = false", `PlanDocument: planDocument = ""`, "CreatedAt: createdAt = null", "UpdatedAt: updatedAt = null",
+	)
+}
+
+// planOfTask returns the plan as a member of its task, if there is one.
+func planOfTask() []rest.Field {
+	return []rest.Field{{Name: "plan", From: []string{"plan"}, Only: rest.Fields(
+		`summary: summary = ""`, "progressPct: progressPct = 0", "goalComplete: goalComplete = false", `planDocument: planDocument = ""`, "iteration: iteration = 0",
+	)}}
+}
+
 // figures returns the fields that the row of a session and its detail share. Token counts that nobody reported are
 // left out, because they are not zero.
 func figures(of string) []rest.Field {

@@ -52,7 +52,10 @@ func Rows() []rest.Row {
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true},
 		},
 		{Method: get, Path: tasks, Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: envelope}},
-		{Method: get, Path: task, Native: one("get", "tasks/:id")},
+		{
+			Method: get, Path: task, Answer: rest.Answer{Of: "task", Fields: planOfTask()},
+			Native: []rest.Native{{Name: "task", Verb: "get", Path: "tasks/:id"}, {Name: "plan", Verb: "get", Path: "tasks/:id/plan", Optional: true}},
+		},
 		{Method: remove, Path: task, Native: one("delete", "tasks/:id"), Answer: rest.Answer{Code: http.StatusNoContent}},
 		{
 			Method: get, Path: task + "/logs", When: "follow",
@@ -69,7 +72,7 @@ func Rows() []rest.Row {
 		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts", Native: one("get", "tasks/:id/artifacts"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts/:filename", Native: one("get", "tasks/:id/artifacts/:filename")},
-		{Method: get, Path: task + "/plan", Native: one("get", "tasks/:id"), Answer: rest.Answer{Code: http.StatusNotImplemented, Fail: "plan store is not configured"}},
+		{Method: get, Path: task + "/plan", Native: one("get", "tasks/:id/plan"), Answer: rest.Answer{Fields: plan()}},
 		{
 			Method: get, Path: task + "/children", Answer: rest.Answer{Drop: envelope},
 			Native: []rest.Native{
@@ -133,6 +136,19 @@ func Rows() []rest.Row {
 			Body:   &rest.Body{Max: maxEvent, Kind: "ExecutionEvent"},
 			Answer: rest.Answer{Code: http.StatusCreated, Fields: stored()},
 		},
+		{
+			Method: post, Path: worker + "/plans/:namespace/:task", Native: one("create", "tasks/:task/plan"), Answer: rest.Answer{Code: http.StatusNoContent},
+			Body: &rest.Body{
+				Max: maxEvent, Kind: "TaskPlan", Rename: map[string]string{"plan_document": "planDocument", "progress_pct": "progressPct", "goal_complete": "goalComplete"},
+				Members: struct {
+					Summary      string `json:"summary"`
+					PlanDocument string `json:"plan_document"`
+					ProgressPct  int32  `json:"progress_pct"`
+					GoalComplete bool   `json:"goal_complete"`
+				}{},
+			},
+		},
+		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
 		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}},
 		{Method: post, Path: worker + "/artifacts/:namespace/:task/:filename", Native: one("create", "tasks/:task/artifacts/:filename"), Body: &rest.Body{Max: maxUpload, Raw: true}},
 	}

@@ -38,6 +38,8 @@ type Given struct {
 	SearchURL, SearchKey string
 	// Ask asks people to approve a call, and returns their decision.
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+	// UpdatePlan stores the plan of the run's task in place of the one before. A *Error is shown to the model.
+	UpdatePlan func(ctx context.Context, p *v1alpha1.TaskPlan) error
 }
 
 // RefusedError says why a run cannot have a tool.

@@ -153,7 +153,7 @@ func structSchema(t reflect.Type) map[string]any {
 		if e := f.Tag.Get("enum"); e != "" {
 			property["enum"] = strings.Split(e, ",")
 		}
-		for _, key := range []string{"default", "minimum", "maximum", "minLength"} {
+		for _, key := range []string{"default", "minimum", "maximum", "minLength", "maxLength"} {
 			if v, ok := f.Tag.Lookup(key); ok {
 				property[key] = literal(property, v)
 			}

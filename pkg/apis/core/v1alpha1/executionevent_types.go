@@ -111,7 +111,7 @@ const (
 	EventArtifactUploadCompleted EventType = "ArtifactUploadCompleted"
 	// EventArtifactUploadFailed: an artifact could not be stored. Content: artifact, error.
 	EventArtifactUploadFailed EventType = "ArtifactUploadFailed"
-	// EventPlanUpdated: the plan of the task changed. Content: that of the producer.
+	// EventPlanUpdated: the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.
 	EventPlanUpdated EventType = "PlanUpdated"
 )
 

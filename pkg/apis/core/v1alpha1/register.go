@@ -42,7 +42,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{},
-		&TaskCancellation{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{},
+		&TaskCancellation{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{},
 	}
 }
 

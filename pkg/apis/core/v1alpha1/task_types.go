@@ -56,6 +56,8 @@ const (
 // +genclient:method=ListArtifacts,verb=get,subresource=artifacts,result=TaskArtifactList
 // +genclient:method=Cancel,verb=create,subresource=cancel,input=TaskCancellation,result=Task
 // +genclient:method=Fork,verb=create,subresource=fork,input=TaskFork,result=TaskFork
+// +genclient:method=GetPlan,verb=get,subresource=plan,result=TaskPlan
+// +genclient:method=UpdatePlan,verb=create,subresource=plan,input=TaskPlan,result=TaskPlan
 // +genclient:method=GetTrace,verb=get,subresource=trace,result=TaskTrace
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"

@@ -389,6 +389,11 @@ func (in TaskList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskPlan) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskPlan"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskRequester) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskRequester"
 }

@@ -211,6 +211,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskPlan
+	scheme.AddValidationFunc(
+		(*TaskPlan)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskPlan(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskPlan),
+					safe.Cast[*TaskPlan](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -7214,6 +7229,80 @@ func Validate_TaskPhase(
 		errs = append(errs, e...)
 	}
 
+	return errs
+}
+
+// Validate_TaskPlan validates an instance of TaskPlan according
+// to declarative validation rules in the API schema.
+func Validate_TaskPlan(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskPlan) (errs field.ErrorList) {
+
+	// field TaskPlan.TypeMeta has no validation
+
+	{ // field TaskPlan.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskPlan) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskPlan.Summary has no validation
+	// field TaskPlan.PlanDocument has no validation
+
+	{ // field TaskPlan.ProgressPct
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskPlan) *int32 {
+				return oldObj.ProgressPct
+			})
+		errs = append(errs, fn(fldPath.Child("progressPct"), obj.ProgressPct, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskPlan.GoalComplete has no validation
+	// field TaskPlan.Iteration has no validation
+	// field TaskPlan.CreatedAt has no validation
+	// field TaskPlan.UpdatedAt has no validation
 	return errs
 }
 

@@ -6,6 +6,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -68,6 +69,21 @@ func (d document) text(path string) string {
 	return string(raw)
 }
 
+// extended makes an object of the members of an answer, as they are, and of further members.
+func (d document) extended(of string, fields []Field) json.RawMessage {
+	more := d.object(fields)
+	base := bytes.TrimRight(d.get(of), " \t\r\n")
+	switch {
+	case of == "" || len(base) < 2:
+		return more
+	case string(more) == "{}":
+		return base
+	case string(base) == "{}":
+		return more
+	}
+	return slices.Concat(base[:len(base)-1], []byte{','}, more[1:])
+}
+
 // object makes an object of members.
 func (d document) object(fields []Field) json.RawMessage {
 	var b bytes.Buffer
@@ -96,6 +112,11 @@ func (d document) value(f Field) json.RawMessage {
 	}
 	if raw != nil && f.Each != nil {
 		raw = each(raw, f.Each)
+	}
+	if raw != nil && f.Only != nil {
+		of := document{}
+		of.add("", raw)
+		raw = of.object(f.Only)
 	}
 	if raw != nil && f.As != nil {
 		raw = f.As(raw)

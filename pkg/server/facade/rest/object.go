@@ -5,6 +5,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -50,7 +51,7 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 		fallthrough
 	default:
 		for name, raw := range object {
-			members[name] = raw
+			members[cmp.Or(b.Rename[name], name)] = raw
 		}
 	}
 	for header, member := range b.Headers {

@@ -56,6 +56,8 @@ type Native struct {
 	Text bool
 	// Unless omits the request if the earlier answer of that name is not empty.
 	Unless string
+	// Optional leaves the answer out if there is none, or if the caller may not read it.
+	Optional bool
 	// Missing is the message if the object does not exist; %q is replaced by the parameter id.
 	Missing string
 	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found.
@@ -85,6 +87,8 @@ type Body struct {
 	Members any
 	// Required are members that must not be empty.
 	Required []string
+	// Rename maps members of the REST object to those of the native one; other members keep their names.
+	Rename map[string]string
 	// Headers maps request headers to members. These members cannot be given in the body.
 	Headers map[string]string
 	// Set are members that the row sets.
@@ -97,12 +101,12 @@ type Answer struct {
 	Code int
 	// OKIf is a member of the answer. If it is true, the status code is 200.
 	OKIf string
-	// Fail, if set, is the answer to every caller for whom the native requests succeed, with the status Code.
-	Fail string
 	// Drop are members of the last answer that are left out.
 	Drop []string
 	// Fields make a JSON object from the native answers.
 	Fields []Field
+	// Of is the name of a native answer whose members come before Fields.
+	Of string
 }
 
 // Field is a member of an answer.
@@ -113,8 +117,8 @@ type Field struct {
 	From []string
 	// Default is the JSON value if there is none; without a default, the member is left out.
 	Default string
-	// Each makes an object of each item of a list.
-	Each []Field
+	// Each makes an object of each item of a list, and Only one of an object.
+	Each, Only []Field
 	// As changes the value.
 	As func(json.RawMessage) json.RawMessage
 }

@@ -55,7 +55,7 @@ func (c *call) serve(r Row) error {
 				return err
 			}
 		}
-		if last && r.Answer.Fields == nil && r.Answer.Fail == "" && r.Answer.Code != http.StatusNoContent {
+		if last && r.Answer.Fields == nil && r.Answer.Code != http.StatusNoContent {
 			return c.pass(req, r.Answer)
 		}
 		answer, err := c.read(n, req)
@@ -189,6 +189,8 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		err := c.stream(req, &body)
 		if p, ok := asError(err); ok && p.code == http.StatusNotFound && n.Missing != "" {
 			return nil, restError{code: p.code, message: fmt.Sprintf(n.Missing, c.params["id"])}
+		} else if ok && n.Optional && (p.code == http.StatusNotFound || p.code == http.StatusForbidden) {
+			return nil, nil
 		}
 		switch {
 		case err != nil:
@@ -229,10 +231,7 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 
 // answer builds the answer from those of the native requests.
 func (c *call) answer(a Answer, parts document) error {
-	switch {
-	case a.Fail != "":
-		return restError{code: a.Code, message: a.Fail}
-	case a.Code == http.StatusNoContent:
+	if a.Code == http.StatusNoContent {
 		c.w.WriteHeader(a.Code)
 		return nil
 	}
@@ -247,7 +246,7 @@ func (c *call) answer(a Answer, parts document) error {
 	for name, value := range map[string]string{"request.namespace": c.ns, "request.authentication": auth} {
 		parts[name] = &node{raw: json.RawMessage(strconv.Quote(value))}
 	}
-	reply(c.w, code, parts.object(a.Fields))
+	reply(c.w, code, parts.extended(a.Of, a.Fields))
 	return nil
 }
 

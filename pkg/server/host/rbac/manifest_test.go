@@ -35,7 +35,7 @@ func TestEachSubresourceIsGranted(t *testing.T) {
 		granted[g.Resource] = true
 	}
 	for _, path := range []string{
-		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/cancel", "tasks/fork",
+		"tasks/events", "tasks/stream", "tasks/trace", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/cancel", "tasks/fork", "tasks/plan",
 		"sessions/events", "sessions/stream", "sessions/transcript", "skills/content", "approvals/decision",
 	} {
 		if !granted[path] {

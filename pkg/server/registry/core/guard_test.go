@@ -149,7 +149,7 @@ func may(caller, path, verb, of string) bool {
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
-	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork"}, path):
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork", "tasks/plan"}, path):
 		return own == of
 	case path == "tasks/cancel":
 		return family

@@ -96,7 +96,7 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
 	given := tool.Given{
 		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: r.Env(), Policy: r.Policy, Limits: r.CodeLimits,
-		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval,
+		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
 	}
 	var tools []tool.Tool
 	for _, use := range p.Tools {

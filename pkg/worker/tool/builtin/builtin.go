@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/approval"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 	"github.com/platform-ai/platform/pkg/worker/tool/file"
+	"github.com/platform-ai/platform/pkg/worker/tool/progress"
 	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
@@ -21,6 +22,7 @@ var list = []tool.Builtin{
 	exec.Builtin,
 	file.ReadBuiltin,
 	file.WriteBuiltin,
+	progress.Builtin,
 	web.FetchBuiltin,
 	web.SearchBuiltin,
 }

@@ -44,6 +44,8 @@ type TaskInterface interface {
 	ListArtifacts(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskArtifactList, error)
 	Cancel(ctx context.Context, taskName string, taskCancellation *corev1alpha1.TaskCancellation, opts v1.CreateOptions) (*corev1alpha1.Task, error)
 	Fork(ctx context.Context, taskName string, taskFork *corev1alpha1.TaskFork, opts v1.CreateOptions) (*corev1alpha1.TaskFork, error)
+	GetPlan(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskPlan, error)
+	UpdatePlan(ctx context.Context, taskName string, taskPlan *corev1alpha1.TaskPlan, opts v1.CreateOptions) (*corev1alpha1.TaskPlan, error)
 	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
 
 	TaskExpansion
@@ -151,6 +153,35 @@ func (c *tasks) Fork(ctx context.Context, taskName string, taskFork *corev1alpha
 		SubResource("fork").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskFork).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// GetPlan takes name of the task, and returns the corresponding corev1alpha1.TaskPlan object, and an error if there is any.
+func (c *tasks) GetPlan(ctx context.Context, taskName string, options v1.GetOptions) (result *corev1alpha1.TaskPlan, err error) {
+	result = &corev1alpha1.TaskPlan{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("plan").
+		VersionedParams(&options, scheme.ParameterCodec).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// UpdatePlan takes the representation of a taskPlan and creates it.  Returns the server's representation of the taskPlan, and an error, if there is any.
+func (c *tasks) UpdatePlan(ctx context.Context, taskName string, taskPlan *corev1alpha1.TaskPlan, opts v1.CreateOptions) (result *corev1alpha1.TaskPlan, err error) {
+	result = &corev1alpha1.TaskPlan{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("plan").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskPlan).
 		Do(ctx).
 		Into(result)
 	return

@@ -1,0 +1,102 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func TestRESTPlan(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	_, worker := restTask(t, s, "mine")
+	restTask(t, s, "other")
+	const plan = "/internal/v1/plans/default/mine"
+	c := restAs(t, s, "default", "vi", "view")
+	c.get("/api/v1/tasks/mine/plan").problem(t, 404, `task "mine" has no plan`)
+	c.get("/api/v1/tasks/nosuch/plan").problem(t, 404, "not found")
+	worker.get(plan).problem(t, 404, "has no plan")
+	if task := decode[map[string]any](t, c.get("/api/v1/tasks/mine").want(t, 200)); task["plan"] != nil || task["kind"] != "Task" {
+		t.Errorf("task: %v", task)
+	}
+	worker.post(plan, `{"summary":"begun","plan_document":"# Do it\n","progress_pct":40}`).want(t, 204)
+	worker.post(plan, `{"summary":"more","plan_document":"# Do it\n- [x] one","progress_pct":60,"goal_complete":false}`).want(t, 204)
+	for _, a := range []answer{c.get("/api/v1/tasks/mine/plan"), worker.get(plan)} {
+		got := decode[map[string]any](t, a.want(t, 200))
+		if got["TaskName"] != "mine" || got["Namespace"] != "default" || got["Iteration"] != 0.0 || got["Summary"] != "more" || got["ProgressPct"] != 60.0 ||
+			got["GoalComplete"] != false || got["PlanDocument"] != "# Do it\n- [x] one" || got["CreatedAt"] == nil || got["UpdatedAt"] == nil || len(got) != 9 {
+			t.Errorf("plan: %v", got)
+		}
+	}
+	task := decode[map[string]any](t, c.get("/api/v1/tasks/mine").want(t, 200))
+	if p, _ := task["plan"].(map[string]any); p["summary"] != "more" || p["progressPct"] != 60.0 || p["planDocument"] != "# Do it\n- [x] one" || p["goalComplete"] != false || p["iteration"] != 0.0 || len(p) != 5 {
+		t.Errorf("task: %v", task)
+	}
+	if task["kind"] != "Task" || task["spec"] == nil {
+		t.Errorf("the plan replaced the task: %v", task)
+	}
+	worker.post(plan, `{"summary":"no document"}`).problem(t, 400, "planDocument: is required")
+	worker.post(plan, `{"plan_document":"x","progress_pct":101}`).problem(t, 400, "must be from 0 to 100")
+	worker.post(plan, `{"plan_document":"x","planDocument":"y"}`).problem(t, 400, `unknown field "planDocument"`)
+	worker.post(plan, `{"plan_document":"`+strings.Repeat("x", 32769)+`"}`).problem(t, 400, "at most 32768 characters")
+	worker.post("/internal/v1/plans/default/other", `{"plan_document":"x"}`).problem(t, 403, "another task")
+	worker.post("/internal/v1/plans/default/nosuch", `{"plan_document":"x"}`).problem(t, 404, "not found")
+	worker.get("/internal/v1/plans/default/other").problem(t, 403, "another task")
+	c.post(plan, `{"plan_document":"x"}`).problem(t, 403, "cannot create")
+
+	// Who may read tasks but not their plans gets the task without it, as before there were plans.
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"tasks"}}}}
+	if _, err := s.Kubernetes(t).RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	narrow := restAs(t, s, "default", "narrow", "narrow")
+	narrow.get("/api/v1/tasks/mine/plan").problem(t, 403, "cannot get")
+	if task := decode[map[string]any](t, narrow.get("/api/v1/tasks/mine").want(t, 200)); task["plan"] != nil || task["spec"] == nil {
+		t.Errorf("task: %v", task)
+	}
+}
+
+const planScript = `
+models: [scripted-1]
+turns:
+- name: plans
+  match: {turn: 1, lastRole: user, offered: [update_plan]}
+  reply:
+    toolCalls:
+    - name: update_plan
+      arguments: {summary: Half of it, plan_document: "# Plan", progress_pct: 50}
+- name: asks too much
+  match: {turn: 2, lastRole: tool, contains: '"success":true'}
+  reply:
+    toolCalls:
+    - name: update_plan
+      arguments: {summary: Too much, plan_document: "# Plan", progress_pct: 500}
+- name: ends
+  match: {turn: 3, lastRole: tool, contains: invalid_arguments}
+  reply: {text: Done.}
+`
+
+// TestPlanOfAnAgent: an agent writes a plan with a tool. It is gone when the task has ended, and its events remain.
+func TestPlanOfAnAgent(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, planScript)
+	p.run("t", func(s *v1alpha1.TaskSpec) {
+		s.Type, s.Command, s.Prompt = v1alpha1.TaskTypeAI, nil, "Plan it."
+		s.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"update_plan"}}
+	})
+	p.awaitPhase("t", v1alpha1.TaskSucceeded)
+	if _, err := p.tasks().GetPlan(t.Context(), "t", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "it is Succeeded") {
+		t.Errorf("the plan of a task that ended: %v", err)
+	}
+	events, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t,type=PlanUpdated"})
+	if err != nil || len(events.Items) != 1 || events.Items[0].ContentText != "# Plan" || events.Items[0].Summary != "plan updated, 50%: Half of it" {
+		t.Errorf("events: %+v, %v", events, err)
+	}
+}
