@@ -51,6 +51,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.KeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &corev1alpha1.LocalReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Memory"):
+		return &corev1alpha1.MemoryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemoryOrigin"):
+		return &corev1alpha1.MemoryOriginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemoryProposal"):
+		return &corev1alpha1.MemoryProposalApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemoryProposalSpec"):
+		return &corev1alpha1.MemoryProposalSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemoryProposalStatus"):
+		return &corev1alpha1.MemoryProposalStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemorySpec"):
+		return &corev1alpha1.MemorySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemoryStatus"):
+		return &corev1alpha1.MemoryStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ModelFallback"):
 		return &corev1alpha1.ModelFallbackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespacedReference"):

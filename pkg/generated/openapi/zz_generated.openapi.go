@@ -59,6 +59,27 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ForkContextEvent{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref),
 		v1alpha1.KeyReference{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_KeyReference(ref),
 		v1alpha1.LocalReference{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_LocalReference(ref),
+		v1alpha1.Memory{}.OpenAPIModelName():                                   schema_pkg_apis_core_v1alpha1_Memory(ref),
+		v1alpha1.MemoryChange{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MemoryChange(ref),
+		v1alpha1.MemoryList{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_MemoryList(ref),
+		v1alpha1.MemoryMatch{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_MemoryMatch(ref),
+		v1alpha1.MemoryOrigin{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MemoryOrigin(ref),
+		v1alpha1.MemoryProposal{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MemoryProposal(ref),
+		v1alpha1.MemoryProposalApplication{}.OpenAPIModelName():                schema_pkg_apis_core_v1alpha1_MemoryProposalApplication(ref),
+		v1alpha1.MemoryProposalApplicationSpec{}.OpenAPIModelName():            schema_pkg_apis_core_v1alpha1_MemoryProposalApplicationSpec(ref),
+		v1alpha1.MemoryProposalList{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MemoryProposalList(ref),
+		v1alpha1.MemoryProposalReview{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MemoryProposalReview(ref),
+		v1alpha1.MemoryProposalReviewSpec{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_MemoryProposalReviewSpec(ref),
+		v1alpha1.MemoryProposalSearch{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MemoryProposalSearch(ref),
+		v1alpha1.MemoryProposalSearchSpec{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_MemoryProposalSearchSpec(ref),
+		v1alpha1.MemoryProposalSearchStatus{}.OpenAPIModelName():               schema_pkg_apis_core_v1alpha1_MemoryProposalSearchStatus(ref),
+		v1alpha1.MemoryProposalSpec{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MemoryProposalSpec(ref),
+		v1alpha1.MemoryProposalStatus{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MemoryProposalStatus(ref),
+		v1alpha1.MemorySearch{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MemorySearch(ref),
+		v1alpha1.MemorySearchSpec{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_MemorySearchSpec(ref),
+		v1alpha1.MemorySearchStatus{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MemorySearchStatus(ref),
+		v1alpha1.MemorySpec{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_MemorySpec(ref),
+		v1alpha1.MemoryStatus{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MemoryStatus(ref),
 		v1alpha1.MessageToolCall{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MessageToolCall(ref),
 		v1alpha1.ModelFallback{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ModelFallback(ref),
 		v1alpha1.NamespacedReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_NamespacedReference(ref),
@@ -135,6 +156,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TraceTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TraceTask(ref),
 		v1alpha1.TraceToolCall{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TraceToolCall(ref),
 		v1alpha1.TraceWorkspace{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TraceWorkspace(ref),
+		v1alpha1.TranscriptMatch{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TranscriptMatch(ref),
+		v1alpha1.TranscriptSearch{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TranscriptSearch(ref),
+		v1alpha1.TranscriptSearchSpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TranscriptSearchSpec(ref),
+		v1alpha1.TranscriptSearchStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref),
 		v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref),
 		v1.ApplyConfiguration{}.OpenAPIModelName():                             schema_k8sio_api_admissionregistration_v1_ApplyConfiguration(ref),
 		v1.AuditAnnotation{}.OpenAPIModelName():                                schema_k8sio_api_admissionregistration_v1_AuditAnnotation(ref),
@@ -2609,6 +2634,1145 @@ func schema_pkg_apis_core_v1alpha1_LocalReference(ref common.ReferenceCallback) 
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_Memory(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Memory is a text that later tasks recall. It has a scope: the whole namespace, the tasks of one agent, the tasks of one session, or the tasks of one agent in one session. Tasks outside the scope never recall it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the text, its scope and what it is about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemorySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is where the memory came from and how it is used, written by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemorySpec{}.OpenAPIModelName(), v1alpha1.MemoryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryChange is the body of a create on memories/disable, memories/enable, memories/discard, memories/restore and memoryproposals/archive. It says nothing beyond that.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryList is a list of memories.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the memories.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Memory{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Memory{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryMatch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryMatch is one memory that was found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"score": {
+						SchemaProps: spec.SchemaProps{
+							Description: "score ranks the match among those of the same search: BM25 in thousandths; 0 without a query.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"memory": {
+						SchemaProps: spec.SchemaProps{
+							Description: "memory is the memory.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Memory{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"memory"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Memory{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryOrigin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryOrigin is the run that proposed a memory. The server sets it from the worker's credential and from the events of the run.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestedBy is the user name of who created the task; empty if that is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence is the event of the task that began the call which proposed the memory; 0 if there is none.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"toolCallID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCallID is the model's call that proposed the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outsideText": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outsideText reports that the run had called a tool that brings text from elsewhere, such as a web page or a program's output. The person who created the task may not apply such a proposal.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"taskName", "taskUID"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposal(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposal is something that an agent or a person proposes to remember. Nothing is recalled before somebody reviews and applies it. The spec does not change, so that what is applied is what was reviewed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is proposed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was decided, written by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposalSpec{}.OpenAPIModelName(), v1alpha1.MemoryProposalStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalApplication(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalApplication is the body of a create on memoryproposals/apply.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says who applies.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalApplicationSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposalApplicationSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalApplicationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalApplicationSpec says who applies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"appliedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedBy names who applies; the caller by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalList is a list of proposals.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the proposals.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MemoryProposal{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposal{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalReview is the body of a create on memoryproposals/review.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the decision.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposalReviewSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalReviewSpec is the decision of a review.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is accepted or rejected.\n\nPossible enum values:\n - `\"accepted\"`\n - `\"applied\"`\n - `\"archived\"`\n - `\"pending\"`\n - `\"rejected\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"accepted", "applied", "archived", "pending", "rejected"},
+						},
+					},
+					"reviewer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewer names who reviewed; the caller by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reviewNote": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewNote is what the reviewer has to say.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"status"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalSearch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalSearch finds proposals. It is answered and not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to find.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalSearchSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was found.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemoryProposalSearchStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposalSearchSpec{}.OpenAPIModelName(), v1alpha1.MemoryProposalSearchStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalSearchSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalSearchSpec is what to find. A proposal must match every field that is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"query": {
+						SchemaProps: spec.SchemaProps{
+							Description: "query is text: proposals that have all its words in their texts are found.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is that of the proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName is that of the proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is that of the proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the state of the proposal.\n\nPossible enum values:\n - `\"accepted\"`\n - `\"applied\"`\n - `\"archived\"`\n - `\"pending\"`\n - `\"rejected\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"accepted", "applied", "archived", "pending", "rejected"},
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is how many proposals are returned: 100 by default, at most 500.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalSearchStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalSearchStatus is what a search found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the proposals, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MemoryProposal{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryProposal{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalSpec is what is proposed. Secrets are removed from every text before it is stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title says in a line what is proposed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is memory (the default), skill, policy, workflow, or another word.",
+							Default:     "memory",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"skillName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "skillName is the skill that a proposal of type skill would change.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description says why. Its first line that begins with \"Tags:\" lists, separated by commas, the tags of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content becomes the content of the memory; if it is empty, the title does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"patch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "patch is a change of an existing text, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName becomes the memory's limit: NAME, or NAMESPACE/NAME for an agent of another namespace. A run proposes only for its own agent; the server sets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that the proposal is about. The server sets it on a proposal of a run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"title"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryProposalStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryProposalStatus is what was decided about a proposal. It changes by the subresources review, apply and archive.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is pending, accepted, rejected, applied or archived.\n\nPossible enum values:\n - `\"accepted\"`\n - `\"applied\"`\n - `\"archived\"`\n - `\"pending\"`\n - `\"rejected\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"accepted", "applied", "archived", "pending", "rejected"},
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is the time of the last change of the state.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"proposedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proposedBy is the user name of who created the proposal; for a run, the account of its worker.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is the run that proposed; absent for a person.",
+							Ref:         ref(v1alpha1.MemoryOrigin{}.OpenAPIModelName()),
+						},
+					},
+					"reviewer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewer is who reviewed, as the review named them; the user name of the caller by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reviewedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewedBy is the user name of the caller who reviewed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reviewNote": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewNote is what the reviewer had to say.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reviewedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewedAt is when the proposal was reviewed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"memoryName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "memoryName is the memory that was made; its UID is derived from the proposal's.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"memoryUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "memoryUID is the UID of that memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"appliedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedBy is who applied, as the request named them; the user name of the caller by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"applier": {
+						SchemaProps: spec.SchemaProps{
+							Description: "applier is the user name of the caller who applied.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"appliedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedAt is when the proposal was applied.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryOrigin{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemorySearch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemorySearch finds memories. It is answered and not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to find.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemorySearchSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was found.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MemorySearchStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemorySearchSpec{}.OpenAPIModelName(), v1alpha1.MemorySearchStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemorySearchSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemorySearchSpec is what to find. A memory must match every field that is set. A worker finds only memories whose scope includes its task.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"query": {
+						SchemaProps: spec.SchemaProps{
+							Description: "query is text: memories with any of its words are found, the best matches first. Without a query the newest come first.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ids": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ids are names of memories; any of them matches.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"tags": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tags must all be on the memory.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is that of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is that of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName is that of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is that of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTask is that of the memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"includeDisabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "includeDisabled also finds disabled memories.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"includeDeleted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "includeDeleted also finds discarded memories. A worker may not set it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is how many memories are returned: 50 by default, at most 200.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxCharacters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxCharacters ends the answer before the memory whose content would make it longer; 0 means no limit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"recall": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recall counts the memories that are returned as recalled. Only a worker's search is counted.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemorySearchStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemorySearchStatus is what a search found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the memories, the best first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MemoryMatch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryMatch{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemorySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemorySpec is the text of a memory, its scope and what it is about. Secrets are removed from every text before it is stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is what is remembered.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tags": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tags are words to find the memory by.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is where the text came from, in the writer's words; \"memory_proposal\" for an applied proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName limits the memory to tasks of this session.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName limits the memory to tasks of this agent: NAME, or NAMESPACE/NAME for an agent of another namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that the memory is about. It is no limit.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTask is the parent of that task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"content"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MemoryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemoryStatus is where a memory came from and how it is used.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "disabled excludes the memory from recall. It changes by memories/disable and memories/enable.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"deleted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deleted hides the memory. It changes by memories/discard and memories/restore.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is the time of the last change of the spec, or of disabled or deleted.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastRecalledAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRecalledAt is when the memory was last given to a task.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"recalledCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recalledCount is how often the memory was given to a task.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"proposalName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proposalName is the proposal that was applied to make this memory.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"proposalUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proposalUID is the UID of that proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is the run that proposed the memory; absent for one that a person proposed or wrote.",
+							Ref:         ref(v1alpha1.MemoryOrigin{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MemoryOrigin{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -7931,6 +9095,237 @@ func schema_pkg_apis_core_v1alpha1_TraceWorkspace(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TranscriptMatch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TranscriptMatch is a message that was found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"messageId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "messageId is the place of the message in its session.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"stableMessageId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stableMessageId is the id of the message.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "role is who speaks.\n\nPossible enum values:\n - `\"assistant\"`\n - `\"system\"`\n - `\"tool\"`\n - `\"user\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"assistant", "system", "tool", "user"},
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the tool's name, in a tool message.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"snippet": {
+						SchemaProps: spec.SchemaProps{
+							Description: "snippet is the part of the text around the first match.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when the message was stored.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"score": {
+						SchemaProps: spec.SchemaProps{
+							Description: "score ranks the match among those of the same search: BM25 in thousandths.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"sessionName", "messageId", "stableMessageId", "role", "snippet"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TranscriptSearch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TranscriptSearch finds messages of sessions. It is answered and not stored. A worker searches the sessions that its task may read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to find.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TranscriptSearchSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was found.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TranscriptSearchStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TranscriptSearchSpec{}.OpenAPIModelName(), v1alpha1.TranscriptSearchStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TranscriptSearchSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TranscriptSearchSpec is what to find.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"query": {
+						SchemaProps: spec.SchemaProps{
+							Description: "query is text: messages with any of its words are found, the best matches first.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName searches one session only.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"excludeSessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "excludeSessionName leaves out one session.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"roles": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "roles are the roles of the messages to find; all roles if there are none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"assistant", "system", "tool", "user"},
+									},
+								},
+							},
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is how many messages are returned: 10 by default, at most 50.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxSnippetLength": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxSnippetLength is the length of each snippet in characters: 360 by default, at most 4096.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"query"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TranscriptSearchStatus is what a search found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the messages, the best first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TranscriptMatch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TranscriptMatch{}.OpenAPIModelName()},
 	}
 }
 

@@ -24,3 +24,16 @@ func ShortName(name, suffix string, limit int) string {
 	digest := "-" + hex.EncodeToString(sum[:4])
 	return strings.TrimRight(name[:limit-len(suffix)-len(digest)], "-.") + digest + suffix
 }
+
+// MemoryAgent is the agent of a task as memories name it: NAME, NAMESPACE/NAME for an agent of another namespace, and
+// empty for a task without an agent.
+func MemoryAgent(t *Task) string {
+	switch ref := t.Spec.AgentRef; {
+	case ref == nil:
+		return ""
+	case ref.Namespace != "" && ref.Namespace != t.Namespace:
+		return ref.Namespace + "/" + ref.Name
+	default:
+		return ref.Name
+	}
+}

@@ -20,6 +20,9 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&Agent{}, func(obj interface{}) { SetObjectDefaults_Agent(obj.(*Agent)) })
 	scheme.AddTypeDefaultingFunc(&AgentList{}, func(obj interface{}) { SetObjectDefaults_AgentList(obj.(*AgentList)) })
+	scheme.AddTypeDefaultingFunc(&MemoryProposal{}, func(obj interface{}) { SetObjectDefaults_MemoryProposal(obj.(*MemoryProposal)) })
+	scheme.AddTypeDefaultingFunc(&MemoryProposalList{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalList(obj.(*MemoryProposalList)) })
+	scheme.AddTypeDefaultingFunc(&MemoryProposalSearch{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalSearch(obj.(*MemoryProposalSearch)) })
 	scheme.AddTypeDefaultingFunc(&Provider{}, func(obj interface{}) { SetObjectDefaults_Provider(obj.(*Provider)) })
 	scheme.AddTypeDefaultingFunc(&ProviderList{}, func(obj interface{}) { SetObjectDefaults_ProviderList(obj.(*ProviderList)) })
 	scheme.AddTypeDefaultingFunc(&Session{}, func(obj interface{}) { SetObjectDefaults_Session(obj.(*Session)) })
@@ -75,6 +78,26 @@ func SetObjectDefaults_AgentList(in *AgentList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_Agent(a)
+	}
+}
+
+func SetObjectDefaults_MemoryProposal(in *MemoryProposal) {
+	if in.Spec.Type == "" {
+		in.Spec.Type = "memory"
+	}
+}
+
+func SetObjectDefaults_MemoryProposalList(in *MemoryProposalList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_MemoryProposal(a)
+	}
+}
+
+func SetObjectDefaults_MemoryProposalSearch(in *MemoryProposalSearch) {
+	for i := range in.Status.Items {
+		a := &in.Status.Items[i]
+		SetObjectDefaults_MemoryProposal(a)
 	}
 }
 

@@ -164,6 +164,111 @@ func (in LocalReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Memory) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Memory"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryChange) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryMatch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryMatch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryOrigin) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryOrigin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposal) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposal"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalApplication) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalApplication"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalApplicationSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalApplicationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalReview) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalReviewSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalSearch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalSearch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalSearchSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalSearchSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalSearchStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalSearchStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryProposalStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryProposalStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemorySearch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemorySearch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemorySearchSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemorySearchSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemorySearchStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemorySearchStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemorySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemorySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MemoryStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MemoryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MessageToolCall) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.MessageToolCall"
 }
@@ -541,6 +646,26 @@ func (in TraceToolCall) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TraceWorkspace) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TraceWorkspace"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TranscriptMatch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TranscriptMatch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TranscriptSearch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TranscriptSearch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TranscriptSearchSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TranscriptSearchSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TranscriptSearchStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TranscriptSearchStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

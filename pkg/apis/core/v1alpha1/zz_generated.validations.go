@@ -106,6 +106,111 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type Memory
+	scheme.AddValidationFunc(
+		(*Memory)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_Memory(
+					ctx, op, nil, /* fldPath */
+					obj.(*Memory),
+					safe.Cast[*Memory](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemoryChange
+	scheme.AddValidationFunc(
+		(*MemoryChange)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MemoryChange(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemoryChange),
+					safe.Cast[*MemoryChange](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemoryProposal
+	scheme.AddValidationFunc(
+		(*MemoryProposal)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MemoryProposal(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemoryProposal),
+					safe.Cast[*MemoryProposal](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemoryProposalApplication
+	scheme.AddValidationFunc(
+		(*MemoryProposalApplication)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MemoryProposalApplication(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemoryProposalApplication),
+					safe.Cast[*MemoryProposalApplication](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemoryProposalReview
+	scheme.AddValidationFunc(
+		(*MemoryProposalReview)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MemoryProposalReview(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemoryProposalReview),
+					safe.Cast[*MemoryProposalReview](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemoryProposalSearch
+	scheme.AddValidationFunc(
+		(*MemoryProposalSearch)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MemoryProposalSearch(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemoryProposalSearch),
+					safe.Cast[*MemoryProposalSearch](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MemorySearch
+	scheme.AddValidationFunc(
+		(*MemorySearch)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MemorySearch(
+					ctx, op, nil, /* fldPath */
+					obj.(*MemorySearch),
+					safe.Cast[*MemorySearch](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type Provider
 	scheme.AddValidationFunc(
 		(*Provider)(nil),
@@ -251,6 +356,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*Tool),
 					safe.Cast[*Tool](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type TranscriptSearch
+	scheme.AddValidationFunc(
+		(*TranscriptSearch)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TranscriptSearch(
+					ctx, op, nil, /* fldPath */
+					obj.(*TranscriptSearch),
+					safe.Cast[*TranscriptSearch](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -3618,6 +3738,1706 @@ func Validate_LocalReference(
 				return &oldObj.Name
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_Memory validates an instance of Memory according
+// to declarative validation rules in the API schema.
+func Validate_Memory(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *Memory) (errs field.ErrorList) {
+
+	// field Memory.TypeMeta has no validation
+
+	{ // field Memory.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Memory) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Memory.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemorySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemorySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Memory) *MemorySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Memory.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Memory) *MemoryStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryChange validates an instance of MemoryChange according
+// to declarative validation rules in the API schema.
+func Validate_MemoryChange(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryChange) (errs field.ErrorList) {
+
+	// field MemoryChange.TypeMeta has no validation
+
+	{ // field MemoryChange.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryChange) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryMatch validates an instance of MemoryMatch according
+// to declarative validation rules in the API schema.
+func Validate_MemoryMatch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryMatch) (errs field.ErrorList) {
+
+	// field MemoryMatch.Score has no validation
+
+	{ // field MemoryMatch.Memory
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *Memory,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_Memory(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryMatch) *Memory {
+				return &oldObj.Memory
+			})
+		errs = append(errs, fn(fldPath.Child("memory"), &obj.Memory, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposal validates an instance of MemoryProposal according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposal(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposal) (errs field.ErrorList) {
+
+	// field MemoryProposal.TypeMeta has no validation
+
+	{ // field MemoryProposal.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposal) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposal.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposal) *MemoryProposalSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposal.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposal) *MemoryProposalStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalApplication validates an instance of MemoryProposalApplication according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalApplication(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalApplication) (errs field.ErrorList) {
+
+	// field MemoryProposalApplication.TypeMeta has no validation
+
+	{ // field MemoryProposalApplication.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalApplication) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalApplication.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalApplicationSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalApplicationSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalApplication) *MemoryProposalApplicationSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalApplicationSpec validates an instance of MemoryProposalApplicationSpec according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalApplicationSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalApplicationSpec) (errs field.ErrorList) {
+
+	{ // field MemoryProposalApplicationSpec.AppliedBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalApplicationSpec) *string {
+				return &oldObj.AppliedBy
+			})
+		errs = append(errs, fn(fldPath.Child("appliedBy"), &obj.AppliedBy, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalReview validates an instance of MemoryProposalReview according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalReview(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalReview) (errs field.ErrorList) {
+
+	// field MemoryProposalReview.TypeMeta has no validation
+
+	{ // field MemoryProposalReview.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalReview) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalReview.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalReviewSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalReviewSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalReview) *MemoryProposalReviewSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalReviewSpec validates an instance of MemoryProposalReviewSpec according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalReviewSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalReviewSpec) (errs field.ErrorList) {
+
+	{ // field MemoryProposalReviewSpec.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalReviewSpec) *MemoryProposalState {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalReviewSpec.Reviewer
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalReviewSpec) *string {
+				return &oldObj.Reviewer
+			})
+		errs = append(errs, fn(fldPath.Child("reviewer"), &obj.Reviewer, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalReviewSpec.ReviewNote
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 4096); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalReviewSpec) *string {
+				return &oldObj.ReviewNote
+			})
+		errs = append(errs, fn(fldPath.Child("reviewNote"), &obj.ReviewNote, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalSearch validates an instance of MemoryProposalSearch according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalSearch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalSearch) (errs field.ErrorList) {
+
+	// field MemoryProposalSearch.TypeMeta has no validation
+
+	{ // field MemoryProposalSearch.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearch) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSearch.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalSearchSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalSearchSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearch) *MemoryProposalSearchSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSearch.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalSearchStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalSearchStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearch) *MemoryProposalSearchStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalSearchSpec validates an instance of MemoryProposalSearchSpec according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalSearchSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalSearchSpec) (errs field.ErrorList) {
+
+	{ // field MemoryProposalSearchSpec.Query
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 65536); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearchSpec) *string {
+				return &oldObj.Query
+			})
+		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryProposalSearchSpec.TaskName has no validation
+	// field MemoryProposalSearchSpec.AgentName has no validation
+	// field MemoryProposalSearchSpec.Type has no validation
+
+	{ // field MemoryProposalSearchSpec.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearchSpec) *MemoryProposalState {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryProposalSearchSpec.Limit has no validation
+	return errs
+}
+
+// Validate_MemoryProposalSearchStatus validates an instance of MemoryProposalSearchStatus according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalSearchStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalSearchStatus) (errs field.ErrorList) {
+
+	{ // field MemoryProposalSearchStatus.Items
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MemoryProposal,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MemoryProposal); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSearchStatus) []MemoryProposal {
+				return oldObj.Items
+			})
+		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalSpec validates an instance of MemoryProposalSpec according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalSpec) (errs field.ErrorList) {
+
+	{ // field MemoryProposalSpec.Title
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.Title
+			})
+		errs = append(errs, fn(fldPath.Child("title"), &obj.Title, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.Type
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalType,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *MemoryProposalType {
+				return &oldObj.Type
+			})
+		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.SkillName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.SkillName
+			})
+		errs = append(errs, fn(fldPath.Child("skillName"), &obj.SkillName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.Description
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.Description
+			})
+		errs = append(errs, fn(fldPath.Child("description"), &obj.Description, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.Content
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.Content
+			})
+		errs = append(errs, fn(fldPath.Child("content"), &obj.Content, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.Patch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 131072); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.Patch
+			})
+		errs = append(errs, fn(fldPath.Child("patch"), &obj.Patch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.AgentName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 317); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.AgentName
+			})
+		errs = append(errs, fn(fldPath.Child("agentName"), &obj.AgentName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalSpec.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalSpec) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMemoryProposalState = sets.New(ProposalAccepted, ProposalApplied, ProposalArchived, ProposalPending, ProposalRejected)
+
+// Validate_MemoryProposalState validates an instance of MemoryProposalState according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalState) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryProposalState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryProposalStatus validates an instance of MemoryProposalStatus according
+// to declarative validation rules in the API schema.
+func Validate_MemoryProposalStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryProposalStatus) (errs field.ErrorList) {
+
+	{ // field MemoryProposalStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryProposalState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryProposalState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalStatus) *MemoryProposalState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryProposalStatus.UpdatedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalStatus) *v1.Time {
+				return oldObj.UpdatedAt
+			})
+		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryProposalStatus.ProposedBy has no validation
+
+	{ // field MemoryProposalStatus.Origin
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryOrigin,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalStatus) *MemoryOrigin {
+				return oldObj.Origin
+			})
+		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryProposalStatus.Reviewer has no validation
+	// field MemoryProposalStatus.ReviewedBy has no validation
+	// field MemoryProposalStatus.ReviewNote has no validation
+
+	{ // field MemoryProposalStatus.ReviewedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalStatus) *v1.Time {
+				return oldObj.ReviewedAt
+			})
+		errs = append(errs, fn(fldPath.Child("reviewedAt"), obj.ReviewedAt, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryProposalStatus.MemoryName has no validation
+	// field MemoryProposalStatus.MemoryUID has no validation
+	// field MemoryProposalStatus.AppliedBy has no validation
+	// field MemoryProposalStatus.Applier has no validation
+
+	{ // field MemoryProposalStatus.AppliedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryProposalStatus) *v1.Time {
+				return oldObj.AppliedAt
+			})
+		errs = append(errs, fn(fldPath.Child("appliedAt"), obj.AppliedAt, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemorySearch validates an instance of MemorySearch according
+// to declarative validation rules in the API schema.
+func Validate_MemorySearch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemorySearch) (errs field.ErrorList) {
+
+	// field MemorySearch.TypeMeta has no validation
+
+	{ // field MemorySearch.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearch) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySearch.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemorySearchSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemorySearchSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearch) *MemorySearchSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySearch.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemorySearchStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemorySearchStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearch) *MemorySearchStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemorySearchSpec validates an instance of MemorySearchSpec according
+// to declarative validation rules in the API schema.
+func Validate_MemorySearchSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemorySearchSpec) (errs field.ErrorList) {
+
+	{ // field MemorySearchSpec.Query
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 65536); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchSpec) *string {
+				return &oldObj.Query
+			})
+		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySearchSpec.IDs
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 200).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchSpec) []string {
+				return oldObj.IDs
+			})
+		errs = append(errs, fn(fldPath.Child("ids"), obj.IDs, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySearchSpec.Tags
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 64).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchSpec) []string {
+				return oldObj.Tags
+			})
+		errs = append(errs, fn(fldPath.Child("tags"), obj.Tags, oldVal, oldObj != nil)...)
+	}
+
+	// field MemorySearchSpec.Source has no validation
+	// field MemorySearchSpec.SessionName has no validation
+	// field MemorySearchSpec.AgentName has no validation
+	// field MemorySearchSpec.TaskName has no validation
+	// field MemorySearchSpec.ParentTask has no validation
+	// field MemorySearchSpec.IncludeDisabled has no validation
+	// field MemorySearchSpec.IncludeDeleted has no validation
+	// field MemorySearchSpec.Limit has no validation
+
+	{ // field MemorySearchSpec.MaxCharacters
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchSpec) *int32 {
+				return &oldObj.MaxCharacters
+			})
+		errs = append(errs, fn(fldPath.Child("maxCharacters"), &obj.MaxCharacters, oldVal, oldObj != nil)...)
+	}
+
+	// field MemorySearchSpec.Recall has no validation
+	return errs
+}
+
+// Validate_MemorySearchStatus validates an instance of MemorySearchStatus according
+// to declarative validation rules in the API schema.
+func Validate_MemorySearchStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemorySearchStatus) (errs field.ErrorList) {
+
+	{ // field MemorySearchStatus.Items
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MemoryMatch,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MemoryMatch); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchStatus) []MemoryMatch {
+				return oldObj.Items
+			})
+		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemorySpec validates an instance of MemorySpec according
+// to declarative validation rules in the API schema.
+func Validate_MemorySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemorySpec) (errs field.ErrorList) {
+
+	{ // field MemorySpec.Content
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.Content
+			})
+		errs = append(errs, fn(fldPath.Child("content"), &obj.Content, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.Tags
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 64).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) []string {
+				return oldObj.Tags
+			})
+		errs = append(errs, fn(fldPath.Child("tags"), obj.Tags, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.Source
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.Source
+			})
+		errs = append(errs, fn(fldPath.Child("source"), &obj.Source, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.SessionName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.SessionName
+			})
+		errs = append(errs, fn(fldPath.Child("sessionName"), &obj.SessionName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.AgentName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 317); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.AgentName
+			})
+		errs = append(errs, fn(fldPath.Child("agentName"), &obj.AgentName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySpec.ParentTask
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySpec) *string {
+				return &oldObj.ParentTask
+			})
+		errs = append(errs, fn(fldPath.Child("parentTask"), &obj.ParentTask, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MemoryStatus validates an instance of MemoryStatus according
+// to declarative validation rules in the API schema.
+func Validate_MemoryStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryStatus) (errs field.ErrorList) {
+
+	// field MemoryStatus.Disabled has no validation
+	// field MemoryStatus.Deleted has no validation
+
+	{ // field MemoryStatus.UpdatedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryStatus) *v1.Time {
+				return oldObj.UpdatedAt
+			})
+		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemoryStatus.LastRecalledAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryStatus) *v1.Time {
+				return oldObj.LastRecalledAt
+			})
+		errs = append(errs, fn(fldPath.Child("lastRecalledAt"), obj.LastRecalledAt, oldVal, oldObj != nil)...)
+	}
+
+	// field MemoryStatus.RecalledCount has no validation
+	// field MemoryStatus.ProposalName has no validation
+	// field MemoryStatus.ProposalUID has no validation
+
+	{ // field MemoryStatus.Origin
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryOrigin,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemoryStatus) *MemoryOrigin {
+				return oldObj.Origin
+			})
+		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMessageRole = sets.New(RoleAssistant, RoleSystem, RoleTool, RoleUser)
+
+// Validate_MessageRole validates an instance of MessageRole according
+// to declarative validation rules in the API schema.
+func Validate_MessageRole(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MessageRole) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMessageRole, nil); len(e) != 0 {
+		errs = append(errs, e...)
 	}
 
 	return errs
@@ -11031,6 +12851,273 @@ func Validate_ToolWorkspaceStatus(
 				return oldObj.Conditions
 			})
 		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TranscriptMatch validates an instance of TranscriptMatch according
+// to declarative validation rules in the API schema.
+func Validate_TranscriptMatch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TranscriptMatch) (errs field.ErrorList) {
+
+	// field TranscriptMatch.SessionName has no validation
+	// field TranscriptMatch.MessageID has no validation
+	// field TranscriptMatch.StableMessageID has no validation
+
+	{ // field TranscriptMatch.Role
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MessageRole,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MessageRole(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptMatch) *MessageRole {
+				return &oldObj.Role
+			})
+		errs = append(errs, fn(fldPath.Child("role"), &obj.Role, oldVal, oldObj != nil)...)
+	}
+
+	// field TranscriptMatch.Name has no validation
+	// field TranscriptMatch.Snippet has no validation
+
+	{ // field TranscriptMatch.CreatedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptMatch) *v1.Time {
+				return oldObj.CreatedAt
+			})
+		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
+	}
+
+	// field TranscriptMatch.Score has no validation
+	return errs
+}
+
+// Validate_TranscriptSearch validates an instance of TranscriptSearch according
+// to declarative validation rules in the API schema.
+func Validate_TranscriptSearch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TranscriptSearch) (errs field.ErrorList) {
+
+	// field TranscriptSearch.TypeMeta has no validation
+
+	{ // field TranscriptSearch.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearch) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TranscriptSearch.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TranscriptSearchSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TranscriptSearchSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearch) *TranscriptSearchSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TranscriptSearch.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TranscriptSearchStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TranscriptSearchStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearch) *TranscriptSearchStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TranscriptSearchSpec validates an instance of TranscriptSearchSpec according
+// to declarative validation rules in the API schema.
+func Validate_TranscriptSearchSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TranscriptSearchSpec) (errs field.ErrorList) {
+
+	{ // field TranscriptSearchSpec.Query
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 4096); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearchSpec) *string {
+				return &oldObj.Query
+			})
+		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
+	}
+
+	// field TranscriptSearchSpec.SessionName has no validation
+	// field TranscriptSearchSpec.ExcludeSessionName has no validation
+
+	{ // field TranscriptSearchSpec.Roles
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MessageRole,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 4).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MessageRole); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearchSpec) []MessageRole {
+				return oldObj.Roles
+			})
+		errs = append(errs, fn(fldPath.Child("roles"), obj.Roles, oldVal, oldObj != nil)...)
+	}
+
+	// field TranscriptSearchSpec.Limit has no validation
+	// field TranscriptSearchSpec.MaxSnippetLength has no validation
+	return errs
+}
+
+// Validate_TranscriptSearchStatus validates an instance of TranscriptSearchStatus according
+// to declarative validation rules in the API schema.
+func Validate_TranscriptSearchStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TranscriptSearchStatus) (errs field.ErrorList) {
+
+	{ // field TranscriptSearchStatus.Items
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []TranscriptMatch,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_TranscriptMatch); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TranscriptSearchStatus) []TranscriptMatch {
+				return oldObj.Items
+			})
+		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
 	}
 
 	return errs

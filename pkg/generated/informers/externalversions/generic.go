@@ -46,6 +46,10 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Approvals().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("executionevents"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().ExecutionEvents().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("memories"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Memories().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("memoryproposals"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().MemoryProposals().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("providers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Providers().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("sessions"):

@@ -8,6 +8,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
+	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
+	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
@@ -35,6 +37,7 @@ func All(o Options) []resource.Resource {
 	o.Agent, o.Tool = agents.Get, tools.Get
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
+	memories := memory.New(memory.Options{Clock: o.Clock, Guard: workers.Memories()})
 	return []resource.Resource{
 		tasks,
 		agents,
@@ -43,6 +46,11 @@ func All(o Options) []resource.Resource {
 		skill.Definition(workers.Skills()),
 		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Guard: workers.Sessions()}),
 		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
+		memories,
+		memoryproposal.New(memoryproposal.Options{
+			Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
+			Guard: workers.MemoryProposals(),
+		}),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
 	}
 }

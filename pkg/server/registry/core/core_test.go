@@ -51,7 +51,7 @@ func TestExamples(t *testing.T) {
 	for _, path := range files {
 		have[strings.TrimSuffix(filepath.Base(path), ".yaml")] = true
 	}
-	for _, kind := range []string{"agent", "provider", "tool", "skill", "session", "task", "executionevent"} {
+	for _, kind := range []string{"agent", "provider", "tool", "skill", "session", "task", "executionevent", "memoryproposal"} {
 		if !have[kind] {
 			t.Errorf("no example of %s", kind)
 			continue

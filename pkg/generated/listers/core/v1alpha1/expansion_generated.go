@@ -29,6 +29,22 @@ type ExecutionEventListerExpansion interface{}
 // ExecutionEventNamespaceLister.
 type ExecutionEventNamespaceListerExpansion interface{}
 
+// MemoryListerExpansion allows custom methods to be added to
+// MemoryLister.
+type MemoryListerExpansion interface{}
+
+// MemoryNamespaceListerExpansion allows custom methods to be added to
+// MemoryNamespaceLister.
+type MemoryNamespaceListerExpansion interface{}
+
+// MemoryProposalListerExpansion allows custom methods to be added to
+// MemoryProposalLister.
+type MemoryProposalListerExpansion interface{}
+
+// MemoryProposalNamespaceListerExpansion allows custom methods to be added to
+// MemoryProposalNamespaceLister.
+type MemoryProposalNamespaceListerExpansion interface{}
+
 // ProviderListerExpansion allows custom methods to be added to
 // ProviderLister.
 type ProviderListerExpansion interface{}

@@ -17,6 +17,10 @@ type Interface interface {
 	Approvals() TypedApprovalInformer
 	// ExecutionEvents returns a ExecutionEventInformer.
 	ExecutionEvents() TypedExecutionEventInformer
+	// Memories returns a MemoryInformer.
+	Memories() TypedMemoryInformer
+	// MemoryProposals returns a MemoryProposalInformer.
+	MemoryProposals() TypedMemoryProposalInformer
 	// Providers returns a ProviderInformer.
 	Providers() TypedProviderInformer
 	// Sessions returns a SessionInformer.
@@ -53,6 +57,16 @@ func (v *version) Approvals() TypedApprovalInformer {
 // ExecutionEvents returns a TypedExecutionEventInformer.
 func (v *version) ExecutionEvents() TypedExecutionEventInformer {
 	return &executionEventInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Memories returns a TypedMemoryInformer.
+func (v *version) Memories() TypedMemoryInformer {
+	return &memoryInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MemoryProposals returns a TypedMemoryProposalInformer.
+func (v *version) MemoryProposals() TypedMemoryProposalInformer {
+	return &memoryProposalInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Providers returns a TypedProviderInformer.

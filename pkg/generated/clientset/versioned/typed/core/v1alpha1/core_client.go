@@ -18,11 +18,16 @@ type CoreV1alpha1Interface interface {
 	AgentsGetter
 	ApprovalsGetter
 	ExecutionEventsGetter
+	MemoriesGetter
+	MemoryProposalsGetter
+	MemoryProposalSearchesGetter
+	MemorySearchesGetter
 	ProvidersGetter
 	SessionsGetter
 	SkillsGetter
 	TasksGetter
 	ToolsGetter
+	TranscriptSearchesGetter
 }
 
 // CoreV1alpha1Client is used to interact with features provided by the core.platform.ai group.
@@ -40,6 +45,22 @@ func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
 
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {
 	return newExecutionEvents(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Memories(namespace string) MemoryInterface {
+	return newMemories(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MemoryProposals(namespace string) MemoryProposalInterface {
+	return newMemoryProposals(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MemoryProposalSearches(namespace string) MemoryProposalSearchInterface {
+	return newMemoryProposalSearches(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MemorySearches(namespace string) MemorySearchInterface {
+	return newMemorySearches(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Providers(namespace string) ProviderInterface {
@@ -60,6 +81,10 @@ func (c *CoreV1alpha1Client) Tasks(namespace string) TaskInterface {
 
 func (c *CoreV1alpha1Client) Tools(namespace string) ToolInterface {
 	return newTools(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {
+	return newTranscriptSearches(c, namespace)
 }
 
 // NewForConfig creates a new CoreV1alpha1Client for the given config.

@@ -11,6 +11,14 @@ type ApprovalExpansion interface{}
 
 type ExecutionEventExpansion interface{}
 
+type MemoryExpansion interface{}
+
+type MemoryProposalExpansion interface{}
+
+type MemoryProposalSearchExpansion interface{}
+
+type MemorySearchExpansion interface{}
+
 type ProviderExpansion interface{}
 
 type SessionExpansion interface{}
@@ -20,3 +28,5 @@ type SkillExpansion interface{}
 type TaskExpansion interface{}
 
 type ToolExpansion interface{}
+
+type TranscriptSearchExpansion interface{}

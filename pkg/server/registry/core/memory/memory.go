@@ -1,0 +1,283 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory serves memories and searches for them.
+//
+// The status of a memory belongs to the server: its subresources, the application of a proposal and the counters of
+// recall change it. Writes to memories/status are refused.
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/rule"
+)
+
+// NamePrefix starts the names of memories that are created without one.
+const NamePrefix = "mem-"
+
+// Options are what memories need besides the object store. All fields are required.
+type Options struct {
+	// Clock provides the times in a memory's status.
+	Clock clock.PassiveClock
+	// Guard limits workers to the memories that their task may recall.
+	Guard resource.Guard[*v1alpha1.Memory]
+}
+
+// Resource is the resource memories. Building its Storage, which may be done once, binds it to the store.
+type Resource struct {
+	resource.Resource
+	definition *resource.Definition[*v1alpha1.Memory] // the same
+	clock      clock.PassiveClock
+	scheme     *runtime.Scheme
+	admission  admission.Interface // may be nil
+
+	mu       sync.Mutex // guards memories
+	memories store      // nil until Storage has been called
+}
+
+// store is what this package needs of the memories' own storage.
+type store interface {
+	rest.Creater
+	rest.GracefulDeleter
+}
+
+// New makes the resource memories.
+func New(o Options) *Resource {
+	r := &Resource{clock: o.Clock}
+	change := func(name string, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
+		return resource.Subresource[*v1alpha1.Memory]{
+			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),
+			Create: func(ctx context.Context, p resource.Parent[*v1alpha1.Memory], _ runtime.Object) (runtime.Object, error) {
+				return r.change(ctx, p, mutate)
+			},
+		}
+	}
+	r.definition = &resource.Definition[*v1alpha1.Memory]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("memories"),
+		Kind:       "Memory",
+		Singular:   "memory",
+		ShortNames: []string{"mem"},
+		Categories: []string{"platform"},
+		Fields:     fields(),
+		Columns:    columns(),
+		Guard:      o.Guard,
+		Shape: resource.Kept[*v1alpha1.Memory]{
+			PrepareForCreate: r.prepareForCreate,
+			PrepareForUpdate: r.prepareForUpdate,
+			Validate:         validate,
+			ValidateStatus:   validateStatus,
+		},
+		Subresources: []resource.Subresource[*v1alpha1.Memory]{
+			change("disable", func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, true, s) }),
+			change("enable", func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, false, s) }),
+			change("discard", func(s *v1alpha1.MemoryStatus) error { s.Deleted = true; return nil }),
+			change("restore", func(s *v1alpha1.MemoryStatus) error { s.Deleted = false; return nil }),
+		},
+	}
+	r.Resource = r.definition
+	return r
+}
+
+// Storage builds the storage.
+func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	r.scheme, r.admission = c.Scheme, c.Admission
+	paths, err := r.Resource.Storage(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	memories, ok := paths["memories"].(store)
+	if !ok {
+		return nil, fmt.Errorf("resource memories: %T has no create and delete", paths["memories"])
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.memories = memories
+	return paths, nil
+}
+
+// set changes a flag of a memory that is not discarded.
+func set(flag *bool, to bool, s *v1alpha1.MemoryStatus) error {
+	if s.Deleted {
+		return errors.New("the memory is discarded; restore it first")
+	}
+	*flag = to
+	return nil
+}
+
+// change carries out a subresource. A repeated request changes nothing.
+func (r *Resource) change(ctx context.Context, p resource.Parent[*v1alpha1.Memory], mutate func(*v1alpha1.MemoryStatus) error) (runtime.Object, error) {
+	apply := func(m *v1alpha1.Memory) error {
+		was := m.Status
+		if err := mutate(&m.Status); err != nil {
+			return apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, err)
+		}
+		if was.Disabled != m.Status.Disabled || was.Deleted != m.Status.Deleted {
+			m.Status.UpdatedAt = r.now()
+		}
+		return nil
+	}
+	if p.DryRun {
+		m := p.Object.DeepCopy()
+		return m, apply(m)
+	}
+	return p.Update(byServer(ctx), apply)
+}
+
+func (r *Resource) now() *metav1.Time { return &metav1.Time{Time: r.clock.Now()} }
+
+type (
+	serverKey struct{} // marks a write of the status by the server itself
+	statusKey struct{} // holds the status of a memory that the server makes
+)
+
+func byServer(ctx context.Context) context.Context { return context.WithValue(ctx, serverKey{}, true) }
+
+func (r *Resource) prepareForCreate(ctx context.Context, m *v1alpha1.Memory) {
+	if m.Name == "" && m.GenerateName == "" {
+		m.Name = NamePrefix + string(uuid.NewUUID())
+	}
+	if given, ok := ctx.Value(statusKey{}).(*v1alpha1.MemoryStatus); ok {
+		m.Status = *given.DeepCopy()
+	}
+	m.Status.UpdatedAt = r.now()
+	clean(m)
+}
+
+func (r *Resource) prepareForUpdate(_ context.Context, m, old *v1alpha1.Memory) {
+	clean(m)
+	if !equality.Semantic.DeepEqual(m.Spec, old.Spec) {
+		m.Status.UpdatedAt = r.now()
+	}
+}
+
+// clean removes secrets from every text.
+func clean(m *v1alpha1.Memory) {
+	s := &m.Spec
+	rule.Clean(&s.Content, &s.Source, &s.SessionName, &s.AgentName, &s.TaskName, &s.ParentTask)
+	for i := range s.Tags {
+		rule.Clean(&s.Tags[i])
+	}
+	rule.CleanAnnotations(m)
+}
+
+func validate(_ context.Context, m *v1alpha1.Memory) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if m.Spec.Content != "" && strings.TrimSpace(m.Spec.Content) == "" {
+		errs = append(errs, field.Required(spec.Child("content"), "must not be blank"))
+	}
+	for i, tag := range m.Spec.Tags {
+		if strings.TrimSpace(tag) != tag || tag == "" || len(tag) > maxTag || strings.ContainsRune(tag, ',') {
+			errs = append(errs, field.Invalid(spec.Child("tags").Index(i), field.OmitValueType{},
+				fmt.Sprintf("must be 1 to %d bytes, without a comma and without spaces around it", maxTag)))
+		}
+	}
+	return errs
+}
+
+// maxTag is the length of a tag, in bytes.
+const maxTag = 128
+
+// validateStatus refuses writes of the status that do not come from the server itself.
+func validateStatus(ctx context.Context, m, old *v1alpha1.Memory) field.ErrorList {
+	if ctx.Value(serverKey{}) != nil || equality.Semantic.DeepEqual(m.Status, old.Status) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status"), "is written by the server only; use memories/disable, enable, discard or restore")}
+}
+
+func (r *Resource) storage() (store, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memories == nil {
+		return nil, apierrors.NewServiceUnavailable("memories are not served yet")
+	}
+	return r.memories, nil
+}
+
+// Make creates the memory of a proposal on behalf of the caller, with the status that the proposal determines. If it
+// exists already, Make returns it, with made unset. Errors are API errors.
+func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (out *v1alpha1.Memory, made bool, err error) {
+	memories, err := r.storage()
+	if err != nil {
+		return nil, false, err
+	}
+	status := m.Status
+	options := &metav1.CreateOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if err := r.admit(ctx, m, options); err != nil {
+		return nil, false, err
+	}
+	obj, err := memories.Create(context.WithValue(ctx, statusKey{}, &status), m.DeepCopy(), rest.ValidateAllObjectFunc, options)
+	if apierrors.IsAlreadyExists(err) {
+		have, err := r.definition.Get(ctx, m.Name)
+		if err == nil && have.Status.ProposalUID != status.ProposalUID {
+			err = apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, errors.New("another memory has this name; delete it, then apply again"))
+		}
+		return have, false, err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	out, ok := obj.(*v1alpha1.Memory)
+	if !ok {
+		return nil, false, apierrors.NewInternalError(fmt.Errorf("create of a memory: %T", obj))
+	}
+	return out, true, nil
+}
+
+// Unmake removes a memory that Make created.
+func (r *Resource) Unmake(ctx context.Context, m *v1alpha1.Memory) error {
+	memories, err := r.storage()
+	if err != nil {
+		return err
+	}
+	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}
+	_, _, err = memories.Delete(ctx, m.Name, rest.ValidateAllObjectFunc, options)
+	return err
+}
+
+// Get reads a memory of the context's namespace on behalf of the server. Errors are API errors.
+func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Memory, error) {
+	return r.definition.Get(ctx, name)
+}
+
+// admit runs admission as for a create of memories, so that policies on memories hold for applied proposals, too.
+func (r *Resource) admit(ctx context.Context, m *v1alpha1.Memory, options *metav1.CreateOptions) error {
+	if r.admission == nil || !r.admission.Handles(admission.Create) {
+		return nil
+	}
+	caller, _ := request.UserFrom(ctx)
+	a := admission.NewAttributesRecord(m, nil, v1alpha1.SchemeGroupVersion.WithKind("Memory"), m.Namespace, m.Name,
+		v1alpha1.SchemeGroupVersion.WithResource("memories"), "", admission.Create, options, len(options.DryRun) > 0, caller)
+	o := admission.NewObjectInterfacesFromScheme(r.scheme)
+	if mutation, ok := r.admission.(admission.MutationInterface); ok {
+		if err := mutation.Admit(ctx, a, o); err != nil {
+			return err
+		}
+	}
+	if validation, ok := r.admission.(admission.ValidationInterface); ok {
+		return validation.Validate(ctx, a, o)
+	}
+	return nil
+}
