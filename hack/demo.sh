@@ -38,6 +38,7 @@ export KUBECONFIG=$work/data/kubeconfig
 say 'A model endpoint, its key, a skill and an agent'
 printf '\033[36m$ kubectl apply -f artifacts/demo/team.yaml\033[0m\n'
 manifest "$root/artifacts/demo/team.yaml" | kubectl apply -f -
+providers
 show kubectl wait --for=condition=Ready --timeout=60s agent/coder
 
 say 'Watch what happens, from another shell'

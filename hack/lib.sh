@@ -16,25 +16,45 @@ await() {
   return 1
 }
 
-# model: sets MODEL_URL, MODEL_KEY and MODEL_NAME; starts a scripted substitute for the model if no endpoint is given.
+# openai, anthropic: set MODEL_TYPE, MODEL_URL, MODEL_KEY and MODEL_NAME from the environment. The key is not printed.
+openai() {
+  MODEL_TYPE=openai MODEL_URL=${OPENAI_BASE_URL:-https://api.openai.com/v1} MODEL_KEY=$OPENAI_API_KEY MODEL_NAME=${OPENAI_MODEL:-gpt-4o-mini}
+}
+anthropic() {
+  MODEL_TYPE=anthropic MODEL_URL=${ANTHROPIC_BASE_URL:-https://api.anthropic.com} MODEL_KEY=$ANTHROPIC_API_KEY
+  MODEL_NAME=${ANTHROPIC_MODEL:-claude-haiku-4-5}
+}
+
+# model DIR: sets these variables for the demo's agent. If the environment names no endpoint, it starts a scripted substitute
+# for a model, with its log in DIR.
 model() {
   if [[ -n ${OPENAI_API_KEY:-} ]]; then
-    MODEL_URL=${OPENAI_BASE_URL:-https://api.openai.com/v1} MODEL_KEY=$OPENAI_API_KEY MODEL_NAME=${OPENAI_MODEL:-gpt-4o-mini}
+    openai
     say "The model is $MODEL_NAME at $MODEL_URL (OPENAI_API_KEY is set)"
+  elif [[ -n ${ANTHROPIC_API_KEY:-} ]]; then
+    anthropic
+    say "The model is $MODEL_NAME at $MODEL_URL (ANTHROPIC_API_KEY is set)"
   else
-    say 'No OPENAI_API_KEY is set: a scripted stand-in answers in place of a model'
+    say 'Neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set: a scripted stand-in answers in place of a model'
     scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" >"$1/model.log" 2>&1 &
     model_pid=$!
     await "$1/model.log" 'listening' "$model_pid"
-    MODEL_URL=${line##* } MODEL_KEY=scripted-key MODEL_NAME=scripted-1
+    MODEL_TYPE=openai MODEL_URL=${line##* } MODEL_KEY=scripted-key MODEL_NAME=scripted-1
   fi
-  export MODEL_URL MODEL_KEY MODEL_NAME
 }
+
+# providers: creates a Provider with its Secret for each vendor whose key is in the environment: openai and anthropic. A
+# subshell keeps the variables of the demo's agent.
+providers() (
+  [[ -z ${OPENAI_API_KEY:-} ]] || { openai && manifest "$root/artifacts/demo/provider.yaml" | kubectl apply -f -; }
+  [[ -z ${ANTHROPIC_API_KEY:-} ]] || { anthropic && manifest "$root/artifacts/demo/provider.yaml" | kubectl apply -f -; }
+)
 
 # manifest FILE: prints the file with the model's settings filled in.
 manifest() {
   local text
   text=$(<"$1")
+  text=${text//'${MODEL_TYPE}'/$MODEL_TYPE}
   text=${text//'${MODEL_URL}'/$MODEL_URL}
   text=${text//'${MODEL_KEY}'/$MODEL_KEY}
   text=${text//'${MODEL_NAME}'/$MODEL_NAME}

@@ -24,6 +24,7 @@ server_pid=$!
 await "$work/server.log" 'ready' "$server_pid"
 export KUBECONFIG=$PWD/$data/kubeconfig
 manifest artifacts/demo/team.yaml | kubectl apply -f -
+providers
 
 say 'The server runs until Ctrl-C. In another shell:'
 cat <<TEXT

@@ -10,6 +10,7 @@ package llm
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/platform-ai/platform/pkg/tooldef"
 )
@@ -35,6 +36,17 @@ type Message struct {
 	ToolCalls []ToolCall
 	// ToolCallID is the call that a RoleTool message answers.
 	ToolCallID string
+	// Opaque is what the model that wrote a RoleAssistant message must get back unchanged; nil for nothing.
+	Opaque *Opaque
+}
+
+// Opaque is the part of an answer that only the vendor understands, such as signed or encrypted reasoning.
+type Opaque struct {
+	// Origin identifies the endpoint and the model that wrote it. Every other one is sent the message's text and
+	// calls instead.
+	Origin string
+	// Data is the whole message in the vendor's format.
+	Data json.RawMessage
 }
 
 // ToolCall is a model's request to call a tool.
@@ -89,15 +101,24 @@ type Response struct {
 	ToolCalls  []ToolCall
 	StopReason StopReason
 	Usage      Usage
+	// Opaque is for the message that the answer becomes; see Message.
+	Opaque *Opaque
+}
+
+// Message returns the answer as a message of the conversation.
+func (r *Response) Message() Message {
+	return Message{Role: RoleAssistant, Text: r.Text, ToolCalls: r.ToolCalls, Opaque: r.Opaque}
 }
 
 // Usage is what a vendor reported for one attempt. A nil figure was not reported and is
-// unknown; it never counts as zero.
+// unknown; it never counts as zero. The figures mean the same for all vendors.
 type Usage struct {
+	// InputTokens counts all input, however much of it a cache supplied.
 	InputTokens  *int64
 	OutputTokens *int64
-	// CachedInputTokens is the part of InputTokens that came from a cache.
-	CachedInputTokens *int64
+	// CachedInputTokens is the part of InputTokens that was read from a cache, and
+	// CacheWriteInputTokens the part that was written to one. They do not overlap.
+	CachedInputTokens, CacheWriteInputTokens *int64
 }
 
 // Known reports whether both the input and the output figure were reported.

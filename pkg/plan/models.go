@@ -127,7 +127,7 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 // key exists.
 func CheckProvider(p *v1alpha1.Provider) error {
 	if _, ok := vendors.Find(p.Spec.Type); !ok {
-		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: the protocol %s is not spoken yet; use %s", p.Name, p.Spec.Type, vendors.Types())
+		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: spec.type: must be %s, not %s", p.Name, vendors.Types(), p.Spec.Type)
 	}
 	if err := vendors.Check(&p.Spec, field.NewPath("spec")).ToAggregate(); err != nil {
 		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
 // Gap is one setting of an object that this version does not implement.
@@ -148,18 +147,9 @@ func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 	return slices.DeleteFunc(Refused(Agent(s)), func(g Gap) bool { return off && g.Path == "spec.coordination.enabled" })
 }
 
-func spoken(t v1alpha1.ProviderType) bool {
-	_, ok := vendors.Find(t)
-	return ok
-}
-
 // Provider returns the gaps of a provider.
 func Provider(s *v1alpha1.ProviderSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ProviderSpec]{
-		{
-			"spec.type", false, func(s *v1alpha1.ProviderSpec) bool { return !spoken(s.Type) },
-			"its protocol is not spoken, so tasks that use this provider fail; use " + vendors.Types(),
-		},
 		{"spec.rateLimit", false, func(s *v1alpha1.ProviderSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
 	})
 }

@@ -86,7 +86,7 @@ func TestGapsOfAgents(t *testing.T) {
 }
 
 func TestGapsOfProvidersAndTools(t *testing.T) {
-	if got := paths(Provider(&v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic, RateLimit: &v1alpha1.RateLimit{}})); got != "spec.type spec.rateLimit" {
+	if got := paths(Provider(&v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic, RateLimit: &v1alpha1.RateLimit{}})); got != "spec.rateLimit" {
 		t.Error(got)
 	}
 	s := &v1alpha1.ToolSpec{BrokeredToolClass: v1alpha1.ToolClassRead, MCP: &v1alpha1.ToolMCP{}, HTTP: &v1alpha1.ToolHTTP{OutboundAccessPolicyRef: &v1alpha1.LocalReference{}}}

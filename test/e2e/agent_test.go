@@ -41,11 +41,17 @@ func startModel(t *testing.T, s place, script string) string {
 // apply applies the demo's manifest for a model endpoint, with its own secret beside it.
 func applyTeam(t *testing.T, s place, url string) {
 	t.Helper()
+	applyTeamOf(t, s, v1alpha1.ProviderOpenAI, url)
+}
+
+// applyTeamOf does the same for an endpoint that speaks the protocol of a vendor.
+func applyTeamOf(t *testing.T, s place, vendor v1alpha1.ProviderType, url string) {
+	t.Helper()
 	data, err := os.ReadFile("../../artifacts/demo/team.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := strings.NewReplacer("${MODEL_KEY}", providerKey, "${MODEL_URL}", url, "${MODEL_NAME}", "scripted-1").Replace(string(data))
+	manifest := strings.NewReplacer("${MODEL_KEY}", providerKey, "${MODEL_URL}", url, "${MODEL_NAME}", "scripted-1", "${MODEL_TYPE}", string(vendor)).Replace(string(data))
 	file := filepath.Join(t.TempDir(), "team.yaml")
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,10 +75,17 @@ func getJSON(t *testing.T, s place, what string, into any) {
 
 // TestAgentTask runs a whole agent task and then looks for its secrets in
 // everything that the server stores, logs and answers.
-func TestAgentTask(t *testing.T) { everywhere(t, agentTask) }
+func TestAgentTask(t *testing.T) {
+	everywhere(t, func(t *testing.T, s place) { agentTask(t, s, v1alpha1.ProviderOpenAI) })
+}
 
-func agentTask(t *testing.T, s place) {
-	applyTeam(t, s, startModel(t, s, scripts+"demo.yaml"))
+// TestAgentTaskOnAnthropic is the same task with a model that speaks the Messages protocol.
+func TestAgentTaskOnAnthropic(t *testing.T) {
+	everywhere(t, func(t *testing.T, s place) { agentTask(t, s, v1alpha1.ProviderAnthropic) })
+}
+
+func agentTask(t *testing.T, s place, vendor v1alpha1.ProviderType) {
+	applyTeamOf(t, s, vendor, startModel(t, s, scripts+"demo.yaml"))
 	s.MustShell(t, "kubectl apply -f ../../artifacts/demo/task.yaml")
 	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s task/primes")
 

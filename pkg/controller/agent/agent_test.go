@@ -41,7 +41,7 @@ func TestReferences(t *testing.T) {
 		&v1alpha1.Provider{ObjectMeta: in("unready"), Spec: v1alpha1.ProviderSpec{
 			Type: v1alpha1.ProviderAzureOpenAI, BaseURL: "https://azure.example", Azure: &v1alpha1.AzureProvider{DeploymentName: "d"},
 		}},
-		&v1alpha1.Provider{ObjectMeta: in("unspoken"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic}},
+		&v1alpha1.Provider{ObjectMeta: in("unspoken"), Spec: v1alpha1.ProviderSpec{Type: "strange"}},
 		&v1alpha1.Tool{ObjectMeta: in("mcp"), Spec: v1alpha1.ToolSpec{MCP: &v1alpha1.ToolMCP{}}},
 		&v1alpha1.Skill{ObjectMeta: in("s")}, &v1alpha1.Skill{ObjectMeta: in("bad"), Status: v1alpha1.SkillStatus{Phase: v1alpha1.SkillError}},
 		&corev1.ConfigMap{ObjectMeta: in("c"), Data: map[string]string{"k": "v"}}, &corev1.Secret{ObjectMeta: in("x")},
@@ -73,7 +73,7 @@ func TestReferences(t *testing.T) {
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},
 		{"no provider", v1alpha1.AgentSpec{ProviderRef: ref("gone")}, `Provider "gone" does not exist in namespace "n"`},
 		{"no provider of a vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: "other"}}, `no Provider of type "other" exists in namespace "n"`},
-		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": the protocol anthropic is not spoken yet; use openai or azure-openai`},
+		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": spec.type: must be anthropic, openai or azure-openai, not strange`},
 		{"of another namespace", v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "x", Name: "p"}}, `Provider "p" of namespace "x" may not be used from namespace "n"`},
 		{"tool", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp"}} }), `tool n/mcp: spec.mcp: MCP tools need a runtime that is not there; use http`},
 		{"tool that is off", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp", Enabled: new(false)}} }), ""},

@@ -74,7 +74,7 @@ func TestResolve(t *testing.T) {
 	}
 	objects := []client.Object{
 		secret("keys", "api-key", "k1"), secret("more", "api-key", "k2"), secret("empty", "other", "x"), secret("toolkey", "token", "tk"),
-		provider("p", "keys", "m1", v1alpha1.ProviderOpenAI), provider("q", "more", "", "azure-openai"), provider("unspoken", "more", "m", v1alpha1.ProviderAnthropic),
+		provider("p", "keys", "m1", v1alpha1.ProviderOpenAI), provider("q", "more", "", "azure-openai"), provider("unspoken", "more", "m", "strange"),
 		provider("nokey", "empty", "m", "azure-openai"), provider("nosecret", "gone", "m", "azure-openai"),
 		&v1alpha1.Provider{ObjectMeta: in("other", "p"), Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI}},
 		&v1alpha1.Skill{ObjectMeta: in("n", "s")},

@@ -12,14 +12,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
 )
-
-// maxAnswer bounds one answer in bytes of text and arguments. The largest
-// output of a model is some 128k tokens, about half a megabyte.
-const maxAnswer = 8 << 20
-
-// maxToolCalls bounds the calls of one answer.
-const maxToolCalls = 128
 
 // answer assembles the chunks of one stream.
 type answer struct {
@@ -88,7 +82,7 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 			parts(llm.Part{ToolCall: &llm.ToolCall{ID: b.id, Name: b.name}})
 		}
 	}
-	if a.size > maxAnswer {
+	if a.size > wire.MaxAnswer {
 		return malformed("the answer is larger than 8 MiB")
 	}
 	return nil
@@ -103,7 +97,7 @@ func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuil
 			return b, false
 		}
 	}
-	if len(a.calls) == maxToolCalls {
+	if len(a.calls) == wire.MaxToolCalls {
 		return nil, false
 	}
 	b = &callBuilder{index: t.Index, id: t.ID}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/openai/openai-go/v3"
@@ -76,29 +75,6 @@ func TestCallWithoutIDGetsOne(t *testing.T) {
 	r := a.response()
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].ID == "" || r.StopReason != llm.StopToolCalls {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := map[string]time.Duration{
-		"":                              0,
-		"12":                            12 * time.Second,
-		"0.25":                          250 * time.Millisecond,
-		"-3":                            0,
-		"NaN":                           0,
-		"1e300":                         24 * time.Hour,
-		"soon":                          0,
-		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute,
-		"Fri, 02 Jan 2026 03:00:05 GMT": 0,
-	}
-	for value, want := range tests {
-		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
-			t.Errorf("%q: got %v, want %v", value, got, want)
-		}
-	}
-	if got := retryAfter(http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, now); got != 1500*time.Millisecond {
-		t.Errorf("got %v", got)
 	}
 }
 

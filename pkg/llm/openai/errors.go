@@ -8,21 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
 )
-
-// maxMessage bounds the vendor's text in an error, in bytes.
-const maxMessage = 512
 
 // ended returns the error for the end of a stream; nil if it is complete. A stream is complete
 // if the model said why it stopped. One that ends earlier, for whatever reason, is cut.
@@ -34,25 +28,19 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 	case a.stop != "":
 		// A failure after the stop reason can only have lost the usage.
 		return nil
-	case errors.Is(context.Cause(ctx), errIdle):
-		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: errIdle}
+	case errors.Is(context.Cause(ctx), wire.ErrIdle):
+		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: wire.ErrIdle}
 	case ctx.Err() != nil:
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
-	case isSyntax(err):
+	case wire.IsSyntax(err):
 		return &llm.Error{Class: llm.ClassMalformed, Message: "a chunk of the stream is not valid JSON", Err: err}
 	case err != nil:
-		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.transportText(err), Err: err}
+		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.key.Describe(err), Err: err}
 	case a.chunks == 0:
 		return malformed("the stream was empty")
 	default:
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream ended before the model was done"}
 	}
-}
-
-func isSyntax(err error) bool {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &kind)
 }
 
 // refused classifies a request that did not return a stream.
@@ -61,7 +49,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
 	}
 	if res == nil {
-		return &llm.Error{Class: llm.ClassUnreachable, Message: c.transportText(err), Err: err}
+		return &llm.Error{Class: llm.ClassUnreachable, Message: c.key.Describe(err), Err: err}
 	}
 	if res.StatusCode < http.StatusBadRequest {
 		return &llm.Error{
@@ -71,8 +59,8 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 	}
 	// The SDK has read the body and put it back; its own error drops the
 	// status when the body is not the vendor's JSON.
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	return c.classify(vendorErrorOf(body), res.StatusCode, retryAfter(res.Header, c.clock.Now()))
+	body, _ := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
+	return c.classify(vendorErrorOf(body), res.StatusCode, wire.RetryAfter(res.Header, c.clock.Now()))
 }
 
 // vendorError is what a server says about a failure, in the shapes that
@@ -109,13 +97,13 @@ func vendorErrorOf(body []byte) vendorError {
 }
 
 func (c *Client) classify(v vendorError, status int, after time.Duration) *llm.Error {
-	e := &llm.Error{Class: classOf(v, status), Status: status, Code: c.scrub(v.Code), RetryAfter: after}
+	e := &llm.Error{Class: classOf(v, status), Status: status, Code: c.key.Scrub(v.Code), RetryAfter: after}
 	switch {
 	case e.Class == llm.ClassAuth:
 		// The vendor's text repeats parts of the key.
 		e.Message = "the provider refused the API key"
 	case v.Message != "":
-		e.Message = c.scrub(v.Message)
+		e.Message = c.key.Scrub(v.Message)
 	default:
 		e.Message = http.StatusText(status)
 	}
@@ -141,23 +129,11 @@ func classOf(v vendorError, status int) llm.Class {
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return llm.ClassServer
-	case status == http.StatusRequestEntityTooLarge, saysContextTooLong(v.Message):
+	case status == http.StatusRequestEntityTooLarge, wire.SaysTooLong(v.Message):
 		return llm.ClassContextTooLong
 	default:
 		return llm.ClassInvalidRequest
 	}
-}
-
-// saysContextTooLong recognises the messages of servers that give no code: vLLM, llama.cpp, LM
-// Studio and gateways in front of them.
-func saysContextTooLong(message string) bool {
-	m := strings.ToLower(message)
-	for _, phrase := range []string{"context length", "context window", "context size", "prompt is too long", "too many tokens"} {
-		if strings.Contains(m, phrase) {
-			return true
-		}
-	}
-	return false
 }
 
 // learn notes an optional parameter that the server does not support, and reports whether to
@@ -175,58 +151,5 @@ func (c *Client) learn(err error) bool {
 		return !c.quirks.noUsageOption.Swap(true)
 	default:
 		return false
-	}
-}
-
-// retryAfter reads retry-after-ms and Retry-After (RFC 9110), which holds seconds or an HTTP date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e12 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s <= 0 || s != s {
-			return 0
-		}
-		// A day is longer than any policy waits, and far from overflow.
-		return time.Duration(min(s, 86400) * float64(time.Second))
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
-}
-
-// scrub removes secrets from a vendor's text and shortens it.
-func (c *Client) scrub(s string) string {
-	if len(c.key) >= 4 {
-		s = strings.ReplaceAll(s, c.key, "[REDACTED]")
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= maxMessage {
-		return s
-	}
-	cut := maxMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
-
-// transportText describes a failed connection without its URL.
-func (c *Client) transportText(err error) string {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
-	var op *net.OpError
-	switch {
-	case err == nil:
-		return "no answer"
-	case errors.As(err, &op) && op.Op == "dial":
-		return "cannot connect: " + c.scrub(op.Err.Error())
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return "connection closed by the server"
-	default:
-		return c.scrub(err.Error())
 	}
 }

@@ -22,14 +22,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
 )
 
 const (
 	defaultBaseURL = "https://api.openai.com/v1"
 	// defaultAzureAPIVersion is the api-version that is sent if a Provider names none.
 	defaultAzureAPIVersion = "2024-02-15-preview"
-	// maxErrorBody bounds how much of an error response is read, in bytes.
-	maxErrorBody = 64 << 10
 )
 
 // Azure selects a deployment of Azure OpenAI.
@@ -61,7 +60,7 @@ type Config struct {
 // Client is an llm.Model. It is safe for concurrent use.
 type Client struct {
 	chat  sdk.ChatCompletionService
-	key   string
+	key   wire.Key
 	idle  time.Duration
 	clock clock.WithDelayedExecution
 	// quirks records which parameters this server was found not to support.
@@ -86,38 +85,32 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	if c.IdleTimeout == 0 {
-		c.IdleTimeout = 5 * time.Minute
+		c.IdleTimeout = wire.IdleTimeout
 	}
 	if c.HeaderTimeout == 0 {
-		c.HeaderTimeout = 10 * time.Minute
+		c.HeaderTimeout = wire.HeaderTimeout
 	}
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("http.DefaultTransport was replaced")
+	client, err := wire.Client(c.HeaderTimeout)
+	if err != nil {
+		return nil, err
 	}
-	transport = transport.Clone()
-	transport.Proxy = nil
-	transport.ResponseHeaderTimeout = c.HeaderTimeout
 	opts := []option.RequestOption{
 		option.WithBaseURL(base.String()),
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(&http.Client{
-			Transport:     boundedErrors{transport},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}),
+		option.WithHTTPClient(client),
 	}
 	if c.Azure != nil {
 		opts = append(opts, option.WithHeader("Api-Key", c.APIKey), option.WithQuery("api-version", c.Azure.APIVersion))
 	} else if c.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(c.APIKey))
 	}
-	client := &Client{
-		chat: sdk.NewChatCompletionService(opts...), key: c.APIKey,
+	out := &Client{
+		chat: sdk.NewChatCompletionService(opts...), key: wire.Key(c.APIKey),
 		idle: c.IdleTimeout, clock: c.Clock,
 	}
 	// OpenAI's own models refuse or deprecate max_tokens; other servers often support nothing else.
-	client.quirks.newMaxTokens.Store(base.Host == "api.openai.com")
-	return client, nil
+	out.quirks.newMaxTokens.Store(base.Host == "api.openai.com")
+	return out, nil
 }
 
 func endpoint(c Config) (*url.URL, error) {
@@ -128,13 +121,9 @@ func endpoint(c Config) (*url.URL, error) {
 		}
 		raw = defaultBaseURL
 	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		// The URL is not shown: it may hold credentials.
-		return nil, errors.New("baseURL must be an absolute http or https URL")
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("baseURL must not hold credentials, a query or a fragment")
+	u, err := wire.BaseURL(raw)
+	if err != nil {
+		return nil, err
 	}
 	if c.Azure == nil {
 		return u, nil
@@ -174,7 +163,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	watchdog := c.clock.AfterFunc(c.idle, func() { cancel(errIdle) })
+	watchdog := c.clock.AfterFunc(c.idle, func() { cancel(wire.ErrIdle) })
 	defer watchdog.Stop()
 	var a answer
 	for stream.Next() {
@@ -184,18 +173,4 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 		}
 	}
 	return a.response(), c.ended(ctx, &a, stream.Err())
-}
-
-var errIdle = errors.New("the model's server sent nothing for too long")
-
-// boundedErrors limits the size of error responses, which the SDK reads as a whole, so that a
-// hostile or broken server cannot fill the memory.
-type boundedErrors struct{ next http.RoundTripper }
-
-func (t boundedErrors) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(r)
-	if err == nil && res.StatusCode >= http.StatusBadRequest {
-		res.Body = http.MaxBytesReader(nil, res.Body, maxErrorBody)
-	}
-	return res, err
 }

@@ -13,11 +13,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/anthropic"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 )
 
 // list has an entry for each supported type of Provider.
 var list = []llm.Vendor{
+	anthropic.Vendor,
 	openai.Vendor,
 	openai.AzureVendor,
 }
@@ -41,7 +43,10 @@ func names(which func(llm.Vendor) bool) string {
 			types = append(types, string(v.Type))
 		}
 	}
-	return strings.Join(types, " or ")
+	if n := len(types); n > 1 {
+		return strings.Join(types[:n-1], ", ") + " or " + types[n-1]
+	}
+	return strings.Join(types, "")
 }
 
 // Check returns which fields of a Provider do not fit its type.

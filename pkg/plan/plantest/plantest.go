@@ -155,7 +155,7 @@ func Objects() []runtime.Object {
 		agent("coordinates", func(s *v1alpha1.AgentSpec) { s.Coordination = &v1alpha1.AgentCoordination{Enabled: true} }),
 		agent("no-provider", func(s *v1alpha1.AgentSpec) { s.ProviderRef = nil }),
 		agent("bad-fallback", func(s *v1alpha1.AgentSpec) {
-			s.Model = &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("claude")}}}
+			s.Model = &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("strange")}}}
 		}),
 		agent("mounts", func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "gone"} }),
 		agent("no-prompt-key", func(s *v1alpha1.AgentSpec) {
@@ -210,9 +210,10 @@ func ofModels() []Case {
 		{Name: "no such provider", Task: by("gone"), Reason: v1alpha1.ReasonProviderNotFound, Missing: true},
 		{Name: "none of a type", Task: AI(With(func(ai *v1alpha1.TaskAI) { ai.ProviderRef, ai.Provider = nil, "rare" })), Reason: v1alpha1.ReasonProviderNotFound, Missing: true},
 		{Name: "two of a type", Task: AI(With(func(ai *v1alpha1.TaskAI) { ai.ProviderRef, ai.Provider = nil, v1alpha1.ProviderAzureOpenAI })), Reason: v1alpha1.ReasonAmbiguousProvider},
-		{Name: "anthropic", Task: by("claude"), Reason: v1alpha1.ReasonProviderUnsupported},
+		{Name: "anthropic", Task: by("claude")},
+		{Name: "the only one of a type", Task: AI(With(func(ai *v1alpha1.TaskAI) { ai.ProviderRef, ai.Provider = nil, v1alpha1.ProviderAnthropic }))},
 		{Name: "strange provider", Task: by("strange"), Reason: v1alpha1.ReasonProviderUnsupported},
-		{Name: "anthropic as a fallback", Task: AI(ByAgent("bad-fallback")), Reason: v1alpha1.ReasonProviderUnsupported},
+		{Name: "strange provider as a fallback", Task: AI(ByAgent("bad-fallback")), Reason: v1alpha1.ReasonProviderUnsupported},
 		{Name: "azure without its block", Task: by("no-block"), Reason: v1alpha1.ReasonProviderInvalid},
 		{Name: "address with credentials", Task: by("bad-url"), Reason: v1alpha1.ReasonProviderInvalid},
 		{Name: "no secret", Task: by("no-secret"), Reason: v1alpha1.ReasonSecretNotFound, Missing: true},

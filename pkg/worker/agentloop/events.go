@@ -59,6 +59,9 @@ func (l *loop) requestEnded(a llm.Attempt) {
 	if u.CachedInputTokens != nil {
 		c["cachedInputTokens"] = *u.CachedInputTokens
 	}
+	if u.CacheWriteInputTokens != nil {
+		c["cacheWriteInputTokens"] = *u.CacheWriteInputTokens
+	}
 	if a.Err != nil {
 		c["errorClass"] = llm.ClassOf(a.Err)
 		severity := v1alpha1.SeverityError

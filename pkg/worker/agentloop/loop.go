@@ -78,7 +78,7 @@ type Config struct {
 // Totals is the usage of a run. Attempts whose usage the vendor did not report
 // are counted, since their tokens are unknown and not zero.
 type Totals struct {
-	InputTokens, OutputTokens, CachedInputTokens int64
+	InputTokens, OutputTokens, CachedInputTokens, CacheWriteInputTokens int64
 	// Attempts counts all attempts, Unreported those without usage figures.
 	Attempts, Unreported int
 }
@@ -136,7 +136,7 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if len(resp.ToolCalls) == 0 {
 			return l.final(ctx, resp)
 		}
-		l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls})
+		l.messages = append(l.messages, resp.Message())
 		if err := l.callTools(ctx, resp); err != nil {
 			return "", err
 		}
@@ -164,7 +164,7 @@ func (l *loop) final(ctx context.Context, resp llm.Response) (string, error) {
 			return "", fmt.Errorf("%w (stop reason %q)", ErrBlankAnswer, resp.StopReason)
 		}
 	}
-	l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text})
+	l.messages = append(l.messages, resp.Message())
 	return resp.Text, nil
 }
 
@@ -178,7 +178,7 @@ func (l *loop) exhausted(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%w (%d); no summary: %w", ErrMaxIterations, l.c.MaxIterations, err)
 	}
-	l.messages = append(l.messages, llm.Message{Role: llm.RoleAssistant, Text: resp.Text})
+	l.messages = append(l.messages, resp.Message())
 	return resp.Text, fmt.Errorf("%w (%d)", ErrMaxIterations, l.c.MaxIterations)
 }
 
@@ -244,7 +244,8 @@ func (l *loop) count(u llm.Usage) {
 		l.usage.Unreported++
 	}
 	for total, figure := range map[*int64]*int64{
-		&l.usage.InputTokens: u.InputTokens, &l.usage.OutputTokens: u.OutputTokens, &l.usage.CachedInputTokens: u.CachedInputTokens,
+		&l.usage.InputTokens: u.InputTokens, &l.usage.OutputTokens: u.OutputTokens,
+		&l.usage.CachedInputTokens: u.CachedInputTokens, &l.usage.CacheWriteInputTokens: u.CacheWriteInputTokens,
 	} {
 		if figure != nil {
 			*total += *figure

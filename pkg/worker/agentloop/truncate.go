@@ -118,5 +118,8 @@ func sizeOf(m llm.Message) int {
 	for _, c := range m.ToolCalls {
 		n += len(c.Name) + len(c.Arguments)
 	}
+	if m.Opaque != nil {
+		n += len(m.Opaque.Data)
+	}
 	return n
 }

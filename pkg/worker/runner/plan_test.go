@@ -81,7 +81,7 @@ func TestCasesOfPlans(t *testing.T) {
 		r := runnertest.New(t, api.URL, tc.Task.Spec)
 		r.Task, r.HostCommands = tc.Task, true
 		// What the controller gives: the keys that it found.
-		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k", "n/azure": "k", "n/azure-2": "k", "other/openai": "k"}
+		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k", "n/azure": "k", "n/azure-2": "k", "n/claude": "k", "other/openai": "k"}
 		r.Credentials.ToolKeys = map[string]string{"n/weather": "k"}
 		r.Credentials.ConfigMaps = map[string]string{}
 		for _, m := range plantest.ConfigMaps() {

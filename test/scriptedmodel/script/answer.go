@@ -15,12 +15,23 @@ import (
 // pieceSize is how much text or arguments one chunk carries, in bytes.
 const pieceSize = 16
 
+// protocol is how answers look on the wire.
+type protocol interface {
+	// whole is the answer of a request that did not ask for a stream.
+	whole(o *rendered, req *Request) object
+	// events are those of a stream, each with its frame.
+	events(o *rendered, req *Request) [][]byte
+	// errorBody is the body of a refusal, and errorEvent the same inside a stream.
+	errorBody(f *Fault) []byte
+	errorEvent(f *Fault) []byte
+}
+
 // answer plays a turn.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, t *Turn) {
 	f := t.Fault
 	switch {
 	case f != nil && f.Status != 0 && !f.InBand:
-		writeError(w, f)
+		writeError(w, f, req.protocol)
 		return
 	case f != nil && f.NotAStream:
 		w.Header().Set("Content-Type", "text/html")
@@ -32,23 +43,27 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, t 
 		s.refuse(w, *req, http.StatusInternalServerError, "bad_script", err.Error())
 		return
 	}
+	s.issue(reply.thinking)
 	if !req.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(encode(reply.whole(req.Model)))
+		_, _ = w.Write(encode(req.protocol.whole(reply, req)))
 		return
 	}
-	s.stream(w, r, f, reply.chunks(req.Model, req.StreamOptions != nil && req.StreamOptions.IncludeUsage))
+	s.stream(w, r, f, req.protocol, req.protocol.events(reply, req))
 }
 
-// stream sends the chunks, each as one event, and applies the fault.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, f *Fault, chunks [][]byte) {
+// stream sends the events and applies the fault.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, f *Fault, p protocol, events [][]byte) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
 	budget := -1
-	if f != nil && f.CutAfterBytes != nil {
+	switch {
+	case f != nil && f.CutAfterBytes != nil:
 		budget = *f.CutAfterBytes
+	case f != nil && f.CutInToolCall:
+		budget = insideCall(events)
 	}
-	for i, chunk := range append(chunks, []byte("[DONE]")) {
+	for i, event := range events {
 		if d := f.delay(); d > 0 {
 			select {
 			case <-s.clock.After(d):
@@ -56,7 +71,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, f *Fault, chunks
 				return
 			}
 		}
-		event := fmt.Appendf(nil, "data: %s\n\n", chunk)
 		if i == 1 && f != nil {
 			switch {
 			case f.Stall:
@@ -64,9 +78,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, f *Fault, chunks
 				<-r.Context().Done()
 				return
 			case f.InBand:
-				event = fmt.Appendf(nil, "data: %s\n\n", errorBody(f))
+				event = p.errorEvent(f)
 			case f.Garbage:
-				event = []byte("data: {\"choices\":[{\"delta\":\n\n")
+				event = []byte("event: content_block_delta\ndata: {\"choices\":[{\"delta\":\n\n")
 			}
 		}
 		if budget >= 0 && len(event) > budget {
@@ -84,12 +98,25 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, f *Fault, chunks
 	}
 }
 
+// insideCall is the number of bytes up to the middle of the first event that carries arguments.
+func insideCall(events [][]byte) int {
+	n := 0
+	for _, e := range events {
+		if bytes.Contains(e, []byte("input_json_delta")) || bytes.Contains(e, []byte(`{"function":{"arguments":`)) {
+			return n + len(e)/2
+		}
+		n += len(e)
+	}
+	return n / 2
+}
+
 // rendered is a reply whose templates are filled in.
 type rendered struct {
-	text  string
-	calls []renderedCall
-	stop  string
-	usage *Usage
+	text     string
+	calls    []renderedCall
+	stop     string
+	usage    *Usage
+	thinking []Thinking
 }
 
 type renderedCall struct{ id, name, arguments string }
@@ -100,7 +127,7 @@ func (t *Turn) render(req *Request) (*rendered, error) {
 	if err := t.Reply.text.Execute(&text, data); err != nil {
 		return nil, err
 	}
-	out := &rendered{text: text.String(), stop: t.Reply.Stop}
+	out := &rendered{text: text.String(), stop: t.Reply.Stop, thinking: t.Reply.Thinking}
 	for i, c := range t.Reply.ToolCalls {
 		call := renderedCall{id: c.ID, name: c.Name, arguments: c.RawArguments}
 		if call.id == "" {

@@ -8,13 +8,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 )
 
-// Request is a chat completion request. Fields that no client of ours sends
-// are refused.
+// Request is a chat completion request, or a request of another protocol in the form of one. Fields that no client
+// of ours sends are refused.
 type Request struct {
+	protocol protocol
+	// Body is the request as it was sent.
+	Body []byte `json:"-"`
+
 	Model               string    `json:"model"`
 	Messages            []Message `json:"messages"`
 	Tools               []Tool    `json:"tools,omitempty"`
@@ -131,7 +136,7 @@ func (r *Request) data() Data {
 }
 
 // parseRequest decodes and checks a request. The error is for the client.
-func parseRequest(body []byte) (*Request, error) {
+func parseRequest(_ *http.Request, body []byte) (*Request, error) {
 	var r Request
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()

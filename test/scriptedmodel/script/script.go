@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package script is a scripted stand-in for a model vendor: a real HTTP server
-// that speaks the OpenAI chat completions protocol, answers from a script and
-// misbehaves on demand. It checks every request as strictly as the strictest
-// vendor. A request that the script has no answer for is refused and logged. It
-// is for tests and for the quick start; the product does not use it.
+// that speaks the OpenAI chat completions protocol and the Anthropic Messages
+// protocol, answers from a script and misbehaves on demand. The same script
+// works with both protocols. It checks every request as strictly as the
+// strictest vendor. A request that the script has no answer for is refused and
+// logged. It is for tests and for the quick start; the product does not use it.
 package script
 
 import (
@@ -71,7 +72,9 @@ type Match struct {
 type Reply struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
-	// Stop is the finish reason. Default tool_calls with calls, stop without.
+	// Thinking is sent before the text, on the Anthropic protocol only. Requests that return it changed are refused.
+	Thinking []Thinking `json:"thinking,omitempty"`
+	// Stop is the finish reason in the words of OpenAI. Default tool_calls with calls, stop without.
 	Stop string `json:"stop,omitempty"`
 	// Usage is computed from the lengths of the texts when nil.
 	Usage *Usage `json:"usage,omitempty"`
@@ -92,11 +95,23 @@ type ToolCall struct {
 	RawArguments string `json:"rawArguments,omitempty"`
 }
 
-// Usage is the token count to report.
+// Thinking is a block of reasoning.
+type Thinking struct {
+	// Text and Signature are those of a readable block.
+	Text      string `json:"text,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	// Redacted is the content of an encrypted block. It replaces Text and Signature.
+	Redacted string `json:"redacted,omitempty"`
+}
+
+// Usage is the token count to report. Input counts all input; each protocol reports it in its own way.
 type Usage struct {
-	Input  int64  `json:"input"`
-	Output int64  `json:"output"`
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+	// Cached and CacheWrite are the parts of Input that were read from and written to a cache.
 	Cached *int64 `json:"cached,omitempty"`
+	// CacheWrite is reported on the Anthropic protocol only.
+	CacheWrite *int64 `json:"cacheWrite,omitempty"`
 }
 
 // Fault describes how a turn misbehaves.
@@ -114,6 +129,8 @@ type Fault struct {
 	// as a proxy does, or with Reset by dropping the connection.
 	CutAfterBytes *int `json:"cutAfterBytes,omitempty"`
 	Reset         bool `json:"reset,omitempty"`
+	// CutInToolCall ends the stream in the middle of the arguments of the first call.
+	CutInToolCall bool `json:"cutInToolCall,omitempty"`
 	// InBand sends the error object inside the stream after the first chunk.
 	InBand bool `json:"inBand,omitempty"`
 	// Garbage sends a chunk that is not JSON.

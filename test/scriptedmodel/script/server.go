@@ -24,10 +24,12 @@ type Server struct {
 	clock  clock.Clock
 	mux    *http.ServeMux
 
-	// mu guards used and requests, and keeps log lines whole.
+	// mu guards the fields below, and keeps log lines whole.
 	mu       sync.Mutex
 	used     []int
 	requests []Exchange
+	// issued are the thinking blocks that were sent.
+	issued map[Thinking]bool
 }
 
 // Exchange is a request that arrived and its outcome.
@@ -41,9 +43,10 @@ type Exchange struct {
 
 // New returns a server for a script. Each request is logged to log as one line.
 func New(s *Script, log io.Writer) *Server {
-	srv := &Server{script: s, log: log, clock: clock.RealClock{}, mux: http.NewServeMux(), used: make([]int, len(s.Turns))}
-	srv.mux.HandleFunc("POST /v1/chat/completions", srv.complete)
-	srv.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", srv.complete)
+	srv := &Server{script: s, log: log, clock: clock.RealClock{}, mux: http.NewServeMux(), used: make([]int, len(s.Turns)), issued: map[Thinking]bool{}}
+	srv.mux.HandleFunc("POST /v1/chat/completions", srv.complete(openAI{}, parseRequest))
+	srv.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", srv.complete(openAI{}, parseRequest))
+	srv.mux.HandleFunc("POST /v1/messages", srv.complete(anthropic{}, srv.parseMessages))
 	srv.mux.HandleFunc("GET /v1/models", srv.models)
 	srv.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		srv.refuse(w, Request{}, http.StatusNotFound, "not_found", "no such route: "+r.Method+" "+r.URL.Path)
@@ -73,33 +76,37 @@ func (s *Server) Refused() []string {
 	return out
 }
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	if !s.authorized(r) {
-		s.refuse(w, Request{}, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+presented(r))
-		return
+// complete returns the handler of a protocol, whose requests parse decodes and checks.
+func (s *Server) complete(p protocol, parse func(*http.Request, []byte) (*Request, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.authorized(r) {
+			s.refuse(w, Request{protocol: p}, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+presented(r))
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			s.refuse(w, Request{protocol: p}, http.StatusRequestEntityTooLarge, "too_large", err.Error())
+			return
+		}
+		req, err := parse(r, body)
+		if err != nil {
+			s.refuse(w, Request{protocol: p, Body: body}, http.StatusBadRequest, "invalid_request_error", err.Error())
+			return
+		}
+		req.protocol, req.Body = p, body
+		if len(s.script.Models) > 0 && !slices.Contains(s.script.Models, req.Model) {
+			s.refuse(w, *req, http.StatusNotFound, "model_not_found", fmt.Sprintf("the model %q does not exist", req.Model))
+			return
+		}
+		turn := s.choose(req)
+		if turn == nil {
+			last := req.Messages[len(req.Messages)-1]
+			s.refuse(w, *req, http.StatusInternalServerError, "not_scripted", fmt.Sprintf(
+				"the script has no answer number %d for a %s message: %.200q", req.Turn(), last.Role, last.Text()))
+			return
+		}
+		s.answer(w, r, req, turn)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		s.refuse(w, Request{}, http.StatusRequestEntityTooLarge, "too_large", err.Error())
-		return
-	}
-	req, err := parseRequest(body)
-	if err != nil {
-		s.refuse(w, Request{}, http.StatusBadRequest, "invalid_request_error", err.Error())
-		return
-	}
-	if len(s.script.Models) > 0 && !slices.Contains(s.script.Models, req.Model) {
-		s.refuse(w, *req, http.StatusNotFound, "model_not_found", fmt.Sprintf("the model %q does not exist", req.Model))
-		return
-	}
-	turn := s.choose(req)
-	if turn == nil {
-		last := req.Messages[len(req.Messages)-1]
-		s.refuse(w, *req, http.StatusInternalServerError, "not_scripted", fmt.Sprintf(
-			"the script has no answer number %d for a %s message: %.200q", req.Turn(), last.Role, last.Text()))
-		return
-	}
-	s.answer(w, r, req, turn)
 }
 
 // choose finds the turn for a request, uses it up and logs it.
@@ -125,7 +132,11 @@ func (s *Server) refuse(w http.ResponseWriter, r Request, status int, code, mess
 	s.requests = append(s.requests, Exchange{Request: r, Refused: message})
 	_, _ = fmt.Fprintf(s.log, "request %d: REFUSED with %d: %s\n", len(s.requests), status, message)
 	s.mu.Unlock()
-	writeError(w, &Fault{Status: status, Code: code, Message: message})
+	p := r.protocol
+	if p == nil {
+		p = openAI{}
+	}
+	writeError(w, &Fault{Status: status, Code: code, Message: message}, p)
 }
 
 func (s *Server) authorized(r *http.Request) bool {
@@ -134,8 +145,11 @@ func (s *Server) authorized(r *http.Request) bool {
 }
 
 func presented(r *http.Request) string {
-	if strings.HasPrefix(r.URL.Path, "/openai/deployments/") {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/openai/deployments/"):
 		return r.Header.Get("Api-Key")
+	case r.URL.Path == "/v1/messages":
+		return r.Header.Get("X-Api-Key")
 	}
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return key
@@ -162,7 +176,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(encode(list))
 }
 
-func writeError(w http.ResponseWriter, f *Fault) {
+func writeError(w http.ResponseWriter, f *Fault, p protocol) {
 	if f.RetryAfter != "" {
 		w.Header().Set("Retry-After", f.RetryAfter)
 	}
@@ -174,20 +188,5 @@ func writeError(w http.ResponseWriter, f *Fault) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(errorBody(f))
-}
-
-func errorBody(f *Fault) []byte {
-	kind, message := f.Type, f.Message
-	if kind == "" {
-		kind = "invalid_request_error"
-	}
-	if message == "" {
-		message = http.StatusText(f.Status)
-	}
-	var code any
-	if f.Code != "" {
-		code = f.Code
-	}
-	return encode(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
+	_, _ = w.Write(p.errorBody(f))
 }

@@ -3,7 +3,11 @@
 
 package script
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
 
 // object is a JSON object of the vendor's protocol.
 type object = map[string]any
@@ -22,8 +26,28 @@ const (
 	created  = 1700000000
 )
 
-// whole is the answer of a request that did not ask for a stream.
-func (o *rendered) whole(model string) object {
+// openAI is the chat completions protocol.
+type openAI struct{}
+
+func (openAI) errorBody(f *Fault) []byte {
+	kind, message := f.Type, f.Message
+	if kind == "" {
+		kind = "invalid_request_error"
+	}
+	if message == "" {
+		message = http.StatusText(f.Status)
+	}
+	var code any
+	if f.Code != "" {
+		code = f.Code
+	}
+	return encode(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
+}
+
+func (p openAI) errorEvent(f *Fault) []byte { return fmt.Appendf(nil, "data: %s\n\n", p.errorBody(f)) }
+
+func (openAI) whole(o *rendered, req *Request) object {
+	model := req.Model
 	message := object{"role": "assistant", "content": o.text}
 	if len(o.calls) > 0 {
 		calls := make([]object, 0, len(o.calls))
@@ -42,8 +66,8 @@ func (o *rendered) whole(model string) object {
 	return answer
 }
 
-// chunks is the answer as the payloads of a stream's events.
-func (o *rendered) chunks(model string, includeUsage bool) [][]byte {
+func (openAI) events(o *rendered, req *Request) [][]byte {
+	model, includeUsage := req.Model, req.StreamOptions != nil && req.StreamOptions.IncludeUsage
 	var out [][]byte
 	emit := func(choices []object, usage any) {
 		c := object{"id": answerID, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices}
@@ -51,7 +75,7 @@ func (o *rendered) chunks(model string, includeUsage bool) [][]byte {
 			// Null on every chunk but the last, as the vendor does.
 			c["usage"] = usage
 		}
-		out = append(out, encode(c))
+		out = append(out, fmt.Appendf(nil, "data: %s\n\n", encode(c)))
 	}
 	delta := func(d object) { emit([]object{{"index": 0, "delta": d, "finish_reason": nil}}, nil) }
 
@@ -71,7 +95,7 @@ func (o *rendered) chunks(model string, includeUsage bool) [][]byte {
 	if includeUsage && o.usage != nil {
 		emit([]object{}, o.usage.wire())
 	}
-	return out
+	return append(out, []byte("data: [DONE]\n\n"))
 }
 
 func (u *Usage) wire() object {

@@ -67,7 +67,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		"iterations": result.Iterations, "stopReason": result.StopReason, "resultLength": len(result.Text),
 		"usage": map[string]any{
 			"inputTokens": u.InputTokens, "outputTokens": u.OutputTokens, "cachedInputTokens": u.CachedInputTokens,
-			"requests": u.Attempts, "requestsWithoutUsage": u.Unreported,
+			"cacheWriteInputTokens": u.CacheWriteInputTokens, "requests": u.Attempts, "requestsWithoutUsage": u.Unreported,
 		},
 	}}, err
 }
@@ -80,7 +80,7 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 		vendor, ok := vendors.Find(provider.Spec.Type)
 		if !ok {
 			return nil, runner.Fail(v1alpha1.ReasonProviderUnsupported,
-				"provider %s: this version does not speak the protocol of type %s; use %s", provider.Name, provider.Spec.Type, vendors.Types())
+				"provider %s: spec.type: must be %s, not %s", provider.Name, vendors.Types(), provider.Spec.Type)
 		}
 		key := r.Credentials.ProviderKeys[runspec.CredentialKey(provider.Namespace, provider.Name)]
 		model, err := vendor.New(llm.Endpoint{Spec: &provider.Spec, Key: key, Clock: clock.RealClock{}})

@@ -1,0 +1,248 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+)
+
+// maxBlocks bounds the content blocks of one answer. Only some of them are tool calls.
+const maxBlocks = 1024
+
+// Types of content blocks that this package asks for or keeps.
+const (
+	blockText     = "text"
+	blockThinking = "thinking"
+	blockRedacted = "redacted_thinking"
+	blockToolUse  = "tool_use"
+)
+
+// answer assembles the events of one stream.
+type answer struct {
+	origin    string
+	id, model string
+	blocks    []*block
+	calls     int
+	size      int
+	stop      llm.StopReason
+	usage     usage
+	events    int
+}
+
+// block is one content block.
+type block struct {
+	index    int64
+	kind     string
+	id, name string
+	// text is what was streamed: text, thinking, or the arguments of a call.
+	text strings.Builder
+	// sealed is the signature of thinking, or the whole of redacted thinking.
+	sealed strings.Builder
+}
+
+// add adds one event.
+func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+	a.events++
+	switch e.Type {
+	case "message_start":
+		a.id, a.model = e.Message.ID, e.Message.Model
+		u := e.Message.Usage
+		a.usage.set(&a.usage.input, u.InputTokens, u.JSON.InputTokens)
+		a.usage.set(&a.usage.read, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+		a.usage.set(&a.usage.write, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+		// The output figure of this event is not final, so it is not used.
+	case "content_block_start":
+		return a.start(e, parts)
+	case "content_block_delta":
+		return a.delta(e, parts)
+	case "message_delta":
+		u := e.Usage
+		a.usage.set(&a.usage.input, u.InputTokens, u.JSON.InputTokens)
+		a.usage.set(&a.usage.read, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
+		a.usage.set(&a.usage.write, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+		a.usage.set(&a.usage.output, u.OutputTokens, u.JSON.OutputTokens)
+		if e.Delta.StopReason != "" {
+			a.stop = stopReason(e.Delta.StopReason)
+		}
+	}
+	return nil
+}
+
+func (a *answer) start(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+	if len(a.blocks) == maxBlocks {
+		return malformed("the answer has more than 1024 content blocks")
+	}
+	c := e.ContentBlock
+	b := &block{index: e.Index, kind: c.Type, id: c.ID, name: c.Name}
+	a.blocks = append(a.blocks, b)
+	b.sealed.WriteString(c.Data + c.Signature)
+	b.text.WriteString(c.Thinking)
+	switch c.Type {
+	case blockText:
+		a.say(b, c.Text, parts)
+	case blockToolUse:
+		if a.calls++; a.calls > wire.MaxToolCalls {
+			return malformed("the answer has more than 128 tool calls")
+		}
+		if b.id == "" {
+			// The result needs an id to refer to the call.
+			b.id = "toolu_" + rand.Text()
+		}
+		// The arguments follow as deltas; a server that does not stream sends them here.
+		if raw := c.JSON.Input.Raw(); raw != "" && raw != "{}" && raw != "null" {
+			b.text.WriteString(raw)
+		}
+		if parts != nil {
+			parts(llm.Part{ToolCall: &llm.ToolCall{ID: b.id, Name: b.name}})
+		}
+	}
+	return a.grow(len(c.Data) + len(c.Signature) + len(c.Thinking) + len(c.Name))
+}
+
+func (a *answer) delta(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+	i := slices.IndexFunc(a.blocks, func(b *block) bool { return b.index == e.Index })
+	if i < 0 {
+		return malformed("the answer continues a content block that did not begin")
+	}
+	b, d := a.blocks[i], e.Delta
+	switch d.Type {
+	case "text_delta":
+		a.say(b, d.Text, parts)
+	case "input_json_delta":
+		b.text.WriteString(d.PartialJSON)
+	case "thinking_delta":
+		b.text.WriteString(d.Thinking)
+	case "signature_delta":
+		b.sealed.WriteString(d.Signature)
+	}
+	return a.grow(len(d.Text) + len(d.PartialJSON) + len(d.Thinking) + len(d.Signature))
+}
+
+// say adds text that people read.
+func (a *answer) say(b *block, text string, parts func(llm.Part)) {
+	b.text.WriteString(text)
+	if text != "" && parts != nil {
+		parts(llm.Part{Text: text})
+	}
+}
+
+func (a *answer) grow(n int) error {
+	if a.size += n; a.size > wire.MaxAnswer {
+		return malformed("the answer is larger than 8 MiB")
+	}
+	return nil
+}
+
+func (a *answer) response() llm.Response {
+	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.usage.sum()}
+	var text strings.Builder
+	var blocks []any
+	opaque := false
+	for _, b := range a.blocks {
+		said := b.text.String()
+		switch b.kind {
+		case blockText:
+			text.WriteString(said)
+			if !blank(said) {
+				blocks = append(blocks, textBlock{blockText, said})
+			}
+		case blockToolUse:
+			if said == "" {
+				said = "{}" // a call without arguments has no deltas
+			}
+			r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: said})
+			blocks = append(blocks, toolUseBlock{blockToolUse, toolID(b.id), b.name, input(said)})
+		case blockThinking:
+			opaque = true
+			blocks = append(blocks, thinkingBlock{blockThinking, said, b.sealed.String()})
+		case blockRedacted:
+			opaque = true
+			blocks = append(blocks, redactedBlock{blockRedacted, b.sealed.String()})
+		}
+	}
+	r.Text = text.String()
+	if opaque {
+		if raw, err := json.Marshal(blocks); err == nil {
+			r.Opaque = &llm.Opaque{Origin: a.origin, Data: raw}
+		}
+	}
+	return r
+}
+
+// The content blocks of an answer, as they are sent back.
+type (
+	textBlock struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	toolUseBlock struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	thinkingBlock struct {
+		Type      string `json:"type"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+	}
+	redactedBlock struct {
+		Type string `json:"type"`
+		Data string `json:"data"`
+	}
+)
+
+// stopReason returns the common name of a reason.
+func stopReason(r sdk.StopReason) llm.StopReason {
+	switch r {
+	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+		return llm.StopEnd
+	case sdk.StopReasonToolUse:
+		return llm.StopToolCalls
+	case sdk.StopReasonMaxTokens, "model_context_window_exceeded":
+		return llm.StopLength
+	case sdk.StopReasonRefusal:
+		return llm.StopFiltered
+	default:
+		return llm.StopReason(r)
+	}
+}
+
+// usage holds the figures as the vendor reports them: input excludes what was read from and written to a cache.
+type usage struct{ input, output, read, write *int64 }
+
+// set keeps the difference between zero and not reported. A negative figure counts as not reported.
+func (u *usage) set(to **int64, n int64, f respjson.Field) {
+	if f.Valid() && n >= 0 {
+		*to = &n
+	}
+}
+
+// sum returns the figures as all vendors' are: input includes everything.
+func (u *usage) sum() llm.Usage {
+	out := llm.Usage{OutputTokens: u.output, CachedInputTokens: u.read, CacheWriteInputTokens: u.write}
+	if u.input != nil {
+		total := *u.input
+		for _, n := range []*int64{u.read, u.write} {
+			if n != nil {
+				total += *n
+			}
+		}
+		out.InputTokens = &total
+	}
+	return out
+}
+
+func malformed(message string) *llm.Error {
+	return &llm.Error{Class: llm.ClassMalformed, Message: message}
+}

@@ -1,0 +1,131 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package anthropic is the llm.Model of Anthropic and of every server that speaks the Messages protocol. It streams,
+// and makes exactly one attempt for each call: the SDK's own retries and telemetry are off, and it ignores the SDK's
+// environment variables. The key is sent to the configured address only.
+package anthropic
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+)
+
+const (
+	defaultBaseURL = "https://api.anthropic.com"
+	// defaultMaxTokens is sent if a request sets no limit, because the protocol requires one.
+	defaultMaxTokens = 4096
+)
+
+// Config describes one endpoint.
+type Config struct {
+	// APIKey may be empty for servers that need none.
+	APIKey string
+	// BaseURL is the address that v1/messages is appended to; a /v1 at its end is accepted. Default
+	// https://api.anthropic.com.
+	BaseURL string
+	// IdleTimeout ends a stream on which nothing arrives for this long. Default 5 min.
+	IdleTimeout time.Duration
+	// HeaderTimeout ends a request whose response has not begun after this time. Default 10 min.
+	HeaderTimeout time.Duration
+	// Clock is required.
+	Clock clock.WithDelayedExecution
+}
+
+// Client is an llm.Model. It is safe for concurrent use.
+type Client struct {
+	messages sdk.MessageService
+	// base is the address, which is a part of the origin of opaque data.
+	base  string
+	key   wire.Key
+	idle  time.Duration
+	clock clock.WithDelayedExecution
+	// noCaching is set once the server has refused cache_control. Compatible servers may not know it.
+	noCaching atomic.Bool
+}
+
+var _ llm.Model = (*Client)(nil)
+
+// New checks the configuration and returns a client. It does not open a connection.
+func New(c Config) (*Client, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = defaultBaseURL
+	}
+	u, err := wire.BaseURL(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	base := strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/v1")
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = wire.IdleTimeout
+	}
+	if c.HeaderTimeout == 0 {
+		c.HeaderTimeout = wire.HeaderTimeout
+	}
+	client, err := wire.Client(c.HeaderTimeout)
+	if err != nil {
+		return nil, err
+	}
+	opts := []option.RequestOption{
+		option.WithBaseURL(base + "/"),
+		option.WithMaxRetries(0),
+		option.WithHTTPClient(client),
+		// A span may carry the conversation.
+		option.WithoutOpenTelemetry(),
+	}
+	if c.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(c.APIKey))
+	}
+	return &Client{messages: sdk.NewMessageService(opts...), base: base, key: wire.Key(c.APIKey), idle: c.IdleTimeout, clock: c.Clock}, nil
+}
+
+// Generate makes one attempt. If the server refuses cache_control for the first time, that does not count as a failed
+// attempt: the request is sent once more without it.
+func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	resp, err := c.generate(ctx, req, parts)
+	if c.learn(err) {
+		return c.generate(ctx, req, parts)
+	}
+	return resp, err
+}
+
+func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var raw *http.Response
+	stream := c.messages.NewStreaming(ctx, c.params(req), option.WithResponseInto(&raw))
+	defer func() { _ = stream.Close() }()
+	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
+		return llm.Response{}, c.refused(ctx, raw, err)
+	}
+	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return llm.Response{}, &llm.Error{
+			Class: llm.ClassMalformed, Status: raw.StatusCode,
+			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
+		}
+	}
+	watchdog := c.clock.AfterFunc(c.idle, func() { cancel(wire.ErrIdle) })
+	defer watchdog.Stop()
+	a := answer{origin: c.origin(req.Model)}
+	for stream.Next() {
+		watchdog.Reset(c.idle)
+		if err := a.add(stream.Current(), parts); err != nil {
+			return a.response(), err
+		}
+	}
+	return a.response(), c.ended(ctx, &a, stream.Err())
+}
+
+// origin identifies the endpoint and the model, because signed blocks are valid for these only.
+func (c *Client) origin(model string) string { return "anthropic " + c.base + " " + model }

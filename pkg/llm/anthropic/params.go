@@ -1,0 +1,179 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tooldef"
+)
+
+// params turns a request into the SDK's.
+func (c *Client) params(req llm.Request) sdk.MessageNewParams {
+	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: defaultMaxTokens}
+	if req.MaxTokens > 0 {
+		p.MaxTokens = req.MaxTokens
+	}
+	if req.Temperature != nil {
+		p.Temperature = sdk.Float(*req.Temperature)
+	}
+	p.System, p.Messages = c.conversation(req)
+	for _, t := range req.Tools {
+		p.Tools = append(p.Tools, toolParam(t))
+	}
+	if len(req.Tools) == 0 {
+		// A conversation with calls is refused unless their tools are defined.
+		p.Tools = calledTools(req.Messages)
+		if len(p.Tools) > 0 {
+			p.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
+		}
+	}
+	if !c.noCaching.Load() {
+		cache(&p)
+	}
+	return p
+}
+
+// calledTools returns a definition for each tool that the conversation contains calls of.
+func calledTools(messages []llm.Message) []sdk.ToolUnionParam {
+	var tools []sdk.ToolUnionParam
+	known := map[string]bool{}
+	for _, m := range messages {
+		for _, call := range m.ToolCalls {
+			if !known[call.Name] {
+				known[call.Name] = true
+				tools = append(tools, toolParam(tooldef.Definition{Name: call.Name}))
+			}
+		}
+	}
+	return tools
+}
+
+func toolParam(t tooldef.Definition) sdk.ToolUnionParam {
+	f := sdk.ToolParam{Name: t.Name}
+	if t.Description != "" {
+		f.Description = sdk.String(t.Description)
+	}
+	schema := json.RawMessage(`{"type":"object"}`)
+	if len(t.Parameters) > 0 {
+		schema = json.RawMessage(t.Parameters)
+	}
+	f.InputSchema = param.Override[sdk.ToolInputSchemaParam](schema)
+	return sdk.ToolUnionParam{OfTool: &f}
+}
+
+// conversation returns the system text and the messages. Messages of one side that follow each other become one, with
+// the results of calls first, as the protocol demands. The first message is one of the user.
+func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.MessageParam) {
+	var system []sdk.TextBlockParam
+	var out []sdk.MessageParam
+	add := func(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
+		if len(blocks) == 0 {
+			return
+		}
+		if len(out) == 0 && role == sdk.MessageParamRoleAssistant {
+			out = append(out, sdk.NewUserMessage(sdk.NewTextBlock("[platform notice] The beginning of the conversation is left out.")))
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, blocks...)
+			return
+		}
+		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+	}
+	origin := c.origin(req.Model)
+	for _, m := range req.Messages {
+		switch {
+		case m.Role == llm.RoleSystem:
+			if !blank(m.Text) {
+				system = append(system, sdk.TextBlockParam{Text: m.Text})
+			}
+		case m.Role == llm.RoleTool:
+			add(sdk.MessageParamRoleUser, toolResult(m))
+		case m.Role == llm.RoleAssistant:
+			add(sdk.MessageParamRoleAssistant, assistant(m, origin)...)
+		case !blank(m.Text):
+			add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Text))
+		}
+	}
+	return system, out
+}
+
+// blank reports whether the protocol refuses a text for being empty.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func toolResult(m llm.Message) sdk.ContentBlockParamUnion {
+	block := sdk.ToolResultBlockParam{ToolUseID: toolID(m.ToolCallID)}
+	if !blank(m.Text) {
+		block.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
+	}
+	return sdk.ContentBlockParamUnion{OfToolResult: &block}
+}
+
+// assistant returns an answer as it was written, if this endpoint and model wrote it. Otherwise it returns its text
+// and its calls.
+func assistant(m llm.Message, origin string) []sdk.ContentBlockParamUnion {
+	if m.Opaque != nil && m.Opaque.Origin == origin {
+		var raw []json.RawMessage
+		if json.Unmarshal(m.Opaque.Data, &raw) == nil {
+			var blocks []sdk.ContentBlockParamUnion
+			for _, b := range raw {
+				blocks = append(blocks, param.Override[sdk.ContentBlockParamUnion](b))
+			}
+			return blocks
+		}
+	}
+	var blocks []sdk.ContentBlockParamUnion
+	if !blank(m.Text) {
+		blocks = append(blocks, sdk.NewTextBlock(strings.TrimRight(m.Text, " \t\r\n")))
+	}
+	for _, call := range m.ToolCalls {
+		blocks = append(blocks, sdk.NewToolUseBlock(toolID(call.ID), input(call.Arguments), call.Name))
+	}
+	return blocks
+}
+
+// input returns what the model wrote if it is a JSON object. Anything else is replaced, because the server would
+// refuse the whole conversation for it, and the tool result already tells the model what was wrong.
+func input(arguments string) json.RawMessage {
+	raw := bytes.TrimSpace([]byte(arguments))
+	if json.Valid(raw) && bytes.HasPrefix(raw, []byte("{")) {
+		return raw
+	}
+	return json.RawMessage("{}")
+}
+
+// toolID replaces characters that the protocol does not allow in the id of a call, which another vendor may have
+// made.
+func toolID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+}
+
+// cache marks the end of the tools and the system text, which all requests of a run share, and the end of the
+// conversation, which the next request continues. The server caches what comes before a mark.
+func cache(p *sdk.MessageNewParams) {
+	mark := sdk.NewCacheControlEphemeralParam()
+	switch {
+	case len(p.System) > 0:
+		p.System[len(p.System)-1].CacheControl = mark
+	case len(p.Tools) > 0:
+		p.Tools[len(p.Tools)-1].OfTool.CacheControl = mark
+	}
+	if n := len(p.Messages); n > 0 {
+		content := p.Messages[n-1].Content
+		if at := content[len(content)-1].GetCacheControl(); at != nil {
+			*at = mark
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/llm/wire"
+)
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]time.Duration{
+		"":                              0,
+		"12":                            12 * time.Second,
+		"0.25":                          250 * time.Millisecond,
+		"-3":                            0,
+		"NaN":                           0,
+		"1e300":                         24 * time.Hour,
+		"soon":                          0,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute,
+		"Fri, 02 Jan 2026 03:00:05 GMT": 0,
+	}
+	for value, want := range tests {
+		if got := wire.RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("%q: got %v, want %v", value, got, want)
+		}
+	}
+	if got := wire.RetryAfter(http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, now); got != 1500*time.Millisecond {
+		t.Errorf("got %v", got)
+	}
+}
