@@ -53,7 +53,7 @@ func admit(e *v1alpha1.ExecutionEvent, o Owner, now time.Time) error {
 		return err
 	}
 	id := cmp.Or(p.ApprovalID, p.ID)
-	if !digest(id) {
+	if !v1alpha1.IsLowerHex(id, digestDigits) {
 		return invalid("approvalID", "must be 64 lower-case hexadecimal digits")
 	}
 	if p.TaskUID != "" && p.TaskUID != o.UID {
@@ -110,13 +110,16 @@ func decode(e *v1alpha1.ExecutionEvent) (p payload, members map[string]json.RawM
 	return p, members, nil
 }
 
+// digestDigits is the number of digits of a SHA-256 in hexadecimal.
+const digestDigits = 64
+
 func admitRequest(e *v1alpha1.ExecutionEvent, p *payload, id string, o Owner, now time.Time, set map[string]any) error {
 	switch {
 	case p.TargetTool == "" || len(p.TargetTool) > event.MaxLabelBytes:
 		return invalid("targetTool", fmt.Sprintf("is required, in at most %d bytes", event.MaxLabelBytes))
-	case !digest(p.TargetArgsDigest):
+	case !v1alpha1.IsLowerHex(p.TargetArgsDigest, digestDigits):
 		return invalid("targetArgsDigest", "must be 64 lower-case hexadecimal digits")
-	case p.TargetSpecDigest != "" && !digest(p.TargetSpecDigest):
+	case p.TargetSpecDigest != "" && !v1alpha1.IsLowerHex(p.TargetSpecDigest, digestDigits):
 		return invalid("targetSpecDigest", "must be 64 lower-case hexadecimal digits")
 	case id != ID(o.Namespace, o.Task, o.UID, p.TargetTool, p.TargetArgsDigest, p.TargetSpecDigest):
 		return invalid("approvalID", "is not the id of this call of this task")
@@ -184,7 +187,7 @@ func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEv
 	var p struct {
 		ApprovalID string `json:"approvalID"`
 	}
-	if e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil || !digest(p.ApprovalID) {
+	if e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil || !v1alpha1.IsLowerHex(p.ApprovalID, digestDigits) {
 		return nil
 	}
 	return OutcomeEvent(p.ApprovalID, o)
@@ -197,17 +200,4 @@ func invalid(member, rule string) error {
 		field += "." + member
 	}
 	return &event.FieldError{Field: field, Rule: rule}
-}
-
-// digest reports whether s has the form of a SHA-256 in hexadecimal.
-func digest(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }

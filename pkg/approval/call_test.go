@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval/approvaltest"
 )
 
 func ofCall() Call {
@@ -66,7 +67,7 @@ func TestCallsHaveApprovalsOfTheirOwn(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
-	a := asked("", 1)
+	a := approvaltest.Asked("", 1)
 	a.Name = ID("ns", "t", "u", "drop", "", "")
 	if err := Verify(&a); err != nil {
 		t.Error(err)

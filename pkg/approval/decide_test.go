@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval/approvaltest"
 )
 
 func TestVerdict(t *testing.T) {
@@ -45,11 +46,11 @@ func TestDecide(t *testing.T) {
 		want   string
 	}{
 		{"without an end", func(*v1alpha1.Approval) {}, "ApprovalApproved a  alice go on"},
-		{"in time", expiring(time.Microsecond), "ApprovalApproved a  alice go on"},
-		{"in the moment of expiry", expiring(0), "ApprovalExpired a   there was no decision until 2026-01-01T12:00:00Z"},
-		{"too late", expiring(-time.Hour), "ApprovalExpired a   there was no decision until 2026-01-01T11:00:00Z"},
+		{"in time", approvaltest.Expiring(time.Microsecond), "ApprovalApproved a  alice go on"},
+		{"in the moment of expiry", approvaltest.Expiring(0), "ApprovalExpired a   there was no decision until 2026-01-01T12:00:00Z"},
+		{"too late", approvaltest.Expiring(-time.Hour), "ApprovalExpired a   there was no decision until 2026-01-01T11:00:00Z"},
 	} {
-		a := asked("a", 1, tc.change)
+		a := approvaltest.Asked("a", 1, tc.change)
 		if d := cmp.Diff([]string{tc.want}, inWords(t, *Decide(&a, v1alpha1.EventApprovalApproved, "alice", "go on", noon()))); d != "" {
 			t.Errorf("%s: %s", tc.name, d)
 		}
@@ -62,13 +63,13 @@ func TestRefused(t *testing.T) {
 		"it was already declined":            in(v1alpha1.ApprovalDeclined, ""),
 		"it was cancelled":                   in(v1alpha1.ApprovalCancelled, ""),
 		"it expired":                         in(v1alpha1.ApprovalExpired, ""),
-		"it expired at 2026-01-01T12:00:00Z": func(a *v1alpha1.Approval) { in(v1alpha1.ApprovalExpired, "")(a); expiring(0)(a) },
+		"it expired at 2026-01-01T12:00:00Z": func(a *v1alpha1.Approval) { in(v1alpha1.ApprovalExpired, "")(a); approvaltest.Expiring(0)(a) },
 		"it was already declined by bob": func(a *v1alpha1.Approval) {
 			in(v1alpha1.ApprovalDeclined, "")(a)
 			a.Status.DecisionActor = "bob"
 		},
 	} {
-		a := asked("a", 1, change)
+		a := approvaltest.Asked("a", 1, change)
 		if got := Refused(&a, v1alpha1.EventApprovalApproved); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -76,7 +77,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestNote(t *testing.T) {
-	a := asked("a", 1, in(v1alpha1.ApprovalApproved, ""), func(a *v1alpha1.Approval) { a.Status.DecisionSeq = 7 })
+	a := approvaltest.Asked("a", 1, in(v1alpha1.ApprovalApproved, ""), func(a *v1alpha1.Approval) { a.Status.DecisionSeq = 7 })
 	got := map[string]string{"other": "x", v1alpha1.AnnotationApprovalDecisionSeq: "6"}
 	Note(got, &a, noon())
 	want := map[string]string{

@@ -10,34 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval/approvaltest"
 	"github.com/platform-ai/platform/pkg/event"
 )
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-// asked returns a pending approval of the task with the UID u.
-func asked(id string, seq int64, change ...func(*v1alpha1.Approval)) v1alpha1.Approval {
-	a := v1alpha1.Approval{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: id},
-		Spec:       v1alpha1.ApprovalSpec{TaskName: "t", TaskUID: "u", TargetTool: "drop", Binding: &v1alpha1.ApprovalBinding{TaskAttempt: 1}},
-		Status:     v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: seq},
-	}
-	for _, c := range change {
-		c(&a)
-	}
-	return a
-}
-
-func expiring(after time.Duration) func(*v1alpha1.Approval) {
-	return func(a *v1alpha1.Approval) { a.Spec.ExpiresAt = &metav1.MicroTime{Time: noon().Add(after)} }
-}
-
-func ofAttempt(n int32) func(*v1alpha1.Approval) {
-	return func(a *v1alpha1.Approval) { a.Spec.Binding = &v1alpha1.ApprovalBinding{TaskAttempt: n} }
-}
 
 func in(s v1alpha1.ApprovalState, o v1alpha1.ApprovalOutcome) func(*v1alpha1.Approval) {
 	return func(a *v1alpha1.Approval) { a.Status.State, a.Status.ExecutionOutcome = s, o }
@@ -67,8 +46,8 @@ func inWords(t *testing.T, events ...v1alpha1.ExecutionEvent) []string {
 
 func TestSettle(t *testing.T) {
 	pending := []v1alpha1.Approval{
-		asked("late", 9), asked("unbound", 3, func(a *v1alpha1.Approval) { a.Spec.Binding = nil }), asked("old", 1, ofAttempt(1), expiring(-time.Hour)),
-		asked("expired", 4, ofAttempt(2), expiring(0)), asked("in time", 5, ofAttempt(2), expiring(time.Microsecond)),
+		approvaltest.Asked("late", 9), approvaltest.Asked("unbound", 3, func(a *v1alpha1.Approval) { a.Spec.Binding = nil }), approvaltest.Asked("old", 1, approvaltest.OfAttempt(1), approvaltest.Expiring(-time.Hour)),
+		approvaltest.Asked("expired", 4, approvaltest.OfAttempt(2), approvaltest.Expiring(0)), approvaltest.Asked("in time", 5, approvaltest.OfAttempt(2), approvaltest.Expiring(time.Microsecond)),
 	}
 	pending[0].Spec.Binding.TaskAttempt = 2
 	waiting, over := Settle(pending, 2, noon())
@@ -96,12 +75,12 @@ func TestSettle(t *testing.T) {
 
 func TestEnd(t *testing.T) {
 	events := End([]v1alpha1.Approval{
-		asked("pending", 1),
-		asked("other", 2, func(a *v1alpha1.Approval) { a.Spec.TaskUID = "before" }),
-		asked("not-started", 3, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalNotStarted)),
-		asked("running", 4, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalRunning)),
-		asked("succeeded", 5, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalSucceeded)),
-		asked("declined", 6, in(v1alpha1.ApprovalDeclined, "")),
+		approvaltest.Asked("pending", 1),
+		approvaltest.Asked("other", 2, func(a *v1alpha1.Approval) { a.Spec.TaskUID = "before" }),
+		approvaltest.Asked("not-started", 3, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalNotStarted)),
+		approvaltest.Asked("running", 4, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalRunning)),
+		approvaltest.Asked("succeeded", 5, in(v1alpha1.ApprovalApproved, v1alpha1.ApprovalSucceeded)),
+		approvaltest.Asked("declined", 6, in(v1alpha1.ApprovalDeclined, "")),
 	}, "u", "the task was cancelled")
 	want := []string{
 		"ApprovalCancelled pending   the task was cancelled",

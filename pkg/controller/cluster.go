@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
 // ClusterOptions configure the controllers as a process in a cluster, where tasks run as Jobs.
@@ -65,15 +66,12 @@ func NewClusterOptions() *ClusterOptions {
 	return o
 }
 
-// namespaceFile holds the namespace of a pod's ServiceAccount.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 func ownNamespace() string {
-	b, err := os.ReadFile(namespaceFile)
+	namespace, err := workerpod.OwnNamespace()
 	if err != nil {
 		return "" // Options has a default
 	}
-	return strings.TrimSpace(string(b))
+	return namespace
 }
 
 // AddFlags binds the options to flags.

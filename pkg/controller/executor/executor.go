@@ -108,9 +108,6 @@ type Run struct {
 	// ID is chosen by the caller before the start and recorded with the task, so that a start that
 	// is repeated after a crash is recognised as the same one.
 	ID string
-	// Env is added to the worker's environment. It holds no secret, and the
-	// executor's own variables win.
-	Env map[string]string
 	// Credentials reach the worker without touching disk, environment or arguments.
 	// They are empty where the executor works ByReference.
 	Credentials runspec.Credentials

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -67,8 +66,8 @@ func problem(c v1alpha1.SkillContent) string {
 		return "content.inline is empty"
 	}
 	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
-		if p == "" || path.IsAbs(p) || slices.Contains(strings.Split(p, "/"), "..") || strings.ContainsAny(p, "\\\x00") {
-			return fmt.Sprintf("path %q of content.files is not relative, or leaves the folder", p)
+		if !v1alpha1.IsRelativePath(p) {
+			return fmt.Sprintf("content.files: %q: must be a relative path without \".\" and \"..\" elements", p)
 		}
 	}
 	return ""

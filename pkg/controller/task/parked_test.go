@@ -18,35 +18,15 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/approval/approvaltest"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	law "github.com/platform-ai/platform/pkg/event"
 )
 
-// asked is a pending approval of the task of task().
-func asked(id string, seq int64, change ...func(*v1alpha1.Approval)) v1alpha1.Approval {
-	a := v1alpha1.Approval{
-		ObjectMeta: in("n", id),
-		Spec:       v1alpha1.ApprovalSpec{TaskName: "t", TaskUID: "u", TargetTool: "drop", Binding: &v1alpha1.ApprovalBinding{TaskAttempt: 1}},
-		Status:     v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: seq},
-	}
-	for _, c := range change {
-		c(&a)
-	}
-	return a
-}
-
-func expiring(after time.Duration) func(*v1alpha1.Approval) {
-	return func(a *v1alpha1.Approval) { a.Spec.ExpiresAt = &metav1.MicroTime{Time: noon().Add(after)} }
-}
-
-func ofAttempt(n int32) func(*v1alpha1.Approval) {
-	return func(a *v1alpha1.Approval) { a.Spec.Binding = &v1alpha1.ApprovalBinding{TaskAttempt: n} }
-}
-
 func waiting(t *v1alpha1.Task) {
 	isStarted(t)
-	tellParked(t, []v1alpha1.Approval{asked("a", 1)})
+	tellParked(t, []v1alpha1.Approval{approvaltest.Asked("a", 1)})
 }
 
 func TestParked(t *testing.T) {
@@ -63,40 +43,40 @@ func TestParked(t *testing.T) {
 		cond    string // status, reason and message of the condition
 		message string
 	}{
-		{name: "not its phase", task: task(pending), pending: []v1alpha1.Approval{asked("a", 1)}, next: step.ErrDone, want: "done"},
+		{name: "not its phase", task: task(pending), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1)}, next: step.ErrDone, want: "done"},
 		{name: "nothing pending", task: task(isStarted), next: step.ErrDone, want: "done", parked: "false"},
 		{
-			name: "parked", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1)}, next: step.ErrDone, want: "done", parked: "true",
+			name: "parked", task: task(isStarted), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1)}, next: step.ErrDone, want: "done", parked: "true",
 			cond: "True ApprovalPending " + waits, message: waits,
 		},
 		{
 			name: "the oldest of several, with its action", task: task(isStarted),
-			pending: []v1alpha1.Approval{asked("b", 9), asked("a", 2, func(a *v1alpha1.Approval) { a.Spec.Action = "Drop it." })}, next: step.ErrDone, want: "done", parked: "true",
+			pending: []v1alpha1.Approval{approvaltest.Asked("b", 9), approvaltest.Asked("a", 2, func(a *v1alpha1.Approval) { a.Spec.Action = "Drop it." })}, next: step.ErrDone, want: "done", parked: "true",
 			cond: "True ApprovalPending " + waits + ": Drop it. (and 1 more)", message: waits + ": Drop it. (and 1 more)",
 		},
 		{
-			name: "until the first expires", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1, expiring(time.Hour)), asked("b", 2), asked("c", 3, expiring(time.Minute))},
+			name: "until the first expires", task: task(isStarted), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, approvaltest.Expiring(time.Hour)), approvaltest.Asked("b", 2), approvaltest.Asked("c", 3, approvaltest.Expiring(time.Minute))},
 			next: step.ErrDone, want: "wait 1m0s", parked: "true", cond: "True ApprovalPending " + waits + " (and 2 more)", message: waits + " (and 2 more)",
 		},
 		{
-			name: "expired", task: task(waiting), pending: []v1alpha1.Approval{asked("a", 1, expiring(0))}, next: step.ErrDone, want: "done", parked: "false",
+			name: "expired", task: task(waiting), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, approvaltest.Expiring(0))}, next: step.ErrDone, want: "done", parked: "false",
 			events: []string{"ApprovalExpired a u there was no decision until 2026-01-01T12:00:00Z"}, cond: "False ApprovalDecided no approval is pending",
 		},
 		{
-			name: "of an earlier attempt", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{asked("a", 1), asked("b", 2, ofAttempt(2))},
+			name: "of an earlier attempt", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1), approvaltest.Asked("b", 2, approvaltest.OfAttempt(2))},
 			next: step.ErrDone, want: "done", parked: "true", events: []string{"ApprovalCancelled a u attempt 1, which asked, is over"},
 			cond: "True ApprovalPending waiting for approval b to call drop", message: "waiting for approval b to call drop",
 		},
 		{
-			name: "without a binding", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{asked("a", 1, func(a *v1alpha1.Approval) { a.Spec.Binding = nil })},
+			name: "without a binding", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, func(a *v1alpha1.Approval) { a.Spec.Binding = nil })},
 			next: step.ErrDone, want: "done", parked: "true", cond: "True ApprovalPending " + waits, message: waits,
 		},
 		{name: "decided", task: task(waiting), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending"},
 		{name: "another message stays", task: task(waiting, func(t *v1alpha1.Task) { t.Status.Message = "x" }), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending", message: "x"},
 		{name: "not started yet", task: task(running), parkErr: executor.ErrNotFound, next: step.ErrDone, want: "done", parked: "false"},
-		{name: "cannot be parked", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1)}, parkErr: errBoom, want: "park: boom", parked: "true"},
+		{name: "cannot be parked", task: task(isStarted), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1)}, parkErr: errBoom, want: "park: boom", parked: "true"},
 		{
-			name: "the run fails", task: task(isStarted), pending: []v1alpha1.Approval{asked("a", 1, expiring(time.Hour))}, next: errBoom, want: "boom", parked: "true",
+			name: "the run fails", task: task(isStarted), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, approvaltest.Expiring(time.Hour))}, next: errBoom, want: "boom", parked: "true",
 			cond: "True ApprovalPending " + waits, message: waits,
 		},
 	} {
@@ -147,7 +127,7 @@ func TestExpiryWhileLooking(t *testing.T) {
 		},
 		park: func(context.Context, executor.Ref, bool) error { return nil },
 		pending: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error) {
-			return []v1alpha1.Approval{asked("a", 1, expiring(2*time.Second))}, nil
+			return []v1alpha1.Approval{approvaltest.Asked("a", 1, approvaltest.Expiring(2*time.Second))}, nil
 		},
 		next: func(context.Context, *v1alpha1.Task) error { return step.ErrDone },
 	}
@@ -181,7 +161,7 @@ func TestRetryCancelsApprovals(t *testing.T) {
 	s := run{
 		now: noon, append: l.append, end: l.finish, executor: &runs{state: executor.State{ID: "job", Phase: executor.Lost}},
 		unsettled: func(_ context.Context, tk *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
-			return approval.End([]v1alpha1.Approval{asked("a", 1)}, tk.UID, why), nil
+			return approval.End([]v1alpha1.Approval{approvaltest.Asked("a", 1)}, tk.UID, why), nil
 		},
 	}
 	tk := task(waiting, retries(1))
@@ -201,8 +181,8 @@ func TestParkedTakesNoSlot(t *testing.T) {
 }
 
 func TestTaskOfApproval(t *testing.T) {
-	a := asked("a", 1)
-	if got := waitingTask(t.Context(), &a); len(got) != 1 || got[0] != (reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "t"}}) {
+	a := approvaltest.Asked("a", 1)
+	if got := waitingTask(t.Context(), &a); len(got) != 1 || got[0] != (reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "t"}}) {
 		t.Errorf("wakes %v", got)
 	}
 	if got := taskOfApproval(&a); len(got) != 1 || got[0] != "u" {

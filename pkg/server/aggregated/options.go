@@ -43,7 +43,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -53,6 +52,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/workerpod"
 )
 
 const (
@@ -62,8 +62,6 @@ const (
 	DefaultService = "platform-apiserver"
 	// DefaultLockTimeout is how long a starting server waits for its predecessor to release the store.
 	DefaultLockTimeout = 30 * time.Second
-	// podNamespaceFile is the file that contains the namespace of a pod.
-	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
 // Options configure a server in a cluster.
@@ -132,11 +130,11 @@ func (o *Options) complete() error {
 		return err
 	}
 	if o.Namespace == "" {
-		b, err := os.ReadFile(podNamespaceFile)
+		own, err := workerpod.OwnNamespace()
 		if err != nil {
 			return fmt.Errorf("--namespace is needed outside a pod: %w", err)
 		}
-		o.Namespace = strings.TrimSpace(string(b))
+		o.Namespace = own
 	}
 	if msgs := validation.IsDNS1123Label(o.Namespace); len(msgs) > 0 {
 		return fmt.Errorf("--namespace: %q: %s", o.Namespace, strings.Join(msgs, ", "))

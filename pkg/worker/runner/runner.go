@@ -48,7 +48,8 @@ type Result struct {
 	Content map[string]any
 }
 
-// Recorder appends events to the task's stream, after it has removed secrets.
+// Recorder appends events to the task's stream, after it has removed secrets. It satisfies agentloop.Recorder, which
+// is declared apart because a loop never waits for an event and does not know runners.
 type Recorder interface {
 	// Record queues an event. It neither fails nor blocks: a lost event never fails a run.
 	Record(e *v1alpha1.ExecutionEvent)

@@ -57,9 +57,6 @@ func NewCatalogue(tools ...Tool) (*Catalogue, error) {
 // Definitions returns the tools for a model.
 func (c *Catalogue) Definitions() []Definition { return slices.Clone(c.ordered) }
 
-// Len returns the number of tools.
-func (c *Catalogue) Len() int { return len(c.ordered) }
-
 // Check parses arguments as a model wrote them. It returns the object with which Call would run
 // the tool, or an *Error if Call would not run it.
 func (c *Catalogue) Check(name, arguments string) (json.RawMessage, error) {

@@ -6,6 +6,8 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -36,4 +38,15 @@ func MemoryAgent(t *Task) string {
 	default:
 		return ref.Name
 	}
+}
+
+// IsRelativePath reports whether s is a slash-separated relative path that stays below its root, in its shortest form.
+func IsRelativePath(s string) bool {
+	return s != "" && !path.IsAbs(s) && !strings.ContainsAny(s, "\\\x00") && path.Clean(s) == strings.TrimSuffix(s, "/") &&
+		!slices.Contains(strings.Split(s, "/"), "..")
+}
+
+// IsLowerHex reports whether s consists of n lower-case hexadecimal digits, as digests do.
+func IsLowerHex(s string, n int) bool {
+	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -76,7 +76,6 @@ func jobCases() map[string]struct {
 			Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
 		}, func(r *executor.Run) {
 			r.Timeout = 90*time.Second + time.Millisecond
-			r.Env = map[string]string{"PLAIN": "of the run", "MORE": "of the run", runspec.EnvTaskUID: "forged"}
 		})},
 		"ai": {
 			options: func(o *Options) { o.SearchURL, o.WebFetchAllow = "https://search.example", []string{"10.0.0.1:80"} },

@@ -5,7 +5,6 @@ package kubernetes
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -205,9 +204,6 @@ func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 		}
 		env = append(slices.DeleteFunc(env, same), v)
 		return true
-	}
-	for _, name := range slices.Sorted(maps.Keys(run.Env)) {
-		add(corev1.EnvVar{Name: name, Value: run.Env[name]})
 	}
 	var secret []string
 	if contained {

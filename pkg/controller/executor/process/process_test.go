@@ -233,7 +233,6 @@ func TestEnvironmentIsCleanAndSecretIsOnlyOnStdin(t *testing.T) {
 	t.Setenv("SERVER_PRIVATE", "not for workers")
 	f := newFixture(t, `env >env; pwd >pwd; printf '%s' "$CREDENTIALS" | wc -c >length; echo $$ >pids; exec sleep 1000`)
 	run := newRunSpec()
-	run.Env = map[string]string{"GREETING": "hello", runspec.EnvTaskName: "other"}
 	f.start(run)
 	pid := f.pids(run, 1)[0]
 
@@ -247,7 +246,7 @@ func TestEnvironmentIsCleanAndSecretIsOnlyOnStdin(t *testing.T) {
 		got[k] = v
 	}
 	for k, v := range map[string]string{
-		"GREETING": "hello", "HOME": f.path(run, "work"), "TMPDIR": f.path(run, "tmp"), "PATH": os.Getenv("PATH"),
+		"HOME": f.path(run, "work"), "TMPDIR": f.path(run, "tmp"), "PATH": os.Getenv("PATH"),
 		runspec.EnvTaskName: "task", runspec.EnvTaskNamespace: "ns", runspec.EnvTaskUID: string(run.UID), runspec.EnvAttempt: "1",
 		runspec.EnvControllerURL: "https://127.0.0.1:1", runspec.EnvCAFile: "/ca", runspec.EnvCredentials: "stdin",
 		runspec.EnvWorkDir: f.path(run, "work"), runspec.EnvHostCommands: "false",

@@ -238,10 +238,7 @@ func inherited() []string {
 }
 
 func (r *run) environ(spec executor.Run) []string {
-	env := maps.Clone(spec.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := map[string]string{}
 	for _, name := range inherited() {
 		if v, ok := os.LookupEnv(name); ok {
 			env[name] = v

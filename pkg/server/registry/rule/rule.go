@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -79,8 +78,7 @@ func hasPassword(u *url.URL) bool { _, ok := u.User.Password(); return ok }
 // RelativePath requires a slash-separated relative path that stays below its
 // root, in its shortest form.
 func RelativePath(s string, p *field.Path) field.ErrorList {
-	if s == "" || path.IsAbs(s) || strings.Contains(s, `\`) || strings.ContainsRune(s, 0) || path.Clean(s) != strings.TrimSuffix(s, "/") ||
-		slices.Contains(strings.Split(s, "/"), "..") {
+	if !v1alpha1.IsRelativePath(s) {
 		return field.ErrorList{field.Invalid(p, s, `must be a relative path without "." and ".." elements`)}
 	}
 	return nil

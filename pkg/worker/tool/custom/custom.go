@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -132,11 +131,11 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 		return nil, t.transportError(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
+	raw, larger, err := tool.ReadAtMost(res.Body, maxResponse)
 	switch {
 	case err != nil:
 		return nil, t.transportError(err)
-	case len(raw) > maxResponse:
+	case larger:
 		return nil, tool.Errorf(tool.TypeLimitReached, "the answer is larger than 10 MiB").Suggest("ask for less")
 	case res.StatusCode >= http.StatusMultipleChoices:
 		return nil, t.refused(res.StatusCode, raw)

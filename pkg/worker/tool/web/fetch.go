@@ -116,12 +116,10 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 		return nil, transportError(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	body, cut, err := tool.ReadAtMost(res.Body, maxBody)
 	if err != nil {
 		return nil, transportError(err)
 	}
-	cut := len(body) > maxBody
-	body = body[:min(len(body), maxBody)]
 	text, extractor, err := extract(body, res.Header.Get("Content-Type"), a.Raw)
 	if err != nil {
 		return nil, err

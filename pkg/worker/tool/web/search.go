@@ -6,7 +6,6 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -98,7 +97,7 @@ func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service answered with status %d", res.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxSearchBody))
+	body, _, err := tool.ReadAtMost(res.Body, maxSearchBody)
 	if err != nil {
 		return nil, transportError(err)
 	}

@@ -119,7 +119,7 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 	if c == nil {
 		return nil
 	}
-	if digest, ok := strings.CutPrefix(c.Digest, "sha256:"); !ok || !hexadecimal(digest, 64) {
+	if digest, ok := strings.CutPrefix(c.Digest, "sha256:"); !ok || !v1alpha1.IsLowerHex(digest, 64) {
 		return apierrors.NewBadRequest(`spec.executionCheckpoint.digest: must be "sha256:" and 64 lower-case hexadecimal digits`)
 	}
 	return nil

@@ -51,7 +51,7 @@ func validateWorkspace(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 	for i, p := range w.AllowedPaths {
 		errs = append(errs, rule.RelativePath(p, path.Child("allowedPaths").Index(i))...)
 	}
-	if s := w.ExpectedRemoteSHA; s != "" && !hexadecimal(s, 40) && !hexadecimal(s, 64) {
+	if s := w.ExpectedRemoteSHA; s != "" && !v1alpha1.IsLowerHex(s, 40) && !v1alpha1.IsLowerHex(s, 64) {
 		errs = append(errs, field.Invalid(path.Child("expectedRemoteSHA"), s, "must be 40 or 64 lower-case hexadecimal digits"))
 	}
 	if spec.Type == v1alpha1.TaskTypeContainer {
@@ -126,10 +126,6 @@ func badRef(s string) string {
 	return ""
 }
 
-func hexadecimal(s string, n int) bool {
-	return len(s) == n && !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
-}
-
 func (r rules) validateExecutionWorkspace(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	w := spec.Execution.Workspace
 	if !r.executionWorkspaces {
@@ -146,7 +142,7 @@ func (r rules) validateExecutionWorkspace(spec *v1alpha1.TaskSpec, path *field.P
 		errs = append(errs, field.Invalid(path.Child("reusePolicy"), w.ReusePolicy, "needs sessionRef"))
 	}
 	if f := w.RestoreFrom; f != nil {
-		if digest, ok := strings.CutPrefix(f.Digest, "sha256:"); !ok || !hexadecimal(digest, 64) {
+		if digest, ok := strings.CutPrefix(f.Digest, "sha256:"); !ok || !v1alpha1.IsLowerHex(digest, 64) {
 			errs = append(errs, field.Invalid(path.Child("restoreFrom", "digest"), f.Digest, `must be "sha256:" and 64 lower-case hexadecimal digits`))
 		}
 	}
