@@ -9,6 +9,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 )
 
 // automatic is a group of built-in tools that runs of type ai get without naming them.
@@ -24,7 +25,7 @@ type automatic struct {
 // that is not built in is skipped.
 func automatics() []automatic {
 	return []automatic{
-		{tools: []string{"delegate_task", "wait_for_tasks", "create_container_task", "cancel_task"}, when: coordinates},
+		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{"update_plan"}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: autonomous},
 	}

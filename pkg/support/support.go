@@ -10,7 +10,6 @@ package support
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -82,35 +81,16 @@ func Task(t *v1alpha1.Task) []Gap {
 		{"spec.priority", false, func(t *v1alpha1.Task) bool {
 			return t.Spec.Type != v1alpha1.TaskTypeAgent && t.Spec.Priority != nil && *t.Spec.Priority != defaultPriority
 		}, "only the queue of agent runtimes is ordered by it; it has no effect on this task"},
-		{
-			annotation(v1alpha1.AnnotationAutoRetry), false, func(t *v1alpha1.Task) bool { return has(t, v1alpha1.AnnotationAutoRetry) },
-			"coordinators do not retry their children; use spec.retryPolicy",
-		},
-		{
-			annotation(v1alpha1.AnnotationMaxRetries), false, func(t *v1alpha1.Task) bool { return has(t, v1alpha1.AnnotationMaxRetries) },
-			"coordinators do not retry their children; use spec.retryPolicy.maxRetries",
-		},
 	})
 }
 
 // defaultPriority is the default of a task's priority.
 const defaultPriority = 500
 
-func annotation(key string) string { return "metadata.annotations[" + key + "]" }
-
-func has(t *v1alpha1.Task, annotation string) bool {
-	_, ok := t.Annotations[annotation]
-	return ok
-}
-
 // Agent returns the gaps of an agent. A refused gap refuses the tasks of the agent, not the agent itself: it may
 // be written now and used later.
 func Agent(s *v1alpha1.AgentSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.AgentSpec]{
-		{
-			"spec.coordination.enabled", true, func(s *v1alpha1.AgentSpec) bool { return s.Coordination != nil && s.Coordination.Enabled },
-			"agents cannot delegate to others; leave it out (approvalRequiredTools works without it)",
-		},
 		{
 			"spec.coordination.autonomous", true, func(s *v1alpha1.AgentSpec) bool { return s.Coordination != nil && s.Coordination.Autonomous },
 			"agents do not work in iterations; leave it out and use one task, or tasks that share a session",
@@ -137,14 +117,12 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 // defaultMaxMessages is the default of an agent's session.maxMessages.
 const defaultMaxMessages = 50
 
-// AgentOf returns the gaps that a task of type ai has because of its agent: the refused gaps of the agent,
-// without coordination if an annotation of the task turns it off.
+// AgentOf returns the gaps that a task of type ai has because of its agent: the refused gaps of the agent.
 func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 	if t.Spec.Type != v1alpha1.TaskTypeAI {
 		return nil
 	}
-	off := strings.EqualFold(t.Annotations[v1alpha1.AnnotationDisableCoordination], "true")
-	return slices.DeleteFunc(Refused(Agent(s)), func(g Gap) bool { return off && g.Path == "spec.coordination.enabled" })
+	return Refused(Agent(s))
 }
 
 // Provider returns the gaps of a provider.

@@ -40,11 +40,6 @@ func TestGapsOfTasks(t *testing.T) {
 		{"of a runtime", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Workspace: &v1alpha1.TaskWorkspace{}, Priority: new(int32(1))}}, ""},
 		{"prior task", v1alpha1.Task{Spec: v1alpha1.TaskSpec{PriorTaskRef: &v1alpha1.NamespacedReference{Name: "a"}}}, "!spec.priorTaskRef"},
 		{"priority", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Priority: new(int32(600))}}, "spec.priority"},
-		{
-			"retries",
-			v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAutoRetry: "true", v1alpha1.AnnotationMaxRetries: "2"}}},
-			"metadata.annotations[platform.ai/auto-retry] metadata.annotations[platform.ai/max-retries]",
-		},
 	} {
 		if got := paths(Task(&tc.task)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -62,7 +57,7 @@ func TestGapsOfAgents(t *testing.T) {
 		{"approvals", &v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{
 			ApprovalRequiredTools: []string{"x"}, MaxDepth: new(int32(3)), MaxConcurrentChildren: new(int32(5)),
 		}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(50))}}, ""},
-		{"coordination", both, "!spec.coordination.enabled !spec.coordination.autonomous"},
+		{"coordination", both, "!spec.coordination.autonomous"},
 		{"session", &v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{TTL: &metav1.Duration{Duration: 1}, MaxMessages: new(int32(9))}}, "spec.session.ttl spec.session.maxMessages"},
 		{"others", &v1alpha1.AgentSpec{RateLimit: &v1alpha1.RateLimit{}, Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentRuntimeSpec{}}, "spec.rateLimit spec.model.contextWindow spec.runtime"},
 	} {
@@ -70,13 +65,11 @@ func TestGapsOfAgents(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	off := map[string]string{v1alpha1.AnnotationDisableCoordination: "true"}
 	for _, tc := range []struct {
 		task v1alpha1.Task
 		want string
 	}{
-		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.enabled !spec.coordination.autonomous"},
-		{v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Annotations: off}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.autonomous"},
+		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.autonomous"},
 		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent}}, ""},
 	} {
 		if got := paths(AgentOf(&tc.task, both)); got != tc.want {

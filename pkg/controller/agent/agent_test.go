@@ -67,7 +67,7 @@ func TestReferences(t *testing.T) {
 		}), ""},
 		{"coordinates", with(func(s *v1alpha1.AgentSpec) {
 			s.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{*ref("a")}}
-		}), "spec.coordination.enabled: not supported yet: agents cannot delegate to others; leave it out (approvalRequiredTools works without it)"},
+		}), ""},
 		{"both", with(func(s *v1alpha1.AgentSpec) { s.Runtime = &v1alpha1.AgentRuntimeSpec{} }), "providerRef and runtime are both set"},
 		{"neither", v1alpha1.AgentSpec{}, "neither providerRef, model.provider nor runtime is set"},
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},

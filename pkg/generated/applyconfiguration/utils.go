@@ -117,6 +117,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.TaskAIApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskConnectionBinding"):
 		return &corev1alpha1.TaskConnectionBindingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskDelegation"):
+		return &corev1alpha1.TaskDelegationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskDelivery"):
 		return &corev1alpha1.TaskDeliveryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskExecutionOutcome"):

@@ -115,7 +115,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskArtifactList{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskArtifactList(ref),
 		v1alpha1.TaskCancellation{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskCancellation(ref),
 		v1alpha1.TaskConnectionBinding{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref),
+		v1alpha1.TaskDelegation{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDelegation(ref),
 		v1alpha1.TaskDelivery{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskDelivery(ref),
+		v1alpha1.TaskDetachment{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDetachment(ref),
 		v1alpha1.TaskExecutionOutcome{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TaskExecutionOutcome(ref),
 		v1alpha1.TaskExecutionSpec{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TaskExecutionSpec(ref),
 		v1alpha1.TaskExecutionStatus{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskExecutionStatus(ref),
@@ -641,7 +643,7 @@ func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "allowedAgents are the agents that may be delegated to; empty means none.",
+							Description: "allowedAgents are the agents that may be delegated to; empty admits every agent. A namespace that is not given is that of this agent.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1489,6 +1491,13 @@ func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"rootTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rootTask is the task at the top of the tree that the waiting task belongs to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "requestedBy is the user name of who created the task; empty when it is not known.",
@@ -1949,6 +1958,13 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					"taskName": {
 						SchemaProps: spec.SchemaProps{
 							Description: "taskName is the task that the event describes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rootTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rootTask is the task at the top of the tree that the task belongs to: the task itself if it was not delegated. The server sets it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5597,7 +5613,7 @@ func schema_pkg_apis_core_v1alpha1_TaskCancellation(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskCancellation is the body of a create on tasks/cancel.",
+				Description: "TaskCancellation is the body of a create on tasks/cancel. It cancels the task and all that it delegated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5625,6 +5641,13 @@ func schema_pkg_apis_core_v1alpha1_TaskCancellation(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "reason tells people why the task is cancelled.",
 							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"descendantsOnly": {
+						SchemaProps: spec.SchemaProps{
+							Description: "descendantsOnly leaves the task itself as it is, and cancels only what it delegated.",
+							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
@@ -5690,6 +5713,113 @@ func schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref common.ReferenceCal
 				Required: []string{"tool"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskDelegation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskDelegation is the place of a delegated task in the tree of its root, as the server recorded it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"parent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parent is the name of the task that delegated this one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentUID is the UID of that task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"root": {
+						SchemaProps: spec.SchemaProps{
+							Description: "root is the name of the task at the top of the tree.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rootUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rootUID is the UID of that task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"depth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "depth is how many tasks are above this one, from 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ancestors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ancestors are the UIDs of the tasks above this one, from the root to the parent.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"requests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requests are digests of what the tasks of the path were asked, from the root to this task: of the agent with its prompt, or of the command.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"deadline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deadline is when the parent has to end, and with it this task; absent means no limit.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"detached": {
+						SchemaProps: spec.SchemaProps{
+							Description: "detached is set once tasks/detach was called: the task goes on without its parent.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"parent", "parentUID", "root", "rootUID", "depth"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -5801,6 +5931,49 @@ func schema_pkg_apis_core_v1alpha1_TaskDelivery(ref common.ReferenceCallback) co
 		},
 		Dependencies: []string{
 			v1alpha1.PullRequestReceipt{}.OpenAPIModelName(), v1alpha1.RepositoryIdentity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskDetachment(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskDetachment is the body of a create on tasks/detach, which separates a delegated task from its parent: the parent does not wait for it any more, and it is not cancelled with the parent.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason tells people why the task is detached.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -7120,6 +7293,19 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 							},
 						},
 					},
+					"delegation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delegation is the place of a delegated task in its tree. The server records it when the worker of the parent creates the task, and nobody changes it but the server; absent for a task that was not delegated.",
+							Ref:         ref(v1alpha1.TaskDelegation{}.OpenAPIModelName()),
+						},
+					},
+					"hasChildren": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hasChildren is set by the server before the worker of this task creates its first child, and stays.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"childTasks": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -7172,7 +7358,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.",
+							Description: "conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and CancelRequested.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7187,7 +7373,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ChildTask{}.OpenAPIModelName(), v1alpha1.TaskAgentExecutionBinding{}.OpenAPIModelName(), v1alpha1.TaskConnectionBinding{}.OpenAPIModelName(), v1alpha1.TaskDelivery{}.OpenAPIModelName(), v1alpha1.TaskExecutionOutcome{}.OpenAPIModelName(), v1alpha1.TaskExecutionStatus{}.OpenAPIModelName(), v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName(), v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName(), v1alpha1.TaskResultReference{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1alpha1.ChildTask{}.OpenAPIModelName(), v1alpha1.TaskAgentExecutionBinding{}.OpenAPIModelName(), v1alpha1.TaskConnectionBinding{}.OpenAPIModelName(), v1alpha1.TaskDelegation{}.OpenAPIModelName(), v1alpha1.TaskDelivery{}.OpenAPIModelName(), v1alpha1.TaskExecutionOutcome{}.OpenAPIModelName(), v1alpha1.TaskExecutionStatus{}.OpenAPIModelName(), v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName(), v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName(), v1alpha1.TaskResultReference{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

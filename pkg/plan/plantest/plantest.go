@@ -194,7 +194,7 @@ func ofTasks() []Case {
 		{Name: "no command", Task: Container(func(s *v1alpha1.TaskSpec) { s.Command = nil }), Reason: v1alpha1.ReasonCommandRequired},
 		{Name: "no agent", Task: AI(ByAgent("gone")), Reason: v1alpha1.ReasonAgentNotFound, Missing: true},
 		{Name: "agent with a runtime", Task: AI(ByAgent("runtime")), Reason: v1alpha1.ReasonIncompatibleAgent},
-		{Name: "agent that coordinates", Task: AI(ByAgent("coordinates")), Reason: v1alpha1.ReasonNotSupported},
+		{Name: "agent that coordinates", Task: AI(ByAgent("coordinates"))},
 	}
 }
 

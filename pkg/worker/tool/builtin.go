@@ -7,7 +7,10 @@ import (
 	"context"
 	"encoding/json"
 
+	"k8s.io/utils/clock"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
@@ -36,6 +39,11 @@ type Given struct {
 	FetchAllow []string
 	// SearchURL is the URL of the search service, empty for none. SearchKey is its key.
 	SearchURL, SearchKey string
+	// API, Task and Attempt are for tools that work on the run's own task; the token in API is the run's.
+	API     *client.API
+	Task    *v1alpha1.Task
+	Attempt int
+	Clock   clock.Clock
 	// Ask asks people to approve a call, and returns their decision.
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 	// UpdatePlan stores the plan of the run's task in place of the one before. A *Error is shown to the model.

@@ -213,7 +213,8 @@ type AgentCoordination struct {
 	// +optional
 	// +k8s:optional
 	Enabled bool `json:"enabled,omitempty"`
-	// allowedAgents are the agents that may be delegated to; empty means none.
+	// allowedAgents are the agents that may be delegated to; empty admits every agent. A namespace that is not given is
+	// that of this agent.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128

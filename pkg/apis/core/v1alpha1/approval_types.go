@@ -79,6 +79,9 @@ type ApprovalSpec struct {
 	// taskUID is the UID of that task.
 	// +optional
 	TaskUID types.UID `json:"taskUID,omitempty"`
+	// rootTask is the task at the top of the tree that the waiting task belongs to.
+	// +optional
+	RootTask string `json:"rootTask,omitempty"`
 	// requestedBy is the user name of who created the task; empty when it is not known.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`

@@ -216,6 +216,10 @@ type ExecutionEvent struct {
 	// taskName is the task that the event describes.
 	// +optional
 	TaskName string `json:"taskName,omitempty"`
+	// rootTask is the task at the top of the tree that the task belongs to: the task itself if it was not delegated. The
+	// server sets it.
+	// +optional
+	RootTask string `json:"rootTask,omitempty"`
 	// sessionName is the session of the task; the server sets it.
 	// +optional
 	SessionName string `json:"sessionName,omitempty"`

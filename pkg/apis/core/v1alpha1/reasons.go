@@ -75,6 +75,17 @@ const (
 	// from the tools of the task and its Agent.
 	ReasonToolInvalid = "ToolInvalid"
 
+	// ReasonCoordinationDisabled: the task was delegated, and the Agent of its parent may not delegate. Set
+	// coordination.enabled in that Agent.
+	ReasonCoordinationDisabled = "CoordinationDisabled"
+	// ReasonDepthExceeded: the task was delegated deeper than coordination.maxDepth of its parent's Agent allows.
+	ReasonDepthExceeded = "DepthExceeded"
+	// ReasonAgentNotAllowed: the task was delegated to an Agent that is not in coordination.allowedAgents of its parent's
+	// Agent.
+	ReasonAgentNotAllowed = "AgentNotAllowed"
+	// ReasonParentEnded: the task that delegated this one ended before this one could start.
+	ReasonParentEnded = "ParentEnded"
+
 	// ReasonAgentNotFound: the Agent that the task names does not exist.
 	ReasonAgentNotFound = "AgentNotFound"
 	// ReasonProviderNotFound: the Provider does not exist, or none has the type that is named.
@@ -199,6 +210,9 @@ const (
 	ReasonNamespaceTaskLimitReached = "NamespaceTaskLimitReached"
 	// ReasonTaskLimitReached: the installation runs as many tasks as it may. The task runs when one of them ends.
 	ReasonTaskLimitReached = "TaskLimitReached"
+	// ReasonChildLimitReached: as many tasks of the same parent run as coordination.maxConcurrentChildren of its Agent
+	// allows. The task runs when one of them ends.
+	ReasonChildLimitReached = "ChildLimitReached"
 	// ReasonSessionBusy: an earlier task of the same session has not ended; tasks of a session run one after the other.
 	ReasonSessionBusy = "SessionBusy"
 	// ReasonNoController: no controller has looked at the task; the server writes this. The operator should see whether
@@ -222,6 +236,13 @@ const (
 	ReasonApprovalPending = "ApprovalPending"
 	// ReasonApprovalDecided, of WaitingForApproval, False: no call waits any more.
 	ReasonApprovalDecided = "ApprovalDecided"
+	// ReasonChildrenActive, of WaitingForChildren, True: the work is done, and delegated tasks have not ended. Wait for
+	// them, cancel them, or detach them.
+	ReasonChildrenActive = "ChildrenActive"
+	// ReasonChildrenEnded, of WaitingForChildren, False: all delegated tasks have ended or were detached.
+	ReasonChildrenEnded = "ChildrenEnded"
+	// ReasonDetached is in the event of a task that tasks/detach separated from its parent.
+	ReasonDetached = "Detached"
 	// ReasonCancelRequested, of CancelRequested: tasks/cancel was called.
 	ReasonCancelRequested = "CancelRequested"
 	// ReasonEventLimitReached is in the one event that says that further events of the task are refused for a limit.

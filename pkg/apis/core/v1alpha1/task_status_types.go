@@ -138,6 +138,14 @@ type TaskStatus struct {
 	// +listType=map
 	// +listMapKey=tool
 	ConnectionBindings []TaskConnectionBinding `json:"connectionBindings,omitempty"`
+	// delegation is the place of a delegated task in its tree. The server records it when the worker of the parent
+	// creates the task, and nobody changes it but the server; absent for a task that was not delegated.
+	// +optional
+	// +k8s:optional
+	Delegation *TaskDelegation `json:"delegation,omitempty"`
+	// hasChildren is set by the server before the worker of this task creates its first child, and stays.
+	// +optional
+	HasChildren bool `json:"hasChildren,omitempty"`
 	// childTasks are the tasks that this task delegated.
 	// +optional
 	// +k8s:optional
@@ -156,7 +164,8 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and
+	// CancelRequested.
 	// +optional
 	// +k8s:optional
 	// +listType=map
@@ -164,6 +173,42 @@ type TaskStatus struct {
 	// +patchStrategy=merge
 	// +patchMergeKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// TaskDelegation is the place of a delegated task in the tree of its root, as the server recorded it.
+type TaskDelegation struct {
+	// parent is the name of the task that delegated this one.
+	// +required
+	Parent string `json:"parent"`
+	// parentUID is the UID of that task.
+	// +required
+	ParentUID types.UID `json:"parentUID"`
+	// root is the name of the task at the top of the tree.
+	// +required
+	Root string `json:"root"`
+	// rootUID is the UID of that task.
+	// +required
+	RootUID types.UID `json:"rootUID"`
+	// depth is how many tasks are above this one, from 1.
+	// +required
+	// +k8s:minimum=1
+	Depth int32 `json:"depth"`
+	// ancestors are the UIDs of the tasks above this one, from the root to the parent.
+	// +optional
+	// +listType=atomic
+	Ancestors []types.UID `json:"ancestors,omitempty"`
+	// requests are digests of what the tasks of the path were asked, from the root to this task: of the agent with its
+	// prompt, or of the command.
+	// +optional
+	// +listType=atomic
+	Requests []string `json:"requests,omitempty"`
+	// deadline is when the parent has to end, and with it this task; absent means no limit.
+	// +optional
+	// +k8s:optional
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+	// detached is set once tasks/detach was called: the task goes on without its parent.
+	// +optional
+	Detached bool `json:"detached,omitempty"`
 }
 
 // TaskUsage sums what a task's model requests used. What a provider did not

@@ -55,6 +55,7 @@ const (
 // +genclient:method=GetResult,verb=get,subresource=result,result=TaskResult
 // +genclient:method=ListArtifacts,verb=get,subresource=artifacts,result=TaskArtifactList
 // +genclient:method=Cancel,verb=create,subresource=cancel,input=TaskCancellation,result=Task
+// +genclient:method=Detach,verb=create,subresource=detach,input=TaskDetachment,result=Task
 // +genclient:method=Fork,verb=create,subresource=fork,input=TaskFork,result=TaskFork
 // +genclient:method=GetPlan,verb=get,subresource=plan,result=TaskPlan
 // +genclient:method=UpdatePlan,verb=create,subresource=plan,input=TaskPlan,result=TaskPlan

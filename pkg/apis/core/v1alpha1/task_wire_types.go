@@ -9,13 +9,32 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// TaskCancellation is the body of a create on tasks/cancel.
+// TaskCancellation is the body of a create on tasks/cancel. It cancels the task and all that it delegated.
 type TaskCancellation struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; it is not used.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// reason tells people why the task is cancelled.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=1024
+	Reason string `json:"reason,omitempty"`
+	// descendantsOnly leaves the task itself as it is, and cancels only what it delegated.
+	// +optional
+	DescendantsOnly bool `json:"descendantsOnly,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// TaskDetachment is the body of a create on tasks/detach, which separates a delegated task from its parent: the parent
+// does not wait for it any more, and it is not cancelled with the parent.
+type TaskDetachment struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata; it is not used.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// reason tells people why the task is detached.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024

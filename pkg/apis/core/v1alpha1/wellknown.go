@@ -100,6 +100,8 @@ const (
 	ConditionJobCreated = "JobCreated"
 	// ConditionWaitingForApproval is True while a task is parked on an approval.
 	ConditionWaitingForApproval = "WaitingForApproval"
+	// ConditionWaitingForChildren is True on a task whose work is done while tasks that it delegated have not ended.
+	ConditionWaitingForChildren = "WaitingForChildren"
 	// ConditionWaitingToStart is True while a task, or the run of its attempt, waits for something before its work can
 	// begin; its reason says for what.
 	ConditionWaitingToStart = "WaitingToStart"

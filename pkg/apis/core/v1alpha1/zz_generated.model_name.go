@@ -444,8 +444,18 @@ func (in TaskConnectionBinding) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskDelegation) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskDelegation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskDelivery) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskDelivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskDetachment) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskDetachment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -301,6 +301,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskDetachment
+	scheme.AddValidationFunc(
+		(*TaskDetachment)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskDetachment(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskDetachment),
+					safe.Cast[*TaskDetachment](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskFork
 	scheme.AddValidationFunc(
 		(*TaskFork)(nil),
@@ -2143,6 +2158,7 @@ func Validate_ApprovalSpec(
 
 	// field ApprovalSpec.TaskName has no validation
 	// field ApprovalSpec.TaskUID has no validation
+	// field ApprovalSpec.RootTask has no validation
 	// field ApprovalSpec.RequestedBy has no validation
 	// field ApprovalSpec.Action has no validation
 	// field ApprovalSpec.RiskSummary has no validation
@@ -2679,6 +2695,7 @@ func Validate_ExecutionEvent(
 	// field ExecutionEvent.Severity has no validation
 	// field ExecutionEvent.CreatedAt has no validation
 	// field ExecutionEvent.TaskName has no validation
+	// field ExecutionEvent.RootTask has no validation
 	// field ExecutionEvent.SessionName has no validation
 	// field ExecutionEvent.AgentName has no validation
 	// field ExecutionEvent.ToolName has no validation
@@ -8061,6 +8078,77 @@ func Validate_TaskCancellation(
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
+	// field TaskCancellation.DescendantsOnly has no validation
+	return errs
+}
+
+// Validate_TaskDelegation validates an instance of TaskDelegation according
+// to declarative validation rules in the API schema.
+func Validate_TaskDelegation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskDelegation) (errs field.ErrorList) {
+
+	// field TaskDelegation.Parent has no validation
+	// field TaskDelegation.ParentUID has no validation
+	// field TaskDelegation.Root has no validation
+	// field TaskDelegation.RootUID has no validation
+
+	{ // field TaskDelegation.Depth
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDelegation) *int32 {
+				return &oldObj.Depth
+			})
+		errs = append(errs, fn(fldPath.Child("depth"), &obj.Depth, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskDelegation.Ancestors has no validation
+	// field TaskDelegation.Requests has no validation
+
+	{ // field TaskDelegation.Deadline
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDelegation) *v1.Time {
+				return oldObj.Deadline
+			})
+		errs = append(errs, fn(fldPath.Child("deadline"), obj.Deadline, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskDelegation.Detached has no validation
 	return errs
 }
 
@@ -8243,6 +8331,70 @@ func Validate_TaskDeliveryState(
 
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskDeliveryState, nil); len(e) != 0 {
 		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_TaskDetachment validates an instance of TaskDetachment according
+// to declarative validation rules in the API schema.
+func Validate_TaskDetachment(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskDetachment) (errs field.ErrorList) {
+
+	// field TaskDetachment.TypeMeta has no validation
+
+	{ // field TaskDetachment.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDetachment) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskDetachment.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDetachment) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -10687,6 +10839,38 @@ func Validate_TaskStatus(
 	}
 
 	// field TaskStatus.ConnectionBindings has no validation
+
+	{ // field TaskStatus.Delegation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskDelegation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskDelegation(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *TaskDelegation {
+				return oldObj.Delegation
+			})
+		errs = append(errs, fn(fldPath.Child("delegation"), obj.Delegation, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskStatus.HasChildren has no validation
 
 	{ // field TaskStatus.ChildTasks
 		fn := func(

@@ -64,9 +64,22 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	child := byTask["mine"].DeepCopy()
+	coordinates(t, w.server, "mine")
 	child.ObjectMeta = metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(byTask["mine"], v1alpha1.SchemeGroupVersion.WithKind("Task"))}}
-	child.Spec.AgentRef.Name, child.Spec.SessionRef.Name, child.Spec.AI.Skills[0].Name = "child", "child", "child"
-	byTask["child"] = w.add("tasks", child, "child").(*v1alpha1.Task)
+	child.Spec.AgentRef.Name, child.Spec.SessionRef, child.Spec.AI = "child", nil, nil
+	made, err := w.Create(w.worker(byTask["mine"]), "tasks", child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.note("tasks", "child", "child")
+	byTask["child"] = made.(*v1alpha1.Task)
+	if _, err := w.Update(w.User(), "tasks", "child", func(o runtime.Object) { // what a worker cannot give it
+		spec := &o.(*v1alpha1.Task).Spec
+		spec.SessionRef = &v1alpha1.TaskSessionReference{Name: "child", Append: new(true), MaxMessages: new(int32(50))}
+		spec.AI = &v1alpha1.TaskAI{Skills: []v1alpha1.SkillReference{{Name: "child"}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for name, task := range byTask {
 		w.be("worker of "+name, w.worker(task))
 		w.be("old credential of "+name, w.As("system:serviceaccount:default:platform-ai-worker", map[string][]string{
@@ -346,6 +359,16 @@ func TestProvidersOfAType(t *testing.T) {
 	}
 	if l := list.(*v1alpha1.ProviderList); len(l.Items) != 1 || l.Items[0].Name != "claude" || l.ResourceVersion == "" {
 		t.Errorf("the worker sees %v", l.Items)
+	}
+}
+
+// coordinates lets an agent delegate.
+func coordinates(t *testing.T, s *server, agent string) {
+	t.Helper()
+	if _, err := s.Update(s.User(), "agents", agent, func(o runtime.Object) {
+		o.(*v1alpha1.Agent).Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, MaxDepth: new(int32(3)), MaxConcurrentChildren: new(int32(5))}
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

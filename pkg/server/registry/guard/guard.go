@@ -9,7 +9,7 @@
 // user's extras: the standalone host puts them into its tokens, and auth/worker establishes them in a cluster. A
 // worker's service account without such a credential may do nothing at all.
 //
-// A worker may read its own task, the tasks that its task controls, its session, and the agent, providers, tools and
+// A worker may read its own task, the tasks that its task delegated, its session, and the agent, providers, tools and
 // skills that its task and agent name. These are derived anew from the stored objects for each request, so a worker
 // cannot widen its own access. It may append events, result, log and artifacts to its own task. Everything else is
 // refused, including resources and verbs that are added later. Lists and watches must be narrowed by a selector to
@@ -26,7 +26,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -148,9 +147,11 @@ func (w *Workers) scope(ctx context.Context, own *v1alpha1.Task) (*scope, error)
 // owns reports whether t is the worker's task.
 func (s *scope) owns(t *v1alpha1.Task) bool { return t.UID == s.run.uid }
 
-// reaches reports whether t is the worker's task or one that it controls.
+// reaches reports whether t is the worker's task or one that it delegated. An owner reference alone proves nothing,
+// because whoever creates tasks writes it.
 func (s *scope) reaches(t *v1alpha1.Task) bool {
-	return s.owns(t) || t.Namespace == s.run.namespace && metav1.IsControlledBy(t, s.task)
+	d := t.Status.Delegation
+	return s.owns(t) || t.Namespace == s.run.namespace && d != nil && d.ParentUID == s.run.uid
 }
 
 // rule decides about one resource for a worker with a scope. A nil error means allowed.

@@ -56,7 +56,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		}
 	case "cancel":
 		if a.Verb == "create" {
-			return mine(reaches)
+			return mine(reaches && (own || !t.Status.Delegation.Detached))
 		}
 	case "fork":
 		if a.Verb == "create" {

@@ -57,6 +57,10 @@ type Kept[T Object] struct {
 	// including those of a collection and of a namespace that is being emptied. The namespace controller then tries
 	// again.
 	ValidateDelete func(ctx context.Context, obj T) error
+	// Begin is called before an object is created, with the object as the client sent it, after the guard. Its error, an
+	// API error, refuses the create. The context that it returns is that of the other hooks. done, if it is not nil, is
+	// called when the create is over, and told whether the object was stored.
+	Begin func(ctx context.Context, obj T, dryRun bool) (next context.Context, done func(created bool), err error)
 	// AfterCreate runs after the object was stored. It is not part of the write, so a crash may prevent it.
 	AfterCreate func(obj T)
 	// AfterDelete runs once, after the object has left the store, also when the removal of its last finalizer caused
@@ -77,6 +81,7 @@ type keptREST[T Object] struct {
 	*registry.Store
 	naming         naming[T]
 	validateDelete func(context.Context, T) error // may be nil
+	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
 }
 
 var (
@@ -123,7 +128,24 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	if err := r.naming.k.allowed(ctx, "create", "", obj); err != nil {
 		return nil, err
 	}
-	return r.Store.Create(ctx, obj, admit, opts)
+	if r.begin == nil {
+		return r.Store.Create(ctx, obj, admit, opts)
+	}
+	o, ok := obj.(T)
+	if !ok {
+		return nil, fmt.Errorf("creation of %T", obj)
+	}
+	next, done, err := r.begin(ctx, o, opts != nil && dryrun.IsDryRun(opts.DryRun))
+	if err != nil {
+		return nil, err
+	}
+	created := false
+	if done != nil {
+		defer func() { done(created) }()
+	}
+	out, err := r.Store.Create(next, obj, admit, opts)
+	created = err == nil
+	return out, err
 }
 
 // Update updates the object in the store, if the guard allows it.
@@ -206,7 +228,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete}
+	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, begin: s.Begin}
 	p := parent[T]{get: getter[T](store), update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store

@@ -119,7 +119,7 @@ type Definition[T Object] struct {
 	Guard     Guard[T]
 	Unguarded bool
 
-	get atomic.Pointer[func(context.Context, string) (T, error)] // nil until Storage has been called
+	stored atomic.Pointer[parent[T]] // nil until Storage has been called
 }
 
 // Shape is Kept, Ledger, View or Action.
@@ -157,12 +157,24 @@ func (d *Definition[T]) BodyLimits() map[string]int64 {
 // Get reads an object of the context's namespace from the store on behalf of the server itself, without asking the
 // guard. Errors are API errors.
 func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
-	get := d.get.Load()
-	if get == nil || *get == nil {
+	p := d.stored.Load()
+	if p == nil || p.get == nil {
 		var none T
 		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
 	}
-	return (*get)(ctx, name)
+	return p.get(ctx, name)
+}
+
+// UpdateStored changes an object of the context's namespace on behalf of the server itself, without asking the guard:
+// its Status if the resource has a status subresource, otherwise the whole object. mutate may run several times, each
+// time on a fresh copy, until no other writer interferes; an error from it ends the update. Errors are API errors.
+func (d *Definition[T]) UpdateStored(ctx context.Context, name string, mutate func(T) error) (T, error) {
+	p := d.stored.Load()
+	if p == nil || p.update == nil {
+		var none T
+		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
+	}
+	return p.update(ctx, name, mutate)
 }
 
 // Storage builds the resource's storage by path. It fails if the Definition does not match its type or scheme.
@@ -177,7 +189,7 @@ func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.
 	if err != nil {
 		return nil, fmt.Errorf("resource %s: %w", d.Resource.Resource, err)
 	}
-	d.get.Store(&p.get)
+	d.stored.Store(&p)
 	for _, s := range d.Subresources {
 		st, err := s.storage(k, p)
 		if err != nil {

@@ -95,8 +95,9 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 // tools returns the plan's tools.
 func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
 	given := tool.Given{
-		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: r.Env(), Policy: r.Policy, Limits: r.CodeLimits,
+		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: append(r.Env(), p.CoordinationEnv(r.Task)...), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
+		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock,
 	}
 	var tools []tool.Tool
 	for _, use := range p.Tools {

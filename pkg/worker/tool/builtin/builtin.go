@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 	"github.com/platform-ai/platform/pkg/worker/tool/file"
 	"github.com/platform-ai/platform/pkg/worker/tool/progress"
@@ -19,6 +20,10 @@ import (
 // list has an entry for each tool.
 var list = []tool.Builtin{
 	approval.Builtin,
+	coordination.CancelBuiltin,
+	coordination.ContainerBuiltin,
+	coordination.DelegateBuiltin,
+	coordination.WaitBuiltin,
 	exec.Builtin,
 	file.ReadBuiltin,
 	file.WriteBuiltin,

@@ -16,7 +16,8 @@ import (
 type AgentCoordinationApplyConfiguration struct {
 	// enabled gives the agent the coordination tools.
 	Enabled *bool `json:"enabled,omitempty"`
-	// allowedAgents are the agents that may be delegated to; empty means none.
+	// allowedAgents are the agents that may be delegated to; empty admits every agent. A namespace that is not given is
+	// that of this agent.
 	AllowedAgents []NamespacedReferenceApplyConfiguration `json:"allowedAgents,omitempty"`
 	// maxConcurrentChildren limits the active children of one task.
 	MaxConcurrentChildren *int32 `json:"maxConcurrentChildren,omitempty"`

@@ -71,6 +71,11 @@ type TaskStatusApplyConfiguration struct {
 	AgentExecutionBinding *TaskAgentExecutionBindingApplyConfiguration `json:"agentExecutionBinding,omitempty"`
 	// connectionBindings are the linked accounts that the task may use, frozen at its start.
 	ConnectionBindings []TaskConnectionBindingApplyConfiguration `json:"connectionBindings,omitempty"`
+	// delegation is the place of a delegated task in its tree. The server records it when the worker of the parent
+	// creates the task, and nobody changes it but the server; absent for a task that was not delegated.
+	Delegation *TaskDelegationApplyConfiguration `json:"delegation,omitempty"`
+	// hasChildren is set by the server before the worker of this task creates its first child, and stays.
+	HasChildren *bool `json:"hasChildren,omitempty"`
 	// childTasks are the tasks that this task delegated.
 	ChildTasks []ChildTaskApplyConfiguration `json:"childTasks,omitempty"`
 	// webhookDelivered is set when webhookURL has answered with a 2xx status.
@@ -79,7 +84,8 @@ type TaskStatusApplyConfiguration struct {
 	LastScheduleTime *v1.Time `json:"lastScheduleTime,omitempty"`
 	// nextScheduleTime is the next time a schedule is due.
 	NextScheduleTime *v1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval and CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and
+	// CancelRequested.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -291,6 +297,22 @@ func (b *TaskStatusApplyConfiguration) WithConnectionBindings(values ...*TaskCon
 		}
 		b.ConnectionBindings = append(b.ConnectionBindings, *values[i])
 	}
+	return b
+}
+
+// WithDelegation sets the Delegation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Delegation field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithDelegation(value *TaskDelegationApplyConfiguration) *TaskStatusApplyConfiguration {
+	b.Delegation = value
+	return b
+}
+
+// WithHasChildren sets the HasChildren field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HasChildren field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithHasChildren(value bool) *TaskStatusApplyConfiguration {
+	b.HasChildren = &value
 	return b
 }
 

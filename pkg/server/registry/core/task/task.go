@@ -64,6 +64,8 @@ type Resource struct {
 	definition *resource.Definition[*v1alpha1.Task] // the same
 	guard      resource.Guard[*v1alpha1.Task]
 	ends       ends
+	trees      trees
+	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -101,7 +103,7 @@ type rules struct {
 
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
+	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention, agent: o.Agent}
 	r.attendance = newAttendance(o.Clock)
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.definition = &resource.Definition[*v1alpha1.Task]{
@@ -115,11 +117,12 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
+			Begin:            r.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: keepRequester,
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
-			PrepareForStatus: keepTurn,
+			PrepareForStatus: keepRecorded,
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
@@ -131,7 +134,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel, Creators: resource.Writers()},
+			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
@@ -240,6 +243,7 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
+	r.trees.remove(t)
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

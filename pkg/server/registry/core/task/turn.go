@@ -14,6 +14,7 @@ import (
 // prepareForCreate sets the fields of a new task that the server determines.
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.setRequester(ctx, t)
+	setDelegation(ctx, t)
 	r.setTurn(ctx, t)
 }
 
@@ -33,7 +34,19 @@ func (r *Resource) setTurn(ctx context.Context, t *v1alpha1.Task) {
 	t.Status.CreationRevision = int64(revision)
 }
 
-// keepTurn preserves the recorded revision in updates of the status, because older clients do not know the field.
-func keepTurn(_ context.Context, t, old *v1alpha1.Task) {
+type recordingKey struct{}
+
+// recording returns a context in which the server itself changes what keepRecorded preserves.
+func recording(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recordingKey{}, true)
+}
+
+// keepRecorded preserves what the server recorded in updates of the status: older clients do not know the fields, and
+// no client may change them.
+func keepRecorded(ctx context.Context, t, old *v1alpha1.Task) {
 	t.Status.CreationRevision = old.Status.CreationRevision
+	if ctx.Value(recordingKey{}) == nil {
+		t.Status.Delegation = old.Status.Delegation.DeepCopy()
+		t.Status.HasChildren = old.Status.HasChildren
+	}
 }

@@ -43,6 +43,7 @@ type TaskInterface interface {
 	GetResult(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskResult, error)
 	ListArtifacts(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskArtifactList, error)
 	Cancel(ctx context.Context, taskName string, taskCancellation *corev1alpha1.TaskCancellation, opts v1.CreateOptions) (*corev1alpha1.Task, error)
+	Detach(ctx context.Context, taskName string, taskDetachment *corev1alpha1.TaskDetachment, opts v1.CreateOptions) (*corev1alpha1.Task, error)
 	Fork(ctx context.Context, taskName string, taskFork *corev1alpha1.TaskFork, opts v1.CreateOptions) (*corev1alpha1.TaskFork, error)
 	GetPlan(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskPlan, error)
 	UpdatePlan(ctx context.Context, taskName string, taskPlan *corev1alpha1.TaskPlan, opts v1.CreateOptions) (*corev1alpha1.TaskPlan, error)
@@ -138,6 +139,21 @@ func (c *tasks) Cancel(ctx context.Context, taskName string, taskCancellation *c
 		SubResource("cancel").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskCancellation).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// Detach takes the representation of a taskDetachment and creates it.  Returns the server's representation of the task, and an error, if there is any.
+func (c *tasks) Detach(ctx context.Context, taskName string, taskDetachment *corev1alpha1.TaskDetachment, opts v1.CreateOptions) (result *corev1alpha1.Task, err error) {
+	result = &corev1alpha1.Task{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("detach").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskDetachment).
 		Do(ctx).
 		Into(result)
 	return

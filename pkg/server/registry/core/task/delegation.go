@@ -1,0 +1,232 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
+)
+
+// delegating is what the server knows about a child that a worker is creating. It travels in the context of the
+// create, because the status of a new object is cleared before it is prepared.
+type delegating struct {
+	record      v1alpha1.TaskDelegation
+	parent      *v1alpha1.Task
+	coordinator string
+}
+
+type delegatingKey struct{}
+
+// beginCreate decides whether a worker may create the task as a child of its own. Nothing that the worker says about
+// the tree is believed: the place of the child is derived from the stored parent. While the child is being created, no
+// cancellation of its tree is carried out, so a cancellation covers every child that was created before it, and refuses
+// every later one. Tasks of other callers are never children, whatever labels and owner references they have.
+func (r *Resource) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
+	user, ok := request.UserFrom(ctx)
+	if !ok || !guard.IsWorker(user) {
+		return ctx, nil, nil
+	}
+	controller := metav1.GetControllerOfNoCopy(t)
+	if controller == nil { // the guard requires one
+		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create tasks only that its own task controls"))
+	}
+	parent, err := r.get(ctx, controller.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, _ := rootOf(parent)
+	unlock := r.trees.creating(root)
+	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
+	if err == nil && !dryRun {
+		err = r.markParent(ctx, now)
+	}
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return context.WithValue(ctx, delegatingKey{}, d), func(created bool) {
+		if created && !dryRun {
+			r.trees.add(t.Namespace, t.Name, t.UID, &d.record)
+		}
+		unlock()
+	}, nil
+}
+
+// rootOf returns the UID and the name of the task at the top of a task's tree.
+func rootOf(t *v1alpha1.Task) (types.UID, string) {
+	if d := t.Status.Delegation; d != nil {
+		return d.RootUID, d.Root
+	}
+	return t.UID, t.Name
+}
+
+// delegate reads the parent and applies the rules of delegation.
+func (r *Resource) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, fmt.Errorf(format, args...))
+	}
+	parent, err := r.get(ctx, name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case parent.UID != uid:
+		return nil, nil, refuse("the parent is gone, and another task has its name")
+	case parent.DeletionTimestamp != nil:
+		return nil, nil, refuse("task %q is being deleted and starts nothing more", name)
+	case parent.Status.Phase.Terminal():
+		return nil, nil, refuse("task %q has ended and starts nothing more", name)
+	case meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionCancelRequested):
+		return nil, nil, refuse("task %q was cancelled and starts nothing more", name)
+	}
+	coordinator, err := r.agentOf(ctx, parent)
+	if err != nil {
+		return nil, nil, err
+	}
+	depth := plan.Depth(parent) + 1
+	if refused := plan.CheckDelegation(coordinator, t, depth); refused != nil {
+		return nil, nil, refuse("%s", refused.Message)
+	}
+	agent, err := r.agentOf(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch ref := t.Spec.AgentRef; {
+	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agent == nil: // the controller decides
+	case agent == nil:
+		return nil, nil, refuse("agent %q does not exist in namespace %q", ref.Name, parent.Namespace)
+	case agent.Spec.Runtime != nil && t.Spec.Type == v1alpha1.TaskTypeAI:
+		return nil, nil, refuse("agent %q has a runtime, and this server has none for coding agents; delegate to an agent with a provider", ref.Name)
+	}
+	if list := plan.CheckChild(parent, coordinator, t, agent); len(list) > 0 {
+		return nil, nil, refuse("%s: %s", list[0].Field, list[0].Message)
+	}
+	d := &delegating{parent: parent, coordinator: coordinator.Name, record: v1alpha1.TaskDelegation{
+		Parent: parent.Name, ParentUID: parent.UID, Depth: depth, Deadline: plan.Deadline(parent),
+	}}
+	d.record.RootUID, d.record.Root = rootOf(parent)
+	above := []string{plan.RequestDigest(parent)}
+	if up := parent.Status.Delegation; up != nil {
+		d.record.Ancestors, above = slices.Clone(up.Ancestors), slices.Clone(up.Requests)
+	}
+	d.record.Ancestors = append(d.record.Ancestors, parent.UID)
+	own := plan.RequestDigest(t)
+	if slices.Contains(above, own) {
+		return nil, nil, refuse("a task above this one was asked exactly the same, so delegating it again would never end; solve it, or ask for a part of it")
+	}
+	d.record.Requests = append(above, own)
+	return parent, d, r.inTime(t, d.record.Deadline, refuse)
+}
+
+// inTime refuses a child whose timeout ends after its parent's deadline, or that has no time left.
+func (r *Resource) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string, ...any) error) error {
+	if deadline == nil {
+		return nil
+	}
+	left := deadline.Sub(r.clock.Now()).Truncate(time.Second)
+	switch {
+	case left <= 0:
+		return refuse("the parent's time is over")
+	case t.Spec.Timeout != nil && t.Spec.Timeout.Duration > left:
+		return refuse("spec.timeout: %s ends after the parent, which has %s left; use a shorter timeout or none", t.Spec.Timeout.Duration, left)
+	}
+	return nil
+}
+
+// agentOf reads the agent that a task names; nil if it names none, or the agent does not exist.
+func (r *Resource) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
+	ref := t.Spec.AgentRef
+	if ref == nil || r.agent == nil {
+		return nil, nil //nolint:nilnil // none
+	}
+	namespace := t.Namespace
+	if namespace == "" {
+		namespace = request.NamespaceValue(ctx)
+	}
+	if ref.Namespace != "" {
+		namespace = ref.Namespace
+	}
+	a, err := r.agent(request.WithNamespace(ctx, namespace), ref.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none
+	}
+	return a, err
+}
+
+// markParent records that the task has children, so that its controller looks for them before it ends the task.
+func (r *Resource) markParent(ctx context.Context, parent *v1alpha1.Task) error {
+	if parent.Status.HasChildren {
+		return nil
+	}
+	_, err := r.definition.UpdateStored(recording(ctx), parent.Name, func(t *v1alpha1.Task) error {
+		if t.UID != parent.UID {
+			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task was replaced meanwhile"))
+		}
+		t.Status.HasChildren = true
+		return nil
+	})
+	return err
+}
+
+// setDelegation writes the place of a new child into it: the record that everything relies on, and the labels and
+// annotations that show it.
+func setDelegation(ctx context.Context, t *v1alpha1.Task) {
+	d, ok := ctx.Value(delegatingKey{}).(*delegating)
+	if !ok {
+		return
+	}
+	t.Status.Delegation = d.record.DeepCopy()
+	if t.Labels == nil {
+		t.Labels = map[string]string{}
+	}
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	t.Labels[v1alpha1.LabelParentTask] = v1alpha1.LabelValue(d.parent.Name)
+	t.Labels[v1alpha1.LabelCoordinator] = v1alpha1.LabelValue(d.coordinator)
+	t.Labels[v1alpha1.LabelCreatedBy] = v1alpha1.LabelValue(d.parent.Name)
+	delete(t.Labels, v1alpha1.LabelDelegatedAgent)
+	if ref := t.Spec.AgentRef; ref != nil {
+		t.Labels[v1alpha1.LabelDelegatedAgent] = v1alpha1.LabelValue(ref.Name)
+	}
+	delete(t.Labels, v1alpha1.LabelScheduledRun)
+	t.Annotations[v1alpha1.AnnotationParentTaskName] = d.parent.Name
+	t.Annotations[v1alpha1.AnnotationCoordinationDepth] = strconv.Itoa(int(d.record.Depth))
+	if by, ok := d.parent.Annotations[v1alpha1.AnnotationRequestedBy]; ok {
+		t.Annotations[v1alpha1.AnnotationRequestedBy] = by // a child is work for whoever asked for its parent
+	}
+}
+
+// validateMarkers refuses changes of the labels and annotations that show the place of a delegated task.
+func validateMarkers(t, old *v1alpha1.Task) field.ErrorList {
+	if old.Status.Delegation == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, key := range []string{v1alpha1.LabelParentTask, v1alpha1.LabelCoordinator, v1alpha1.LabelCreatedBy, v1alpha1.LabelDelegatedAgent} {
+		if changed(t.Labels, old.Labels, key) {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is set by the server on a delegated task"))
+		}
+	}
+	for _, key := range []string{v1alpha1.AnnotationParentTaskName, v1alpha1.AnnotationCoordinationDepth} {
+		if changed(t.Annotations, old.Annotations, key) {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "is set by the server on a delegated task"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// trees knows which tasks were delegated below which root, and orders the creation of children and the cancellation of
+// their tree. It is kept in memory, about 200 bytes for each delegated task, and filled from the store at the start.
+type trees struct {
+	// locks order creations, which may be concurrent, and cancellations. Several trees may share a lock.
+	locks [64]sync.RWMutex
+
+	mu sync.Mutex // guards members
+	// members holds the delegated tasks by the UID of their root.
+	members map[types.UID]map[types.UID]member
+}
+
+// member is a delegated task.
+type member struct {
+	namespace, name string
+	ancestors       []types.UID
+}
+
+func (t *trees) lock(root types.UID) *sync.RWMutex {
+	return &t.locks[maphash.String(seed, string(root))%uint64(len(t.locks))]
+}
+
+// creating blocks cancellations of a tree until the func that it returns is called.
+func (t *trees) creating(root types.UID) func() {
+	m := t.lock(root)
+	m.RLock()
+	return m.RUnlock
+}
+
+// cancelling waits for the children that are being created in a tree, and blocks others until the func that it returns
+// is called.
+func (t *trees) cancelling(root types.UID) func() {
+	m := t.lock(root)
+	m.Lock()
+	return m.Unlock
+}
+
+// add notes a delegated task.
+func (t *trees) add(namespace, name string, uid types.UID, d *v1alpha1.TaskDelegation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.members == nil {
+		t.members = map[types.UID]map[types.UID]member{}
+	}
+	if t.members[d.RootUID] == nil {
+		t.members[d.RootUID] = map[types.UID]member{}
+	}
+	t.members[d.RootUID][uid] = member{namespace, name, slices.Clone(d.Ancestors)}
+}
+
+// remove forgets a task that is gone.
+func (t *trees) remove(task *v1alpha1.Task) {
+	d := task.Status.Delegation
+	if d == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.members[d.RootUID], task.UID)
+	if len(t.members[d.RootUID]) == 0 {
+		delete(t.members, d.RootUID)
+	}
+}
+
+// below returns the names and UIDs of the tasks below a task, in no order.
+func (t *trees) below(root, uid types.UID) map[types.UID]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[types.UID]string{}
+	for id, m := range t.members[root] {
+		if slices.Contains(m.ancestors, uid) {
+			found[id] = m.name
+		}
+	}
+	return found
+}

@@ -1,0 +1,84 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const cancelParameters = `{
+	"type": "object",
+	"properties": {
+		"task_name": {"type": "string", "minLength": 1, "description": "Name of a task that you created"},
+		"namespace": {"type": "string", "description": "Its namespace; only your own is possible"},
+		"reason": {"type": "string", "maxLength": 1024, "description": "Why it is not needed any more"}
+	},
+	"required": ["task_name"],
+	"additionalProperties": false
+}`
+
+type cancelArguments struct {
+	TaskName  string `json:"task_name"`
+	Namespace string `json:"namespace"`
+	Reason    string `json:"reason"`
+}
+
+type cancelTool struct{ *family }
+
+var _ tool.Tool = cancelTool{}
+
+// Definition describes the tool.
+func (cancelTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name:        NameCancel,
+		Description: "Cancel a task that you created, with everything that it delegated.",
+		Parameters:  json.RawMessage(cancelParameters),
+	}
+}
+
+// Call requests the cancellation. A task that has ended is left as it is, and its phase is the answer.
+func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[cancelArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.own("namespace", a.Namespace); err != nil {
+		return nil, err
+	}
+	tasks := t.api.CoreV1alpha1().Tasks(t.task.Namespace)
+	child, err := tasks.Get(ctx, a.TaskName, metav1.GetOptions{})
+	switch {
+	case err == nil && !t.isChild(child), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return nil, tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", a.TaskName)
+	case err != nil:
+		return nil, explain(ctx, err)
+	case child.Status.Phase.Terminal():
+		return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+	case child.Spec.Type == v1alpha1.TaskTypeAgent:
+		return nil, tool.Errorf(tool.TypePermissionDenied, "task %s runs on a coding-agent runtime, and such tasks cannot be cancelled by their parent", child.Name)
+	}
+	body := &v1alpha1.TaskCancellation{Reason: a.Reason}
+	err = t.persist(ctx, func() error {
+		_, err := tasks.Cancel(ctx, child.Name, body, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsConflict(err) { // it ended meanwhile
+		now, err := tasks.Get(ctx, child.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, explain(ctx, err)
+		}
+		return created{TaskName: now.Name, Status: string(now.Status.Phase)}, nil
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return created{TaskName: child.Name, Status: "cancellation requested"}, nil
+}

@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const containerParameters = `{
+	"type": "object",
+	"properties": {
+		"image": {"type": "string", "description": "Container image; without one, the command runs in the platform's own"},
+		"command": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The program and its first arguments"},
+		"args": {"type": "array", "items": {"type": "string"}, "description": "More arguments"},
+		"workspace": {"type": "object", "description": "Not available"},
+		"prior_task": {"type": "string", "description": "Not available"},
+		"namespace": {"type": "string", "description": "Namespace of the new task; only your own is possible"},
+		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
+		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},
+		"schedule": {"type": "string", "description": "Not available"}
+	},
+	"required": ["command"],
+	"additionalProperties": false
+}`
+
+type containerArguments struct {
+	Image     string          `json:"image"`
+	Command   []string        `json:"command"`
+	Args      []string        `json:"args"`
+	Workspace json.RawMessage `json:"workspace"`
+	PriorTask string          `json:"prior_task"`
+	Namespace string          `json:"namespace"`
+	Timeout   string          `json:"timeout"`
+	Priority  *int32          `json:"priority"`
+	Schedule  string          `json:"schedule"`
+}
+
+// containerCreated is the result of create_container_task.
+type containerCreated struct {
+	Name      string             `json:"name"`
+	Namespace string             `json:"namespace"`
+	Phase     v1alpha1.TaskPhase `json:"phase"`
+	Message   string             `json:"message"`
+}
+
+type containerTool struct{ *family }
+
+var _ tool.Tool = containerTool{}
+
+// Definition describes the tool.
+func (containerTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name:        NameContainer,
+		Description: "Run a command as a task of its own. Its output is the result; wait for it with " + NameWait + ".",
+		Parameters:  json.RawMessage(containerParameters),
+	}
+}
+
+// Call creates the task.
+func (t containerTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[containerArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(a.Workspace) > 0:
+		return nil, notBuilt("workspace", "nothing is checked out for delegated tasks in this version; clone the repository in the command")
+	case a.PriorTask != "":
+		return nil, notBuilt("prior_task", "no changes of an earlier task are applied in this version")
+	case a.Schedule != "":
+		return nil, notBuilt("schedule", "a schedule would outlive the task that makes it; ask the people you work for to create it")
+	}
+	if err := t.own("namespace", a.Namespace); err != nil {
+		return nil, err
+	}
+	child := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args}}
+	if err := t.complete(child, a.Priority, a.Timeout); err != nil {
+		return nil, err
+	}
+	made, err := t.create(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	return containerCreated{
+		Name: made.Name, Namespace: made.Namespace, Phase: cmp.Or(made.Status.Phase, v1alpha1.TaskPending),
+		Message: "the task was created; wait for it with " + NameWait,
+	}, nil
+}

@@ -1,0 +1,198 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
+// create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
+// everything that it delegated.
+//
+// The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
+// repeated because its answer was lost does not make a second child: the name of a child is derived from the run and
+// the number of the call.
+package coordination
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Names of the tools.
+const (
+	NameDelegate  = "delegate_task"
+	NameWait      = "wait_for_tasks"
+	NameContainer = "create_container_task"
+	NameCancel    = "cancel_task"
+)
+
+// The built-in tools.
+var (
+	DelegateBuiltin  = builtin(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })
+	WaitBuiltin      = builtin(NameWait, func(f *family) tool.Tool { return waitTool{f} })
+	ContainerBuiltin = builtin(NameContainer, func(f *family) tool.Tool { return containerTool{f} })
+	CancelBuiltin    = builtin(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })
+)
+
+func builtin(name string, of func(*family) tool.Tool) tool.Builtin {
+	return tool.Builtin{Name: name, Unlisted: true, New: func(g tool.Given) (tool.Tool, error) {
+		if g.API == nil || g.Task == nil {
+			return nil, errors.New("the run has no task")
+		}
+		return of(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name}), nil
+	}}
+}
+
+// family is the run's own task with the tasks below it.
+type family struct {
+	api     *client.API
+	task    *v1alpha1.Task
+	attempt int
+	clock   clock.Clock
+	// kind tells the calls of different tools apart.
+	kind string
+	// calls counts the children that the tool has created in this run.
+	calls atomic.Int64
+}
+
+// maxChildName leaves room in the 253 bytes of an object name for the names of events.
+const maxChildName = 242
+
+// childName returns the name of the next child.
+func (f *family) childName() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d/%s/%d", f.task.UID, f.task.Status.JobUID, f.attempt, f.kind, f.calls.Add(1)))
+	return v1alpha1.ShortName(f.task.Name, "-child-"+hex.EncodeToString(sum[:5]), maxChildName)
+}
+
+// own returns an error if a namespace is given that is not the task's own.
+func (f *family) own(argument, namespace string) error {
+	if namespace == "" || namespace == f.task.Namespace {
+		return nil
+	}
+	return tool.InvalidArguments("%s: a child lives in the namespace of its parent, %s: an owner reference cannot name a task of another namespace", argument, f.task.Namespace).
+		Suggest("leave %s out", argument)
+}
+
+// timeoutOf parses a duration of an argument.
+func timeoutOf(argument, s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, tool.InvalidArguments("%s: %.32q is not a positive duration", argument, s).Suggest(`write it like "90s", "20m" or "2h"`)
+	}
+	return d, nil
+}
+
+// complete adds to a child what both tools set in the same way.
+func (f *family) complete(child *v1alpha1.Task, priority *int32, timeout string) error {
+	child.Name, child.Namespace = f.childName(), f.task.Namespace
+	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(f.task, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+	child.Spec.Priority = f.task.Spec.Priority
+	if priority != nil {
+		child.Spec.Priority = priority
+	}
+	if timeout != "" {
+		d, err := timeoutOf("timeout", timeout)
+		if err != nil {
+			return err
+		}
+		child.Spec.Timeout = &metav1.Duration{Duration: d}
+	}
+	return nil
+}
+
+// Pauses between tries of a request that fails temporarily.
+const (
+	firstPause = 200 * time.Millisecond
+	longPause  = 5 * time.Second
+)
+
+// persist repeats a request for as long as a retry may succeed.
+func (f *family) persist(ctx context.Context, do func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		err := do()
+		if err == nil || ctx.Err() != nil || !client.Temporary(err) {
+			return err
+		}
+		if !client.Sleep(ctx, f.clock, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// create creates a child. A child of that name that exists already is the one that an earlier try created.
+func (f *family) create(ctx context.Context, child *v1alpha1.Task) (*v1alpha1.Task, error) {
+	tasks := f.api.CoreV1alpha1().Tasks(f.task.Namespace)
+	var made *v1alpha1.Task
+	err := f.persist(ctx, func() (err error) {
+		made, err = tasks.Create(ctx, child, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = tasks.Get(ctx, child.Name, metav1.GetOptions{})
+		if err == nil && !f.isChild(made) {
+			err = apierrors.NewAlreadyExists(v1alpha1.Resource("tasks"), child.Name)
+		}
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return made, nil
+}
+
+// isChild reports whether a task was delegated by the run's task.
+func (f *family) isChild(t *v1alpha1.Task) bool {
+	d := t.Status.Delegation
+	return d != nil && d.ParentUID == f.task.UID
+}
+
+// explain turns the error of a request into one that the model can read.
+func explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text := err.Error()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		text = status.Status().Message
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		// The server begins with the kind and the name of the object.
+		if _, why, ok := strings.Cut(text, " is forbidden: "); ok {
+			text = why
+		}
+		return tool.Errorf(tool.TypePermissionDenied, "%s", text)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return tool.InvalidArguments("%s", text)
+	case apierrors.IsNotFound(err):
+		return tool.Errorf(tool.TypeNotFound, "%s", text)
+	case apierrors.IsAlreadyExists(err):
+		return tool.Errorf(tool.TypeAlreadyExists, "%s", text)
+	default:
+		return tool.Errorf(tool.TypeUnavailable, "%s", text)
+	}
+}
+
+// decode reads the arguments of a call, which fit the tool's schema.
+func decode[A any](raw json.RawMessage) (a A, err error) {
+	if json.Unmarshal(raw, &a) != nil {
+		return a, tool.InvalidArguments("the arguments are not an object of the tool's parameters")
+	}
+	return a, nil
+}
+
+// notBuilt refuses an argument for something that this version does not have.
+func notBuilt(argument, why string) error {
+	return tool.InvalidArguments("%s: %s", argument, why).Suggest("call the tool again without %s", argument)
+}

@@ -1,0 +1,134 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const delegateParameters = `{
+	"type": "object",
+	"properties": {
+		"agent": {"type": "string", "minLength": 1, "description": "Name of the agent that does the work"},
+		"prompt": {"type": "string", "minLength": 1, "description": "What it is to do. It knows nothing of your conversation: say everything that it has to know"},
+		"taskNamespace": {"type": "string", "description": "Namespace of the new task; only your own is possible"},
+		"agentNamespace": {"type": "string", "description": "Namespace of the agent; the default is your own"},
+		"namespace": {"type": "string", "description": "Older name that sets taskNamespace and agentNamespace"},
+		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},
+		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
+		"workspace": {"type": "object", "description": "Not available"},
+		"maxTurns": {"type": "integer", "minimum": 1, "description": "Only for coding agents"},
+		"allowBash": {"type": "boolean", "description": "Only for coding agents"},
+		"prior_task": {"type": "string", "description": "Not available"},
+		"feedback": {"type": "string", "description": "Not available"},
+		"auto_retry": {"type": "boolean", "description": "Report details of a failure, so that you can decide to delegate again"},
+		"max_retries": {"type": "integer", "minimum": 0, "default": 2, "description": "How often you mean to delegate it again"}
+	},
+	"required": ["agent", "prompt"],
+	"additionalProperties": false
+}`
+
+type delegateArguments struct {
+	Agent          string          `json:"agent"`
+	Prompt         string          `json:"prompt"`
+	TaskNamespace  string          `json:"taskNamespace"`
+	AgentNamespace string          `json:"agentNamespace"`
+	Namespace      string          `json:"namespace"`
+	Priority       *int32          `json:"priority"`
+	Timeout        string          `json:"timeout"`
+	Workspace      json.RawMessage `json:"workspace"`
+	MaxTurns       *int32          `json:"maxTurns"`
+	AllowBash      *bool           `json:"allowBash"`
+	PriorTask      string          `json:"prior_task"`
+	Feedback       string          `json:"feedback"`
+	AutoRetry      bool            `json:"auto_retry"`
+	MaxRetries     *int            `json:"max_retries"`
+}
+
+// defaultMaxRetries is the default of max_retries.
+const defaultMaxRetries = 2
+
+// check refuses arguments for what this version does not have.
+func (a *delegateArguments) check() error {
+	const noWorkspace = "nothing is checked out for delegated tasks in this version"
+	const coding = "it is for coding agents, and this server has no runtime for them"
+	switch {
+	case strings.TrimSpace(a.Prompt) == "":
+		return tool.InvalidArguments("prompt: must say what is to be done")
+	case len(a.Workspace) > 0:
+		return notBuilt("workspace", noWorkspace)
+	case a.PriorTask != "":
+		return notBuilt("prior_task", "no changes of an earlier task are applied in this version; describe them in the prompt")
+	case a.Feedback != "":
+		return notBuilt("feedback", "it belongs to prior_task, which this version does not have; put the feedback into the prompt")
+	case a.MaxTurns != nil:
+		return notBuilt("maxTurns", coding)
+	case a.AllowBash != nil:
+		return notBuilt("allowBash", coding)
+	}
+	return nil
+}
+
+// created is the result of delegate_task.
+type created struct {
+	TaskName string `json:"taskName"`
+	Status   string `json:"status"`
+}
+
+type delegateTool struct{ *family }
+
+var _ tool.Tool = delegateTool{}
+
+// Definition describes the tool.
+func (delegateTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name: NameDelegate,
+		Description: "Give a part of your work to another agent. It starts on its own; wait for it with " + NameWait + ". " +
+			"You may delegate several tasks before you wait.",
+		Parameters: json.RawMessage(delegateParameters),
+	}
+}
+
+// Call creates the task.
+func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[delegateArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if err := t.own("taskNamespace", cmp.Or(a.TaskNamespace, a.Namespace)); err != nil {
+		return nil, err
+	}
+	child := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt,
+		AgentRef: &v1alpha1.NamespacedReference{Name: a.Agent, Namespace: cmp.Or(a.AgentNamespace, a.Namespace)},
+	}}
+	if a.AutoRetry {
+		retries := defaultMaxRetries
+		if a.MaxRetries != nil {
+			retries = *a.MaxRetries
+		}
+		child.Annotations = map[string]string{
+			v1alpha1.AnnotationAutoRetry: "true", v1alpha1.AnnotationMaxRetries: strconv.Itoa(retries),
+			v1alpha1.AnnotationRetryCount: "0", v1alpha1.AnnotationOriginalPrompt: a.Prompt,
+		}
+	}
+	if err := t.complete(child, a.Priority, a.Timeout); err != nil {
+		return nil, err
+	}
+	made, err := t.create(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	return created{TaskName: made.Name, Status: "created"}, nil
+}

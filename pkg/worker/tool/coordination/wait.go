@@ -1,0 +1,205 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const waitParameters = `{
+	"type": "object",
+	"properties": {
+		"tasks": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "description": "Names of tasks that you created"},
+		"timeout": {"type": "string", "default": "10m", "description": "How long to wait at most, such as 20m"}
+	},
+	"required": ["tasks"],
+	"additionalProperties": false
+}`
+
+const (
+	// defaultWait is the default of timeout.
+	defaultWait = 10 * time.Minute
+	// watchTime ends a watch before client.RequestTimeout does.
+	watchTime = client.RequestTimeout - 10*time.Second
+)
+
+type waitArguments struct {
+	Tasks   []string `json:"tasks"`
+	Timeout string   `json:"timeout"`
+}
+
+// waited is the result of wait_for_tasks.
+type waited struct {
+	// Completed is set if all tasks have ended.
+	Completed bool `json:"completed"`
+	// Timeout is set if the time passed before that. The results are then those of the tasks as they are.
+	Timeout bool  `json:"timeout,omitempty"`
+	Results []row `json:"results"`
+}
+
+type waitTool struct{ *family }
+
+var _ tool.Tool = waitTool{}
+
+// Definition describes the tool.
+func (waitTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name:        NameWait,
+		Description: "Wait until tasks that you created have ended, and read their results. If the time passes before that, you get what there is.",
+		Parameters:  json.RawMessage(waitParameters),
+	}
+}
+
+// Call follows the children with a watch.
+func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[waitArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	limit := defaultWait
+	if a.Timeout != "" {
+		if limit, err = timeoutOf("timeout", a.Timeout); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(a.Tasks)
+	names := slices.Compact(a.Tasks)
+	timer := t.clock.NewTimer(limit)
+	defer timer.Stop()
+	until, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // ends with the call
+		select {
+		case <-timer.C():
+			cancel()
+		case <-stop:
+		}
+	}()
+	children, err := t.await(until, names)
+	timeout := until.Err() != nil && ctx.Err() == nil
+	if timeout {
+		children, _, err = t.look(ctx, names)
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	out := waited{Completed: ended(children), Results: []row{}}
+	out.Timeout = timeout && !out.Completed
+	for _, c := range children {
+		r, err := t.row(ctx, c)
+		if err != nil {
+			return nil, explain(ctx, err)
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out, nil
+}
+
+// await returns the named children when all of them have ended.
+func (t waitTool) await(ctx context.Context, names []string) ([]*v1alpha1.Task, error) {
+	for pause := firstPause; ; {
+		children, version, err := t.look(ctx, names)
+		if err != nil || ended(children) {
+			return children, err
+		}
+		if t.follow(ctx, children, version) {
+			pause = firstPause
+			continue
+		}
+		if !client.Sleep(ctx, t.clock, pause) {
+			return nil, ctx.Err()
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// selector selects the children of the run's task.
+func (t waitTool) selector() string {
+	return v1alpha1.LabelParentTask + "=" + v1alpha1.LabelValue(t.task.Name)
+}
+
+// look reads the named children, in the order of the names, and the version at which they were read.
+func (t waitTool) look(ctx context.Context, names []string) ([]*v1alpha1.Task, string, error) {
+	list, err := t.api.CoreV1alpha1().Tasks(t.task.Namespace).List(ctx, metav1.ListOptions{LabelSelector: t.selector()})
+	if err != nil {
+		return nil, "", err
+	}
+	var mine []string
+	found := map[string]*v1alpha1.Task{}
+	for i := range list.Items {
+		if c := &list.Items[i]; t.isChild(c) {
+			found[c.Name] = c
+			mine = append(mine, c.Name)
+		}
+	}
+	var children []*v1alpha1.Task
+	for _, name := range names {
+		c, ok := found[name]
+		if !ok {
+			return nil, "", tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name).Suggest("your tasks: %s", strings.Join(mine, ", "))
+		}
+		children = append(children, c)
+	}
+	return children, list.ResourceVersion, nil
+}
+
+// follow watches the children until those that have not ended have changed to an end, or watchTime is over. It reports
+// false if the watch failed.
+func (t waitTool) follow(ctx context.Context, children []*v1alpha1.Task, version string) bool {
+	left := map[string]bool{}
+	for _, c := range children {
+		if !c.Status.Phase.Terminal() {
+			left[c.Name] = true
+		}
+	}
+	began, seconds := t.clock.Now(), int64(watchTime/time.Second)
+	w, err := t.api.CoreV1alpha1().Tasks(t.task.Namespace).Watch(ctx, metav1.ListOptions{
+		LabelSelector: t.selector(), ResourceVersion: version, TimeoutSeconds: &seconds,
+	})
+	if err != nil {
+		return false
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		now, ok := e.Object.(*v1alpha1.Task)
+		switch {
+		case !ok:
+			return false // an error
+		case e.Type == watch.Bookmark:
+			continue
+		case e.Type == watch.Deleted || now.Status.Phase.Terminal():
+			delete(left, now.Name)
+		}
+		if len(left) == 0 {
+			return true
+		}
+	}
+	return t.clock.Since(began) >= longPause
+}
+
+func ended(children []*v1alpha1.Task) bool {
+	return !slices.ContainsFunc(children, func(c *v1alpha1.Task) bool { return !c.Status.Phase.Terminal() })
+}
+
+// agentOf returns the name of a task's agent; empty if it has none.
+func agentOf(t *v1alpha1.Task) string {
+	if t.Spec.AgentRef == nil {
+		return t.Status.AgentName
+	}
+	return cmp.Or(t.Status.AgentName, t.Spec.AgentRef.Name)
+}
