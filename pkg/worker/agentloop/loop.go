@@ -113,7 +113,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
 }
 
-// loop is the state of one Run.
+// loop is the state of one Run. It has many methods because each step of a turn is one, over the same conversation.
 type loop struct {
 	c        Config
 	messages []llm.Message
