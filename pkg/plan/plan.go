@@ -71,7 +71,8 @@ type Plan struct {
 	Secrets []Secret
 	// ConfigMaps are the keys that the run needs, each once, with their values: it may not read ConfigMaps itself.
 	ConfigMaps []ConfigMap
-	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
+	// MayPark is set where the run may have to wait for a person, and so longer than its timeout. That is so for every run
+	// with tools: a policy can hold back any call.
 	MayPark bool
 	// Notes say, for people, what was asked for and is left out.
 	Notes []string
@@ -173,7 +174,7 @@ func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	p.Gated = uses.Gated
-	p.MayPark = len(p.Gated) > 0 || slices.ContainsFunc(p.Tools, func(t Tool) bool { return t.Name == ToolRequestApproval })
+	p.MayPark = len(p.Tools) > 0
 	p.limit(t.Spec.AI)
 	return nil
 }

@@ -36,7 +36,7 @@ func (s Ledger[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.
 		readREST[T]
 		watchREST[T]
 		createREST[T]
-	}{readREST[T]{naming[T]{k}, s.Get, s.List}, watchREST[T]{k, s.Watch}, createREST[T]{k, s.Create, true}}
+	}{readREST[T]{naming[T]{k}, s.Get, s.List}, watchREST[T]{k, s.Watch}, createREST[T]{k, s.Create, true, false}}
 	return parent[T]{get: s.Get}, nil
 }
 
@@ -73,6 +73,9 @@ func (s View[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.St
 type Action[T Object] struct {
 	// Create answers the request with obj, usually by filling in its status.
 	Create func(ctx context.Context, obj T) (T, error)
+	// Admits says that Create itself asks the validating part of Config.Admission, because it has to complete the
+	// object first, or because the answer of admission is the answer.
+	Admits bool
 }
 
 func (s Action[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) { //nolint:unparam // as of all shapes
@@ -85,6 +88,6 @@ func (s Action[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.
 	paths[k.Resource.Resource] = &struct {
 		naming[T]
 		createREST[T]
-	}{naming[T]{k}, createREST[T]{k, s.Create, false}}
+	}{naming[T]{k}, createREST[T]{k, s.Create, false, s.Admits}}
 	return parent[T]{}, nil
 }

@@ -76,6 +76,16 @@ type createREST[T Object] struct {
 	ck     *kind[T]
 	create func(ctx context.Context, obj T) (T, error)
 	stored bool
+	// admits is set if create asks admission itself.
+	admits bool
+}
+
+type dryRunKey struct{}
+
+// IsDryRun reports whether the request of an Action is a dry run, which must have no effect but its answer.
+func IsDryRun(ctx context.Context) bool {
+	dry, _ := ctx.Value(dryRunKey{}).(bool)
+	return dry
 }
 
 func (r createREST[T]) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
@@ -83,13 +93,16 @@ func (r createREST[T]) Create(ctx context.Context, o runtime.Object, validate re
 	if err := r.ck.allowed(ctx, "create", "", obj); err != nil {
 		return nil, err
 	}
-	if validate != nil {
+	if validate != nil && !r.admits {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
 		}
 	}
 	if r.stored && opts != nil && dryrun.IsDryRun(opts.DryRun) {
 		return obj, nil
+	}
+	if opts != nil && dryrun.IsDryRun(opts.DryRun) {
+		ctx = context.WithValue(ctx, dryRunKey{}, true)
 	}
 	out, err := r.create(ctx, obj)
 	if err != nil {
