@@ -14,7 +14,7 @@
 //	                  {tasks,agents,providers,sessions,skills,tools}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, tasks/events, sessions/transcript  create
-//	                  tasks/result                     get
+//	                  tasks/plan, tasks/result         get
 //	batch             jobs                             get list watch create patch delete
 //	""                pods                             get list watch
 //	                  events                           list watch create

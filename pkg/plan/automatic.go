@@ -27,7 +27,7 @@ func automatics() []automatic {
 	return []automatic{
 		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{"update_plan"}, when: coordinates},
-		{tools: []string{ToolRequestApproval}, when: autonomous},
+		{tools: []string{ToolRequestApproval}, when: Autonomous},
 	}
 }
 
@@ -36,9 +36,10 @@ func coordinates(_ *v1alpha1.Task, a *v1alpha1.Agent) bool {
 	return a != nil && a.Spec.Coordination != nil && a.Spec.Coordination.Enabled
 }
 
-// autonomous reports whether the agent works in iterations of its own.
-func autonomous(t *v1alpha1.Task, a *v1alpha1.Agent) bool {
-	return coordinates(t, a) && a.Spec.Coordination.Autonomous
+// Autonomous reports whether the task works in iterations until its agent reports that the goal is complete. The agent
+// is nil for a task without one.
+func Autonomous(t *v1alpha1.Task, a *v1alpha1.Agent) bool {
+	return t.Spec.Type == v1alpha1.TaskTypeAI && coordinates(t, a) && a.Spec.Coordination.Autonomous
 }
 
 // automaticTools returns the names of the tools that the task gets without naming them.

@@ -71,8 +71,9 @@ type Plan struct {
 	Secrets []Secret
 	// ConfigMaps are the keys that the run needs, each once, with their values: it may not read ConfigMaps itself.
 	ConfigMaps []ConfigMap
-	// MayPark is set where the run may have to wait for a person, and so longer than its timeout. That is so for every run
-	// with tools: a policy can hold back any call.
+	// Autonomous is set for a task that works in iterations. The plan is then that of one iteration.
+	Autonomous bool
+	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
 	MayPark bool
 	// Notes say, for people, what was asked for and is left out.
 	Notes []string
@@ -126,7 +127,7 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	return m.plan, nil
 }
 
-// maker makes one Plan. It has many methods because each part of a plan is made by one, from the same task and reads.
+// maker makes one Plan.
 type maker struct {
 	reader Reader
 	place  Place
@@ -170,11 +171,14 @@ func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
 	if err := m.system(ctx, uses); err != nil {
 		return err
 	}
+	if p.Autonomous = Autonomous(t, p.Agent); p.Autonomous {
+		p.texts = append(p.texts, autonomousText(t.Status.Iteration, p.Agent.Spec.Coordination.MaxIterations))
+	}
 	if err := m.tools(ctx, uses.Tools); err != nil {
 		return err
 	}
 	p.Gated = uses.Gated
-	p.MayPark = len(p.Tools) > 0
+	p.MayPark = len(p.Gated) > 0 || slices.ContainsFunc(p.Tools, func(t Tool) bool { return t.Name == ToolRequestApproval })
 	p.limit(t.Spec.AI)
 	return nil
 }

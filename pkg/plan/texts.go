@@ -33,6 +33,23 @@ func JoinTexts(parts []string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n\n")
 }
 
+// autonomousText is what the agent of an autonomous task is told about its iteration, which counts from 0. most is the
+// limit of iterations, 0 for none.
+func autonomousText(iteration, most int32) text {
+	return func() string {
+		limit := ""
+		if most > 0 {
+			limit = fmt.Sprintf(" There are at most %d.", most)
+		}
+		return fmt.Sprintf(`You work on your task in iterations, without a person who answers you. This is iteration %d.%s
+Each iteration begins with an empty conversation: all you know of earlier ones is the plan that you stored. Therefore:
+- Do one useful step of the plan in this iteration, and then end it with a short report as your answer.
+- Before you end it, store with update_plan what is done, what you found, and what is to be done next.
+- When the goal of the task is reached, call update_plan with goal_complete set to true. Set it only after you have checked the result. No further iteration begins then.
+- If you cannot continue, write the reason into the plan.`, iteration+1, limit)
+	}
+}
+
 // system finds skills and system prompt.
 func (m *maker) system(ctx context.Context, uses *Uses) error {
 	for _, s := range uses.Skills {

@@ -5,8 +5,7 @@ package redact
 
 import "strings"
 
-// scanner is one pass over s. Bytes before done are already in out. It has many methods because each form of a secret is
-// recognised by one, at the same position in s.
+// scanner is one pass over s. Bytes before done are already in out.
 type scanner struct {
 	s    string
 	out  strings.Builder

@@ -92,10 +92,6 @@ const defaultPriority = 500
 func Agent(s *v1alpha1.AgentSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.AgentSpec]{
 		{
-			"spec.coordination.autonomous", true, func(s *v1alpha1.AgentSpec) bool { return s.Coordination != nil && s.Coordination.Autonomous },
-			"agents do not work in iterations; leave it out and use one task, or tasks that share a session",
-		},
-		{
 			"spec.session.ttl", false, func(s *v1alpha1.AgentSpec) bool { return s.Session != nil && s.Session.TTL != nil },
 			"idle sessions are kept until they are deleted",
 		},

@@ -57,7 +57,7 @@ func TestGapsOfAgents(t *testing.T) {
 		{"approvals", &v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{
 			ApprovalRequiredTools: []string{"x"}, MaxDepth: new(int32(3)), MaxConcurrentChildren: new(int32(5)),
 		}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(50))}}, ""},
-		{"coordination", both, "!spec.coordination.autonomous"},
+		{"coordination", both, ""},
 		{"session", &v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{TTL: &metav1.Duration{Duration: 1}, MaxMessages: new(int32(9))}}, "spec.session.ttl spec.session.maxMessages"},
 		{"others", &v1alpha1.AgentSpec{RateLimit: &v1alpha1.RateLimit{}, Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentRuntimeSpec{}}, "spec.rateLimit spec.model.contextWindow spec.runtime"},
 	} {
@@ -69,7 +69,7 @@ func TestGapsOfAgents(t *testing.T) {
 		task v1alpha1.Task
 		want string
 	}{
-		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, "!spec.coordination.autonomous"},
+		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, ""},
 		{v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent}}, ""},
 	} {
 		if got := paths(AgentOf(&tc.task, both)); got != tc.want {

@@ -102,6 +102,9 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: s.now()}
 	}
+	if res.autonomous {
+		begunIteration(t)
+	}
 	st.AgentName, st.Provider, st.Model = res.agentName, res.providerName, res.model
 	// Removed first, so that the time of the condition is the time of this attempt.
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionJobCreated)

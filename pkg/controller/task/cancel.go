@@ -40,7 +40,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 		o.message += ": " + asked.Message
 	}
 	o.message = neverBegan(t, o.message)
-	if state.Succeeded() { // it succeeded before it was stopped
+	if state.Succeeded() && !iterates(t) { // it succeeded before it was stopped
 		o = succeeded(state)
 	}
 	if err := s.end(ctx, t, o); err != nil {

@@ -53,6 +53,8 @@ type resolved struct {
 	configMaps []executor.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
 	mayPark bool
+	// autonomous is set if the attempt is an iteration of an autonomous task.
+	autonomous bool
 	// left lists what was asked for and the run does not get.
 	left []string
 }
@@ -101,7 +103,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	if err != nil {
 		return nil, err
 	}
-	res.mayPark, res.left = p.MayPark, p.Notes
+	res.mayPark, res.left, res.autonomous = p.MayPark, p.Notes, p.Autonomous
 	if a := p.Agent; a != nil {
 		res.agentName, res.resources, res.placement = a.Name, a.Spec.Resources, a.Spec.Execution
 		if a.Spec.SecretRef != nil {

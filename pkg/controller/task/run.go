@@ -39,13 +39,18 @@ type run struct {
 	// unsettled returns the events that end the attempt's approvals that are still pending.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	end       endFunc
-	// warn writes a warning about the task for people.
-	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
+	// iterate decides what follows an iteration that succeeded.
+	iterate func(ctx context.Context, t *v1alpha1.Task, o outcome) error
+	// warn writes a warning about the task for people, and note writes news.
+	warn, note func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
 
 func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Status.Phase != v1alpha1.TaskRunning {
 		return nil
+	}
+	if isSuspended(t) {
+		return s.iterate(ctx, t, outcome{phase: v1alpha1.TaskSucceeded})
 	}
 	created := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated)
 	state, err := s.executor.State(ctx, runRef(t))
@@ -240,6 +245,9 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 	if err != nil {
 		return err
 	}
+	if iterates(t) {
+		s.note(ctx, t, v1alpha1.EventReasonIteration, messagef("iteration %d was started", t.Status.Iteration))
+	}
 	t.Status.Message = ""
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, v1alpha1.ReasonJobCreated, messagef("attempt %d runs as %s", n, t.Status.JobName))
 	return step.ErrDone
@@ -266,6 +274,8 @@ func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
 // settle ends or retries the task after its run is over.
 func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
 	switch {
+	case state.Succeeded() && iterates(t):
+		return s.iterate(ctx, t, succeeded(state))
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))
 	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonResultNotSubmitted:
@@ -295,7 +305,8 @@ func neverCame(t *v1alpha1.Task, state executor.State) bool {
 func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	o.phase = v1alpha1.TaskFailed
 	p := t.Spec.RetryPolicy
-	if p == nil || t.Status.Attempts > p.MaxRetries {
+	failed := t.Status.Attempts - t.Status.Iteration // the others were iterations that succeeded
+	if p == nil || failed > p.MaxRetries {
 		return s.finish(ctx, t, o)
 	}
 	var initial time.Duration
@@ -306,7 +317,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if p.BackoffMultiplier != nil {
 		multiplier = *p.BackoffMultiplier
 	}
-	delay := retryDelay(initial, multiplier, t.Status.Attempts)
+	delay := retryDelay(initial, multiplier, failed)
 	message := messagef("attempt %d failed: %s", t.Status.Attempts, o.message)
 	events, err := s.unsettled(ctx, t, message)
 	if err != nil {

@@ -181,8 +181,9 @@ func (s *slots) note(t *v1alpha1.Task) {
 
 // usesSlot reports whether a task occupies a slot. Parked tasks do not, because others must not
 // wait for a person's decision. When parked tasks continue, more tasks than the limit may run.
+// Suspended tasks have no run.
 func usesSlot(t *v1alpha1.Task) bool {
-	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t)
+	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t) && !isSuspended(t)
 }
 
 func (s *slots) hold(uid types.UID, h hold) {

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -197,12 +198,16 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 	}
 	hook := newWebhook(o.WebhookAllow)
 	appendEvents := untilClosed(events.append)
-	warn := func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
-		w.warn(ctx, t, reason, message, metav1.NewTime(o.Clock.Now()))
+	tell := func(typ string) func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
+		return func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
+			w.tell(ctx, t, typ, reason, message, metav1.NewTime(o.Clock.Now()))
+		}
 	}
+	warn := tell(corev1.EventTypeWarning)
+	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: approvals.unsettled, end: end.end}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
-		append: appendEvents, unsettled: approvals.unsettled, end: end.end, warn: warn,
+		append: appendEvents, unsettled: approvals.unsettled, end: end.end, iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
 	}
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer}.do},

@@ -74,9 +74,9 @@ func neverBegan(t *v1alpha1.Task, message string) string {
 	return messagef("%s; it never began: %s", message, c.Message)
 }
 
-// warn writes a warning Event about a task: one for each attempt and reason, however often the
+// tell writes an Event of a type about a task: one for each attempt and reason, however often the
 // reconcile is repeated. It is for people, so a failure to write it is not an error.
-func (w *wire) warn(ctx context.Context, t *v1alpha1.Task, reason, message string, at metav1.Time) {
+func (w *wire) tell(ctx context.Context, t *v1alpha1.Task, typ, reason, message string, at metav1.Time) {
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails
 	e := &corev1.Event{
@@ -84,7 +84,7 @@ func (w *wire) warn(ctx context.Context, t *v1alpha1.Task, reason, message strin
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 		},
-		Reason: reason, Message: message, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: at, LastTimestamp: at,
+		Reason: reason, Message: message, Type: typ, Count: 1, FirstTimestamp: at, LastTimestamp: at,
 		Source: corev1.EventSource{Component: "platform-controller"}, ReportingController: v1alpha1.LabelPrefix + "task-controller",
 	}
 	if err := w.Create(ctx, e); err != nil && !apierrors.IsAlreadyExists(err) {

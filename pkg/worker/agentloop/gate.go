@@ -35,6 +35,9 @@ type Gate struct {
 	// made. If it is nil, the Recorder is used.
 	Commit func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 
+	// Refused, if set, says why no gated call may be made or asked for in this run.
+	Refused string
+
 	tools *tool.Catalogue
 	// callID is the id of the model's call that is being handled.
 	callID string
@@ -88,6 +91,9 @@ func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (too
 
 // request returns the approval request for a call, or a *tool.Error if the call could not be made.
 func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
+	if g.Refused != "" {
+		return ApprovalRequest{}, tool.Errorf(tool.TypePermissionDenied, "%s needs approval and cannot be called: %s", name, g.Refused).Suggest("continue without it, or end this run with a report")
+	}
 	raw, err := g.tools.Check(name, arguments)
 	if err != nil {
 		return ApprovalRequest{}, err

@@ -20,7 +20,6 @@ package agentloop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +27,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -68,9 +66,6 @@ type Config struct {
 	MaxTokens int64
 	// Temperature is nil for the vendor's default.
 	Temperature *float64
-	// Judge asks the policies about each call before it is made; nil means that there are none. The arguments satisfy
-	// the tool's schema. An error ends the run. It needs a Gate.
-	Judge func(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
 	// ReminderEvery asks the model to sum up its progress every so many iterations. 0 means never.
 	ReminderEvery int
 	// Part receives each piece of an answer as it arrives. Restart is called when a retried
@@ -118,7 +113,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
 }
 
-// loop is the state of one Run. It has many methods because each step of a turn is one, over the same conversation.
+// loop is the state of one Run.
 type loop struct {
 	c        Config
 	messages []llm.Message

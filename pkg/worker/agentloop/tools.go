@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -44,16 +43,7 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 		return l.callFree(ctx, c), nil
 	}
 	return l.gate(c, func() (tool.Result, error) {
-		gated := l.c.Gate.gated(c.Name)
-		switch verdict, err := l.judge(ctx, c); {
-		case err != nil:
-			return tool.Result{}, err
-		case verdict.Verdict == v1alpha1.ToolCallDenied:
-			return tool.Failure(denied(c.Name, verdict.Findings)), nil
-		case verdict.Verdict == v1alpha1.ToolCallApprovalRequired:
-			gated = true
-		}
-		if !gated {
+		if !l.c.Gate.gated(c.Name) {
 			return l.callFree(ctx, c), nil
 		}
 		said := ""

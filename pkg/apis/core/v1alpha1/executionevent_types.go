@@ -149,10 +149,6 @@ const (
 	// EventApprovalExecutionUpdated: an approved call was made, or was not. Content: approvalID, taskUID,
 	// executionOutcome, reason.
 	EventApprovalExecutionUpdated EventType = "ApprovalExecutionUpdated"
-
-	// EventToolCallJudged: policies found fault with a call that the model wants to make. Content: verdict, callID,
-	// findings (action, policy, binding, message).
-	EventToolCallJudged EventType = "ToolCallJudged"
 )
 
 // EventSeverity ranks an execution event. An unknown value of a producer

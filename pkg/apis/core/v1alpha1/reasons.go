@@ -230,6 +230,12 @@ const (
 	ReasonJobCreated = "Created"
 	// ReasonJobRetrying, of JobCreated, False: the attempt failed and another will follow.
 	ReasonJobRetrying = "Retrying"
+	// ReasonIterationOver, of JobCreated, False: the iteration of an autonomous task is over and another will follow.
+	ReasonIterationOver = "IterationOver"
+	// ReasonIterating, of Iterating, True: the task works in iterations until its agent reports that the goal is complete.
+	ReasonIterating = "Iterating"
+	// ReasonSuspended, of Iterating, False: no other iteration begins. Unset spec.suspend to continue.
+	ReasonSuspended = "Suspended"
 	// ReasonJobEnded, of JobCreated, False: the run is over. Where the task failed, the reason of the failure is here instead.
 	ReasonJobEnded = "Ended"
 	// ReasonApprovalPending, of WaitingForApproval, True: a call waits for a person. Approve or decline it.

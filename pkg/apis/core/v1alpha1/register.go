@@ -44,7 +44,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
-		&SessionTranscript{}, &ToolCall{},
+		&SessionTranscript{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{},
 	}
 }

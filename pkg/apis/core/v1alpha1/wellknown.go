@@ -86,6 +86,9 @@ const (
 // of its Task, until the controller knows the Job's own UID.
 const AnnotationRunID = LabelPrefix + "run-id"
 
+// EventReasonIteration is the reason of the Kubernetes Events about the iterations of autonomous tasks.
+const EventReasonIteration = "AutonomousIteration"
+
 // Condition types.
 const (
 	// ConditionComplete is True on a task in a terminal phase, however it ended.
@@ -105,6 +108,9 @@ const (
 	// ConditionWaitingToStart is True while a task, or the run of its attempt, waits for something before its work can
 	// begin; its reason says for what.
 	ConditionWaitingToStart = "WaitingToStart"
+	// ConditionIterating is True while a task of an autonomous agent works in iterations, False while it is suspended
+	// between two of them and after its end, and absent on other tasks.
+	ConditionIterating = "Iterating"
 	// ConditionCancelRequested is True once tasks/cancel was called.
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.

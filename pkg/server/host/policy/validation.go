@@ -46,11 +46,7 @@ func validatePolicy(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy)
 	for i, v := range s.Validations {
 		errs = append(errs, validateAnswer(v, spec().Child("validations").Index(i))...)
 	}
-	errs = append(errs, validateExpressions(s)...)
-	if len(errs) > 0 {
-		return errs
-	}
-	return validateToolCalls(p)
+	return append(errs, validateExpressions(s)...)
 }
 
 func validateParamKind(k *admissionv1.ParamKind) field.ErrorList {

@@ -88,8 +88,7 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Engine implements engine.Engine. All methods may be called concurrently. It has many methods because the interface has
-// them, and each phase of a commit and each rule of a full disk is one.
+// Engine implements engine.Engine. All methods may be called concurrently.
 type Engine struct {
 	opts    Options
 	log     logr.Logger

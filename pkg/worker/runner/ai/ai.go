@@ -8,6 +8,7 @@ package ai
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/utils/clock"
 
@@ -45,8 +46,13 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	about, err := r.iteration(ctx, p)
+	if err != nil {
+		return runner.Result{}, err
+	}
 	gate := r.gate(p)
-	tools, err := r.tools(p, gate)
+	about.restrict(gate)
+	tools, err := r.tools(p, gate, about.env()...)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -54,12 +60,14 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	prompt := &messages[len(messages)-1]
+	prompt.Text = about.preface() + prompt.Text
 	agentName := ""
 	if p.Agent != nil {
 		agentName = p.Agent.Name
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Tools: tools, Gate: gate, Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
 	}, messages)
 	u := result.Usage
@@ -92,10 +100,10 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 	return out, nil
 }
 
-// tools returns the plan's tools.
-func (r *run) tools(p *plan.Plan, gate *agentloop.Gate) (*tool.Catalogue, error) {
+// tools returns the plan's tools. env are further variables for programs.
+func (r *run) tools(p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Catalogue, error) {
 	given := tool.Given{
-		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: append(r.Env(), p.CoordinationEnv(r.Task)...), Policy: r.Policy, Limits: r.CodeLimits,
+		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
 		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock,
 	}

@@ -50,6 +50,9 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 		return nil
 	}
 	var list []string
+	if c := a.Spec.Coordination; c != nil && c.Autonomous && !c.Enabled {
+		list = append(list, "spec.coordination.autonomous: has no effect without spec.coordination.enabled")
+	}
 	for _, g := range support.Agent(&a.Spec) {
 		text := g.String()
 		if g.Refused {

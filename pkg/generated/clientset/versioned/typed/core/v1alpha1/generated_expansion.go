@@ -29,6 +29,4 @@ type TaskExpansion interface{}
 
 type ToolExpansion interface{}
 
-type ToolCallExpansion interface{}
-
 type TranscriptSearchExpansion interface{}
