@@ -44,7 +44,7 @@ turns:
 `
 
 // withModel returns a server whose real workers use a scripted model.
-func withModel(t *testing.T, text string) (*platform, *script.Server) {
+func withModel(t *testing.T, text string, configure ...func(*standalone.Options)) (*platform, *script.Server) {
 	t.Helper()
 	parsed, err := script.Parse([]byte(text))
 	if err != nil {
@@ -54,7 +54,8 @@ func withModel(t *testing.T, text string) (*platform, *script.Server) {
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	worker := harness.Bin(t, "platform-worker")
-	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker })}
+	workers := func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker }
+	p := &platform{t: t, Server: Start(t, append([]func(*standalone.Options){workers}, configure...)...)}
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	if _, err := p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), key, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

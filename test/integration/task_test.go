@@ -316,7 +316,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		t.Errorf("worker alive: %v, status = %+v", alive(pid), task.Status)
 	}
 	wantConditions(t, task, "Succeeded=False TaskCancelled", "Failed=False TaskCancelled")
-	p.wantEvents("unwanted", ended("TaskCancelled")...)
+	p.wantEvents("unwanted", append(started(), "TaskPhaseChanged", "TaskPhaseChanged", "TaskCancelled")...) // the request, and the end
 	if _, err := p.tasks().Cancel(t.Context(), "unwanted", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("second cancellation: %v", err)
 	}

@@ -34,6 +34,12 @@ type admit struct {
 	takeSlot func(context.Context, *v1alpha1.Task) error
 	// leaveSlot is called instead if the task cannot run now, so that it does not block others.
 	leaveSlot func(context.Context, *v1alpha1.Task) error
+	// checkChild applies the rules of delegation to a delegated task, and returns how many siblings may run at once.
+	checkChild func(context.Context, *v1alpha1.Task) (int, error)
+	// takeChild takes a slot among the siblings of a delegated task, or returns a queued error while too many run, and
+	// leaveChild gives it back.
+	takeChild  func(ctx context.Context, t *v1alpha1.Task, limit int) error
+	leaveChild func(context.Context, *v1alpha1.Task) error
 	// warn writes a warning about the task for people.
 	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
@@ -45,7 +51,7 @@ func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
 	res, err := s.mayRun(ctx, t)
 	if err == nil {
 		err = s.takeSlot(ctx, t)
-	} else if err := s.leaveSlot(ctx, t); err != nil {
+	} else if err := errors.Join(s.leaveSlot(ctx, t), s.leaveUnused(ctx, t, err)); err != nil {
 		return err
 	}
 	if err == nil {
@@ -73,7 +79,23 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 	if err != nil {
 		return nil, err
 	}
-	return res, s.lockSession(ctx, t)
+	if err := s.lockSession(ctx, t); err != nil || !belongs(t) {
+		return res, err
+	}
+	siblings, err := s.checkChild(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return res, s.takeChild(ctx, t, siblings)
+}
+
+// leaveUnused gives back the slot among the siblings, unless the task waits for one.
+func (s admit) leaveUnused(ctx context.Context, t *v1alpha1.Task, why error) error {
+	w, ok := errors.AsType[queued](why)
+	if !belongs(t) || ok && w.reason == v1alpha1.ReasonChildLimitReached {
+		return nil
+	}
+	return s.leaveChild(ctx, t)
 }
 
 // refuse fails the task, unless what is missing may still be created.
@@ -82,7 +104,11 @@ func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
 		t.Status.Message = r.message
 		return step.Wait{After: graceWait, Reason: r.message}
 	}
-	if err := s.end(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: r.reason, message: r.message}); err != nil {
+	phase := v1alpha1.TaskFailed
+	if r.cancelled {
+		phase = v1alpha1.TaskCancelled
+	}
+	if err := s.end(ctx, t, outcome{phase: phase, reason: r.reason, message: r.message}); err != nil {
 		return err
 	}
 	return step.ErrDone

@@ -20,6 +20,25 @@ type deletion struct {
 	executor      executor.Executor
 	end           endFunc
 	dropFinalizer func(context.Context, *v1alpha1.Task) error
+	// children returns what the task delegated, and remove deletes a task.
+	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
+	remove   func(context.Context, *v1alpha1.Task) error
+}
+
+// removeChildren deletes the tasks that belong to the task, as the garbage collector of a cluster does.
+func (s deletion) removeChildren(ctx context.Context, t *v1alpha1.Task) error {
+	list, err := s.children(ctx, t)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if c := &list[i]; belongs(c) && c.DeletionTimestamp.IsZero() {
+			if err := s.remove(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -45,6 +64,11 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 			return err
 		}
 		return step.ErrDone // the next reconcile continues, when the phase is stored
+	}
+	if t.Status.HasChildren {
+		if err := s.removeChildren(ctx, t); err != nil {
+			return err
+		}
 	}
 	if err := s.executor.Remove(ctx, t.UID); err != nil {
 		return fmt.Errorf("clean up: %w", err)

@@ -24,6 +24,8 @@ type refusal struct {
 	message string
 	// missing is set if the cause is an object that may still be created.
 	missing bool
+	// cancelled is set if the task is to end as cancelled and not as failed.
+	cancelled bool
 }
 
 func (r *refusal) Error() string { return r.message }

@@ -43,6 +43,8 @@ type run struct {
 	iterate func(ctx context.Context, t *v1alpha1.Task, o outcome) error
 	// warn writes a warning about the task for people, and note writes news.
 	warn, note func(ctx context.Context, t *v1alpha1.Task, reason, message string)
+	// settleChildren reports whether the task must wait for what it delegated before it ends; see offspring.
+	settleChildren func(ctx context.Context, t *v1alpha1.Task, o outcome) (waits bool, err error)
 }
 
 func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -159,6 +161,9 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	if t.Spec.Timeout != nil {
 		timeout = t.Spec.Timeout.Duration
 	}
+	if timeout, err = s.inTime(t, timeout); err != nil {
+		return executor.State{}, err
+	}
 	creds := res.credentials
 	if !s.executor.ByReference() {
 		life := timeout
@@ -181,6 +186,22 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 		r.Resources = res.resources
 	}
 	return s.executor.Start(ctx, r)
+}
+
+// inTime shortens a timeout that would end after the deadline of the task's parent.
+func (s run) inTime(t *v1alpha1.Task, timeout time.Duration) (time.Duration, error) {
+	d := t.Status.Delegation
+	if d == nil || d.Deadline == nil {
+		return timeout, nil
+	}
+	left := d.Deadline.Sub(s.now())
+	if left <= 0 {
+		return 0, refuse(v1alpha1.ReasonTimedOut, "the time of the parent %q was over before the task could start", d.Parent)
+	}
+	if timeout == 0 || left < timeout {
+		timeout = left
+	}
+	return timeout, nil
 }
 
 // begins returns the event for the beginning of an attempt, with warnings about what its run does not get.
@@ -319,6 +340,11 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	}
 	delay := retryDelay(initial, multiplier, failed)
 	message := messagef("attempt %d failed: %s", t.Status.Attempts, o.message)
+	if t.Status.HasChildren { // the next attempt delegates anew
+		if _, err := s.settleChildren(ctx, t, o); err != nil {
+			return err
+		}
+	}
 	events, err := s.unsettled(ctx, t, message)
 	if err != nil {
 		return err

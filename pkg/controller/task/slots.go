@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -43,6 +44,10 @@ type slots struct {
 	held    map[types.UID]hold
 	// used counts held by namespace.
 	used map[string]int
+	// kids holds, by parent, the delegated tasks that have not ended, and lent the slots of parents that have some: a
+	// parent that waits for its children must not keep them from running, so it takes no slot meanwhile.
+	kids map[types.UID]map[types.UID]bool
+	lent map[types.UID]hold
 	// lines holds the tasks that wait, by namespace, each line in the order of turns.
 	lines map[string][]waiter
 }
@@ -68,6 +73,7 @@ type hold struct {
 func newSlots(all, namespace int, shows func(context.Context, *v1alpha1.Task) (bool, error)) *slots {
 	return &slots{
 		all: all, namespace: namespace, shows: shows,
+		kids: map[types.UID]map[types.UID]bool{}, lent: map[types.UID]hold{},
 		held: map[types.UID]hold{}, used: map[string]int{}, lines: map[string][]waiter{},
 	}
 }
@@ -160,10 +166,68 @@ func (s *slots) forget(t *v1alpha1.Task) {
 	defer s.mu.Unlock()
 	s.unqueue(t)
 	s.release(t.UID)
+	delete(s.lent, t.UID)
+	s.noteChild(t, false)
 	s.fill("")
 }
 
+// limit sets the limit of a ledger that has none by namespace.
+func (s *slots) limit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = n
+}
+
+// empty reports whether no task holds a slot or waits for one.
+func (s *slots) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held)+len(s.lines)+len(s.lent)+len(s.kids) == 0
+}
+
+// noteChild notes whether a delegated task has yet to end. With its first such child a parent gives its slot away, and
+// with the end of the last it has one again, even if more tasks than the limit then run.
+func (s *slots) noteChild(t *v1alpha1.Task, live bool) {
+	d := t.Status.Delegation
+	if d == nil {
+		return
+	}
+	kids := s.kids[d.ParentUID]
+	if kids[t.UID] == live {
+		return
+	}
+	if live {
+		if kids == nil {
+			kids = map[types.UID]bool{}
+			s.kids[d.ParentUID] = kids
+		}
+		kids[t.UID] = true
+		if h, ok := s.held[d.ParentUID]; ok && h.version == "" {
+			s.lent[d.ParentUID] = h
+			s.release(d.ParentUID)
+		}
+		return
+	}
+	if delete(kids, t.UID); len(kids) > 0 {
+		return
+	}
+	delete(s.kids, d.ParentUID)
+	if h, ok := s.lent[d.ParentUID]; ok {
+		delete(s.lent, d.ParentUID)
+		s.hold(d.ParentUID, h)
+	}
+}
+
 func (s *slots) note(t *v1alpha1.Task) {
+	s.noteChild(t, !t.Status.Phase.Terminal() && belongs(t))
+	if !usesSlot(t) {
+		delete(s.lent, t.UID)
+	} else if len(s.kids[t.UID]) > 0 {
+		s.unqueue(t)
+		s.release(t.UID)
+		s.lent[t.UID] = hold{namespace: t.Namespace, attempt: t.Status.Attempts}
+		return
+	}
 	h, ok := s.held[t.UID]
 	switch {
 	case t.Status.Phase.Terminal():
@@ -180,10 +244,11 @@ func (s *slots) note(t *v1alpha1.Task) {
 }
 
 // usesSlot reports whether a task occupies a slot. Parked tasks do not, because others must not
-// wait for a person's decision. When parked tasks continue, more tasks than the limit may run.
-// Suspended tasks have no run.
+// wait for a person's decision, nor do tasks whose work is done and that wait for their children. When parked tasks
+// continue, more tasks than the limit may run. Suspended tasks have no run.
 func usesSlot(t *v1alpha1.Task) bool {
-	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t) && !isSuspended(t)
+	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t) && !isSuspended(t) &&
+		!meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
 }
 
 func (s *slots) hold(uid types.UID, h hold) {

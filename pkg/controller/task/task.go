@@ -109,19 +109,22 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, taskAPI{w}.shows)
+	kin := newSiblings(taskAPI{w}.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
-		Steps:  steps(o, w, room),
+		Steps:  steps(o, w, room, kin),
 	}
 	err = builder.ControllerManagedBy(mgr).Named("task").
 		For(&v1alpha1.Task{}).
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
 		Watches(&v1alpha1.Task{}, keepLedger(room)).
+		Watches(&v1alpha1.Task{}, keepLedger(kin)).
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
 		WatchesRawSource(exits(o.Executor)).
 		WatchesRawSource(given(room)).
+		WatchesRawSource(given(kin)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
 	if err != nil {
@@ -143,16 +146,27 @@ func exits(e executor.Executor) source.Source {
 }
 
 // given wakes the tasks that are given a slot.
-func given(room *slots) source.Source {
+func given(room interface {
+	wakeBy(func(types.NamespacedName))
+}) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		room.wakeBy(func(k types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: k}) })
 		return nil
 	})
 }
 
+// ledger follows the tasks that the cache shows.
+type ledger interface {
+	// remember is called for each task that exists at the start, observe for each later version of a task, and forget
+	// for one that is gone.
+	remember(t *v1alpha1.Task)
+	observe(t *v1alpha1.Task)
+	forget(t *v1alpha1.Task)
+}
+
 // keepLedger passes what the cache shows to the ledger of slots. The controller's workers begin
 // when the ledger knows all existing tasks.
-func keepLedger(room *slots) handler.EventHandler {
+func keepLedger(room ledger) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tell := func(o client.Object, f func(*v1alpha1.Task)) {
 		if t, ok := o.(*v1alpha1.Task); ok {
@@ -182,13 +196,15 @@ func keepLedger(room *slots) handler.EventHandler {
 //
 //   - deletion is first: a task that is being deleted is neither begun nor started.
 //   - finalizer comes before begin, so that nothing is stored for a task that could be deleted without an end.
+//   - children comes before completed, because children may end after their parent.
 //   - completed comes before every step that could start something: a task in a terminal phase stays there.
 //   - cancel comes before schedule and admit: a requested cancellation takes effect before another attempt.
 //   - admit records an attempt and ends the reconcile; run starts it in a later one, when it is stored.
 //   - parked comes before run: pending approvals are handled before the run is examined.
-func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
+func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1.Task] {
 	refs := newResolver(o, w.Client, w.live)
 	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
+	kids := childAPI{w}
 	ids := &identity{client: w.Client}
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, append: sessionAPI{w}.appendMessages}
@@ -204,15 +220,18 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 		}
 	}
 	warn := tell(corev1.EventTypeWarning)
-	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: approvals.unsettled, end: end.end}
+	family := offspring{stored: kids.stored, cancelBelow: kids.cancelBelow}
+	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: approvals.unsettled, end: family.before(end.end)}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
-		append: appendEvents, unsettled: approvals.unsettled, end: end.end, iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
+		append: appendEvents, unsettled: approvals.unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
+		settleChildren: family.settle,
 	}
 	list := []step.Step[*v1alpha1.Task]{
-		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer}.do},
+		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, remove: runs.remove}.do},
 		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
 		{Name: "begin", Do: begin{append: appendEvents}.do},
+		{Name: "children", Do: children{shown: kids.shown, result: resultAPI{w}.result}.do},
 		{Name: "completed", Do: completed{end: end.end, post: hook.post}.do},
 		{Name: "cancel", Do: cancel{executor: o.Executor, end: end.end}.do},
 		{Name: "schedule", Do: scheduler{
@@ -222,6 +241,7 @@ func steps(o Options, w *wire, room *slots) []step.Step[*v1alpha1.Task] {
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
+			checkChild: delegated{parent: kids.parent}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
 			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, append: appendEvents, next: attempt.do,

@@ -30,7 +30,10 @@ type write struct {
 	op  byte
 }
 
-var _ engine.Overlapper = (*write)(nil)
+var (
+	_ engine.Overlapper = (*write)(nil)
+	_ engine.Part       = (*write)(nil)
+)
 
 // commit makes w durable and visible, or returns errConflict.
 func (w *write) commit() error {
@@ -55,11 +58,27 @@ func (w *write) Need() engine.Need {
 
 // Sequence checks w against the newest sequenced state and writes its records.
 func (w *write) Sequence(b engine.Batch) error {
-	current := w.topic.sequenced(w.key)
-	if current != w.expect {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	return w.Write(b)
+}
+
+// Check refuses a write whose key was changed meanwhile.
+func (w *write) Check() error {
+	if w.topic.sequenced(w.key) != w.expect {
 		w.topic.metrics.conflicts.Inc()
 		return errConflict
 	}
+	return nil
+}
+
+// Abandon has nothing to revert.
+func (*write) Abandon() {}
+
+// Write writes the records of a write that was checked.
+func (w *write) Write(b engine.Batch) error {
+	current := w.expect
 	w.rev = b.Next()
 	switch {
 	case w.data == nil:

@@ -18,6 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // Kept is the shape of an object that is stored and served with every verb. Hooks must not retain the objects passed
@@ -63,6 +66,9 @@ type Kept[T Object] struct {
 	Begin func(ctx context.Context, obj T, dryRun bool) (next context.Context, done func(created bool), err error)
 	// AfterCreate runs after the object was stored. It is not part of the write, so a crash may prevent it.
 	AfterCreate func(obj T)
+	// BeforeDelete runs after everything has accepted a deletion, and before it is stored. Its error, an API error,
+	// refuses the deletion.
+	BeforeDelete func(ctx context.Context, obj T) error
 	// AfterDelete runs once, after the object has left the store, also when the removal of its last finalizer caused
 	// that. It is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
@@ -81,6 +87,7 @@ type keptREST[T Object] struct {
 	*registry.Store
 	naming         naming[T]
 	validateDelete func(context.Context, T) error // may be nil
+	beforeDelete   func(context.Context, T) error // may be nil
 	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
 }
 
@@ -161,7 +168,7 @@ func (r *keptREST[T]) Delete(ctx context.Context, name string, admit rest.Valida
 	if err := r.naming.k.allowedStored(ctx, "delete", "", name, r.Store); err != nil {
 		return nil, false, err
 	}
-	return r.Store.Delete(ctx, name, r.deletable(admit), opts)
+	return r.Store.Delete(ctx, name, r.deletable(admit, opts), opts)
 }
 
 // DeleteCollection deletes from the store. The Definition's ValidateDelete runs for each object, after admission.
@@ -170,11 +177,15 @@ func (r *keptREST[T]) DeleteCollection(ctx context.Context, admit rest.ValidateO
 	if err != nil {
 		return nil, err
 	}
-	return r.Store.DeleteCollection(ctx, r.deletable(admit), opts, list)
+	return r.Store.DeleteCollection(ctx, r.deletable(admit, opts), opts, list)
 }
 
-func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc) rest.ValidateObjectFunc {
-	if r.validateDelete == nil {
+func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions) rest.ValidateObjectFunc {
+	before := r.beforeDelete
+	if opts != nil && dryrun.IsDryRun(opts.DryRun) {
+		before = nil
+	}
+	if r.validateDelete == nil && before == nil {
 		return admit
 	}
 	return func(ctx context.Context, obj runtime.Object) error {
@@ -187,8 +198,32 @@ func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc) rest.ValidateObje
 		if !ok {
 			return fmt.Errorf("deletion of %T", obj)
 		}
-		return r.validateDelete(ctx, o)
+		if r.validateDelete != nil {
+			if err := r.validateDelete(ctx, o); err != nil {
+				return err
+			}
+		}
+		if before != nil {
+			return before(ctx, o)
+		}
+		return nil
 	}
+}
+
+// Stage prepares an update of a stored object that is committed together with other changes. mutate changes a copy; its
+// error ends the update. The part is nil if nothing changes. It is for the server itself: nothing else is called.
+func (r *keptREST[T]) Stage(ctx context.Context, name string, mutate func(T) error) (engine.Part, error) {
+	key, err := r.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return object.Stage(ctx, r.Storage.Storage, key, func(obj runtime.Object) error {
+		o, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("stage %T", obj)
+		}
+		return mutate(o)
+	})
 }
 
 func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
@@ -228,7 +263,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, begin: s.Begin}
+	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin}
 	p := parent[T]{get: getter[T](store), update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store

@@ -40,19 +40,20 @@ const (
 
 // The built-in tools.
 var (
-	DelegateBuiltin  = builtin(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })
-	WaitBuiltin      = builtin(NameWait, func(f *family) tool.Tool { return waitTool{f} })
-	ContainerBuiltin = builtin(NameContainer, func(f *family) tool.Tool { return containerTool{f} })
-	CancelBuiltin    = builtin(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })
+	DelegateBuiltin  = tool.Builtin{Name: NameDelegate, Unlisted: true, New: of(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })}
+	WaitBuiltin      = tool.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
+	ContainerBuiltin = tool.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
+	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
 )
 
-func builtin(name string, of func(*family) tool.Tool) tool.Builtin {
-	return tool.Builtin{Name: name, Unlisted: true, New: func(g tool.Given) (tool.Tool, error) {
+// of returns the New of a tool.
+func of(name string, from func(*family) tool.Tool) func(tool.Given) (tool.Tool, error) {
+	return func(g tool.Given) (tool.Tool, error) {
 		if g.API == nil || g.Task == nil {
 			return nil, errors.New("the run has no task")
 		}
-		return of(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name}), nil
-	}}
+		return from(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name}), nil
+	}
 }
 
 // family is the run's own task with the tasks below it.

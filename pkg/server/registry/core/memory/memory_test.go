@@ -40,8 +40,15 @@ status: {recalledCount: 7, origin: {taskName: x, taskUID: z}}`).(*v1alpha1.Memor
 		disabled, deleted bool
 		ok                bool
 	}{
-		{"disable", true, false, true}, {"disable", true, false, true}, {"enable", false, false, true}, {"disable", true, false, true},
-		{"discard", true, true, true}, {"enable", true, true, false}, {"disable", true, true, false}, {"restore", true, false, true}, {"enable", false, false, true},
+		{"disable", true, false, true},
+		{"disable", true, false, true},
+		{"enable", false, false, true},
+		{"disable", true, false, true},
+		{"discard", true, true, true},
+		{"enable", true, true, false},
+		{"disable", true, true, false},
+		{"restore", true, false, true},
+		{"enable", false, false, true},
 	} {
 		out, err := s.CreateNamed(s.User(), "memories/"+c.sub, m.Name, &v1alpha1.MemoryChange{})
 		if !c.ok {

@@ -113,13 +113,21 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 	}
 }
 
-// unbegun registers the tasks that already exist at the start.
+// unbegun registers the tasks that already exist at the start: those that no controller has picked up, and the trees of
+// those that were delegated.
 func (r *Resource) unbegun(ctx context.Context) error {
-	return r.eachPage(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
+	err := r.eachPage(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
 		if t.Status.Phase == "" {
 			r.attendance.created(t)
 		}
+		if d := t.Status.Delegation; d != nil {
+			r.trees.add(t.Namespace, t.Name, t.UID, d)
+		}
 	})
+	if err == nil {
+		close(r.trees.known)
+	}
+	return err
 }
 
 func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) error {

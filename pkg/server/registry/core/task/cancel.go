@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,50 +15,220 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // maxReason is the maximum length of the reason of a cancellation, in
 // characters.
 const maxReason = 1024
 
-// cancel asks the controller to stop the task. A repeated request changes nothing.
-func (r *Resource) cancel(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+// messageOf returns the reason that a caller gave, without secrets, or the default if there is none.
+func messageOf(reason, none string) (string, error) {
+	if utf8.RuneCountInString(reason) > maxReason {
+		return "", apierrors.NewBadRequest(fmt.Sprintf("reason: must be at most %d characters", maxReason))
+	}
+	clean, _ := redact.Text(reason)
+	if message := strings.TrimSpace(clean); message != "" {
+		return message, nil
+	}
+	return none, nil
+}
+
+// cancel asks the controller to stop the task and everything that it delegated. A repeated request changes nothing.
+func (r kin) cancel(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
 	c, ok := obj.(*v1alpha1.TaskCancellation)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskCancellation, not %T", obj))
 	}
-	if utf8.RuneCountInString(c.Reason) > maxReason {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("reason: must be at most %d characters", maxReason))
+	message, err := messageOf(c.Reason, "cancellation was requested")
+	if err != nil {
+		return nil, err
 	}
-	clean, _ := redact.Text(c.Reason)
-	message := strings.TrimSpace(clean)
-	if message == "" {
-		message = "cancellation was requested"
-	}
-	request := func(t *v1alpha1.Task) error {
-		if t.Status.Phase.Terminal() {
-			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended: it is "+string(t.Status.Phase)))
-		}
-		if meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
-			return nil
-		}
-		meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
-			Type:               v1alpha1.ConditionCancelRequested,
-			Status:             metav1.ConditionTrue,
-			Reason:             v1alpha1.ReasonCancelRequested,
-			Message:            message,
-			ObservedGeneration: t.Generation,
-			LastTransitionTime: metav1.NewTime(r.clock.Now()),
-		})
-		return nil
+	if t := p.Object; t.Status.Phase.Terminal() && !c.DescendantsOnly {
+		return nil, hasEnded(t)
 	}
 	if p.DryRun {
 		t := p.Object.DeepCopy()
-		return t, request(t)
+		if !c.DescendantsOnly {
+			r.request(t, message)
+		}
+		return t, nil
 	}
-	return p.Update(ctx, request)
+	if err := r.cancelTree(ctx, p.Object, !c.DescendantsOnly, message); err != nil {
+		return nil, err
+	}
+	return p.Reload(ctx)
+}
+
+func hasEnded(t *v1alpha1.Task) error {
+	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended: it is "+string(t.Status.Phase)))
+}
+
+// request marks one task.
+func (r kin) request(t *v1alpha1.Task, message string) {
+	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
+		Type:               v1alpha1.ConditionCancelRequested,
+		Status:             metav1.ConditionTrue,
+		Reason:             v1alpha1.ReasonCancelRequested,
+		Message:            message,
+		ObservedGeneration: t.Generation,
+		LastTransitionTime: metav1.NewTime(r.clock.Now()),
+	})
+}
+
+// errUnmarked leaves a task of a tree as it is.
+var errUnmarked = errors.New("task: nothing to mark")
+
+// cancelTree marks a task, if itself is set, and all tasks below it that have not ended, in one commit, with an event
+// for each. Children that are being created meanwhile are either marked, too, or refused.
+func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, message string) error {
+	if !itself && !top.Status.HasChildren {
+		return nil
+	}
+	ctx = request.WithNamespace(ctx, top.Namespace)
+	root, _ := rootOf(top)
+	defer r.trees.cancelling(root)()
+	tasks, err := r.storage()
+	if err != nil {
+		return err
+	}
+	for {
+		names, err := r.marked(ctx, top, itself)
+		if err != nil {
+			return err
+		}
+		var parts []engine.Part
+		for _, uid := range slices.Sorted(mapKeys(names)) {
+			more, err := r.mark(ctx, tasks, names[uid], uid, uid == top.UID, message)
+			if err != nil {
+				return err
+			}
+			parts = append(parts, more...)
+		}
+		if len(parts) == 0 {
+			return nil
+		}
+		err = r.log.Commit(engine.Upkeep, parts...)
+		switch {
+		case err == nil:
+			return nil
+		case !object.IsConflict(err) || ctx.Err() != nil:
+			return resource.StatusError(v1alpha1.Resource("tasks"), top.Name, err)
+		}
+	}
+}
+
+func mapKeys(m map[types.UID]string) func(func(types.UID) bool) {
+	return func(yield func(types.UID) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// marked returns the names of the tasks that a cancellation concerns, by UID: without those that were detached, and
+// without what these delegated.
+func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[types.UID]string, error) {
+	names := map[types.UID]string{}
+	now, err := r.get(ctx, top.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now.UID != top.UID {
+		return nil, deleted(top)
+	}
+	if now.Status.HasChildren {
+		if err := r.trees.loaded(ctx); err != nil {
+			return nil, err
+		}
+		root, _ := rootOf(top)
+		names = r.trees.below(root, top.UID)
+	}
+	detached := map[types.UID]bool{}
+	above := map[types.UID][]types.UID{}
+	for uid, name := range names {
+		t, err := r.get(ctx, name)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && t.UID != uid:
+			delete(names, uid)
+		case err != nil:
+			return nil, err
+		default:
+			detached[uid] = t.Status.Delegation.Detached
+			above[uid] = t.Status.Delegation.Ancestors
+		}
+	}
+	for uid, ancestors := range above {
+		if detached[uid] || slices.ContainsFunc(ancestors, func(a types.UID) bool { return detached[a] }) {
+			delete(names, uid)
+		}
+	}
+	if itself {
+		names[top.UID] = top.Name
+	}
+	return names, nil
+}
+
+// mark stages the mark of one task and its event.
+func (r kin) mark(ctx context.Context, tasks store, name string, uid types.UID, top bool, message string) ([]engine.Part, error) {
+	var marked *v1alpha1.Task
+	part, err := tasks.Stage(ctx, name, func(t *v1alpha1.Task) error {
+		switch {
+		case t.UID != uid:
+			return errUnmarked
+		case t.Status.Phase.Terminal() && top:
+			return hasEnded(t)
+		case t.Status.Phase.Terminal(), meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested):
+			return errUnmarked
+		}
+		r.request(t, message)
+		marked = t.DeepCopy()
+		return nil
+	})
+	switch {
+	case errors.Is(err, errUnmarked), storage.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case part == nil:
+		return nil, nil
+	}
+	e, err := r.log.Stage(stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, "server/cancel-requested", "cancellation was requested", message))
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Part{part, e}, nil
+}
+
+// marking returns the event that the server records when it marks a task whose phase stays as it is.
+func marking(t *v1alpha1.Task, reason, key, summary, message string) *v1alpha1.ExecutionEvent {
+	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, key, summary, map[string]any{
+		"from": string(t.Status.Phase), "to": string(t.Status.Phase), "attempt": t.Status.Attempts, "reason": reason, "message": message,
+	})
+	e.TaskName, e.StreamType, e.StreamID, e.AgentName = t.Name, v1alpha1.StreamTask, t.Name, t.Status.AgentName
+	return e
+}
+
+// beforeDelete cancels what a task has delegated before the task is deleted, and the task itself, so that it delegates
+// nothing more.
+func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
+	if !t.Status.HasChildren {
+		return nil
+	}
+	err := r.cancelTree(ctx, t, !t.Status.Phase.Terminal(), "the task above was deleted")
+	if apierrors.IsConflict(err) { // it ended meanwhile
+		err = r.cancelTree(ctx, t, false, "the task above was deleted")
+	}
+	return err
 }

@@ -33,11 +33,14 @@ type delegating struct {
 
 type delegatingKey struct{}
 
+// kin are the operations on tasks that involve their trees.
+type kin struct{ *Resource }
+
 // beginCreate decides whether a worker may create the task as a child of its own. Nothing that the worker says about
 // the tree is believed: the place of the child is derived from the stored parent. While the child is being created, no
 // cancellation of its tree is carried out, so a cancellation covers every child that was created before it, and refuses
 // every later one. Tasks of other callers are never children, whatever labels and owner references they have.
-func (r *Resource) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
+func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
 		return ctx, nil, nil
@@ -77,7 +80,7 @@ func rootOf(t *v1alpha1.Task) (types.UID, string) {
 }
 
 // delegate reads the parent and applies the rules of delegation.
-func (r *Resource) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
+func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, fmt.Errorf(format, args...))
 	}
@@ -134,7 +137,7 @@ func (r *Resource) delegate(ctx context.Context, uid types.UID, name string, t *
 }
 
 // inTime refuses a child whose timeout ends after its parent's deadline, or that has no time left.
-func (r *Resource) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string, ...any) error) error {
+func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string, ...any) error) error {
 	if deadline == nil {
 		return nil
 	}
@@ -149,7 +152,7 @@ func (r *Resource) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(s
 }
 
 // agentOf reads the agent that a task names; nil if it names none, or the agent does not exist.
-func (r *Resource) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
+func (r kin) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
 	ref := t.Spec.AgentRef
 	if ref == nil || r.agent == nil {
 		return nil, nil //nolint:nilnil // none
@@ -169,7 +172,7 @@ func (r *Resource) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Age
 }
 
 // markParent records that the task has children, so that its controller looks for them before it ends the task.
-func (r *Resource) markParent(ctx context.Context, parent *v1alpha1.Task) error {
+func (r kin) markParent(ctx context.Context, parent *v1alpha1.Task) error {
 	if parent.Status.HasChildren {
 		return nil
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -87,6 +88,8 @@ type store interface {
 	rest.Updater
 	// Revision returns the revision of the whole store.
 	Revision(ctx context.Context) (uint64, error)
+	// Stage prepares an update that is committed together with other changes; see package resource.
+	Stage(ctx context.Context, name string, mutate func(*v1alpha1.Task) error) (engine.Part, error)
 }
 
 var _ resource.Resource = (*Resource)(nil)
@@ -105,6 +108,7 @@ type rules struct {
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention, agent: o.Agent}
 	r.attendance = newAttendance(o.Clock)
+	r.trees.known = make(chan struct{})
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.definition = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -117,7 +121,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
-			Begin:            r.beginCreate,
+			Begin:            kin{r}.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: keepRequester,
 			Validate:         v.validate,
@@ -127,6 +131,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
 			AfterCreate:      r.attendance.created,
+			BeforeDelete:     kin{r}.beforeDelete,
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
@@ -134,7 +139,8 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: r.cancel, Creators: append(resource.Writers(), resource.Worker)},
+			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
+			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: resource.Writers()},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

@@ -4,10 +4,12 @@
 package task
 
 import (
+	"context"
 	"hash/maphash"
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -18,6 +20,9 @@ import (
 type trees struct {
 	// locks order creations, which may be concurrent, and cancellations. Several trees may share a lock.
 	locks [64]sync.RWMutex
+
+	// known is closed when all delegated tasks of the store are known.
+	known chan struct{}
 
 	mu sync.Mutex // guards members
 	// members holds the delegated tasks by the UID of their root.
@@ -73,6 +78,16 @@ func (t *trees) remove(task *v1alpha1.Task) {
 	delete(t.members[d.RootUID], task.UID)
 	if len(t.members[d.RootUID]) == 0 {
 		delete(t.members, d.RootUID)
+	}
+}
+
+// loaded waits until all delegated tasks of the store are known.
+func (t *trees) loaded(ctx context.Context) error {
+	select {
+	case <-t.known:
+		return nil
+	case <-ctx.Done():
+		return apierrors.NewServiceUnavailable("the server has not read all tasks yet; try again")
 	}
 }
 

@@ -1,0 +1,84 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
+)
+
+// detachChild separates a delegated task from its parent, in one commit with its event: the parent does not wait for it any
+// more, and a cancellation or deletion of the parent leaves it alone.
+func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+	d, ok := obj.(*v1alpha1.TaskDetachment)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskDetachment, not %T", obj))
+	}
+	message, err := messageOf(d.Reason, "the task goes on without its parent")
+	if err != nil {
+		return nil, err
+	}
+	if p.Object.Status.Delegation == nil {
+		return nil, apierrors.NewBadRequest("the task was not delegated, so it cannot be detached")
+	}
+	if p.DryRun {
+		t := p.Object.DeepCopy()
+		separate(t)
+		return t, nil
+	}
+	tasks, err := r.storage()
+	if err != nil {
+		return nil, err
+	}
+	root, _ := rootOf(p.Object)
+	defer r.trees.cancelling(root)()
+	for {
+		var now *v1alpha1.Task
+		part, err := tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {
+			if t.UID != p.Object.UID {
+				return deleted(p.Object)
+			}
+			if t.Status.Phase.Terminal() {
+				return hasEnded(t)
+			}
+			separate(t)
+			now = t.DeepCopy()
+			return nil
+		})
+		if err != nil {
+			return nil, resource.StatusError(v1alpha1.Resource("tasks"), p.Object.Name, err)
+		}
+		if part == nil { // it is detached already
+			return p.Reload(ctx)
+		}
+		e, err := r.log.Stage(stream(now), marking(now, v1alpha1.ReasonDetached, "server/detached", "the task was detached from its parent", message))
+		if err != nil {
+			return nil, err
+		}
+		err = r.log.Commit(engine.Upkeep, part, e)
+		if err == nil {
+			return p.Reload(ctx)
+		}
+		if !object.IsConflict(err) || ctx.Err() != nil {
+			return nil, resource.StatusError(v1alpha1.Resource("tasks"), p.Object.Name, err)
+		}
+	}
+}
+
+// separate cuts the links to the parent: the record, and the owner reference with which the parent's deletion would
+// delete the task.
+func separate(t *v1alpha1.Task) {
+	t.Status.Delegation.Detached = true
+	t.OwnerReferences = slices.DeleteFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == t.Status.Delegation.ParentUID })
+}
