@@ -10,6 +10,7 @@
 //	event.go     the events that request, decide and report an outcome
 //	admit.go     what the server accepts and stores of such events
 //	fold.go      the approvals derived from events
+//	parse.go     what one event says of an approval
 //	decide.go    a person's decision, and the response to it
 //	settle.go    how an approval ends without a decision: expiry, or the end of its attempt
 //	spend.go     one approval is valid for one call

@@ -106,6 +106,8 @@ var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventApprovalExpired:          {Server, approval | decides},
 	v1alpha1.EventApprovalCancelled:        {Server, approval | decides},
 	v1alpha1.EventApprovalExecutionUpdated: {Server, approval},
+
+	v1alpha1.EventToolCallJudged: {Server, 0},
 }
 
 // Types returns every event type, sorted.

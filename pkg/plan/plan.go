@@ -73,7 +73,8 @@ type Plan struct {
 	ConfigMaps []ConfigMap
 	// Autonomous is set for a task that works in iterations. The plan is then that of one iteration.
 	Autonomous bool
-	// MayPark is set where the run may have to wait for a person, and so longer than its timeout.
+	// MayPark is set where the run may have to wait for a person, and so longer than its timeout. That is so for every run
+	// with tools: a policy can hold back any call.
 	MayPark bool
 	// Notes say, for people, what was asked for and is left out.
 	Notes []string
@@ -127,7 +128,7 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	return m.plan, nil
 }
 
-// maker makes one Plan.
+// maker makes one Plan. It has many methods because each part of a plan is made by one, from the same task and reads.
 type maker struct {
 	reader Reader
 	place  Place
@@ -178,7 +179,7 @@ func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	p.Gated = uses.Gated
-	p.MayPark = len(p.Gated) > 0 || slices.ContainsFunc(p.Tools, func(t Tool) bool { return t.Name == ToolRequestApproval })
+	p.MayPark = len(p.Tools) > 0
 	p.limit(t.Spec.AI)
 	return nil
 }

@@ -5,7 +5,8 @@ package redact
 
 import "strings"
 
-// scanner is one pass over s. Bytes before done are already in out.
+// scanner is one pass over s. Bytes before done are already in out. It has many methods because each form of a secret is
+// recognised by one, at the same position in s.
 type scanner struct {
 	s    string
 	out  strings.Builder

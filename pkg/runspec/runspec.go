@@ -66,19 +66,6 @@ const (
 	EnvResolvedApprovals       = "PLATFORM_RESOLVED_APPROVALS"
 )
 
-// Names in a folder of credentials. Each file holds one value and nothing else.
-const (
-	// CredentialProviders and CredentialTools are folders that hold a folder for each namespace,
-	// which holds a file for each Provider or Tool (see CredentialKey).
-	CredentialProviders = "providers"
-	CredentialTools     = "tools"
-	// CredentialConfigMaps is a folder that holds a folder for each namespace, which holds a
-	// folder for each ConfigMap, which holds a file for each key (see ConfigMapKey).
-	CredentialConfigMaps = "configmaps"
-	// CredentialSearch is the file with the key of the search service.
-	CredentialSearch = "search"
-)
-
 // Environment variables that only the operator controls. An executor always sets them, possibly
 // to an empty value, so that a task cannot. See OperatorEnv.
 const (
@@ -116,57 +103,5 @@ type Sandbox struct {
 	Read []string `json:"read,omitempty"`
 }
 
-// CredentialsStdin is the value of EnvCredentials that makes the worker read one JSON document
-// from standard input, so that no secret is in the environment, in a file or in an argument.
-const CredentialsStdin = "stdin"
-
-// Credentials are the secrets of one run, and other values that it needs but may not read from the API. They are
-// never stored.
-type Credentials struct {
-	// Token authenticates the worker to the API server.
-	Token string `json:"token,omitempty"`
-	// ProviderKeys holds the API key of each Provider, by its CredentialKey.
-	ProviderKeys map[string]string `json:"providerKeys,omitempty"`
-	// ToolKeys holds the credential of each custom Tool that has an authSecretRef, by its CredentialKey.
-	ToolKeys map[string]string `json:"toolKeys,omitempty"`
-	// Env holds the values of the task's environment variables that come from
-	// Secrets, by name of the variable.
-	Env map[string]string `json:"env,omitempty"`
-	// SearchKey is the bearer token for the search service that web_search uses.
-	SearchKey string `json:"searchKey,omitempty"`
-	// ConfigMaps holds the values of keys of ConfigMaps, by their ConfigMapKey. They are not secret.
-	ConfigMaps map[string]string `json:"configMaps,omitempty"`
-}
-
-// CredentialKey names the credential of a Provider or Tool, in Credentials and as a path in a folder of credentials.
-// Neither a namespace nor a name can contain a slash, so keys are unique, and each is a valid path.
-func CredentialKey(namespace, name string) string { return namespace + "/" + name }
-
-// ConfigMapKey names a key of a ConfigMap, in Credentials and as a path in a folder of credentials. None of the three
-// may contain a slash.
-func ConfigMapKey(namespace, name, key string) string { return namespace + "/" + name + "/" + key }
-
 // ProgramName is the file name of the worker program when it is copied into a container of another image.
 const ProgramName = "platform-worker"
-
-// Exit codes of the worker.
-const (
-	// ExitSucceeded means that the work is done and the API accepted the result.
-	ExitSucceeded = 0
-	// ExitFailed means that the work failed. The Termination says why.
-	ExitFailed = 1
-	// ExitUsage means that the worker was started with an invalid configuration.
-	ExitUsage = 2
-	// ExitUnavailable means that the API or the model could not be reached. Another attempt may succeed.
-	ExitUnavailable = 75
-)
-
-// Termination is what the worker writes to EnvTerminationLog, as JSON of at most 4096 bytes.
-type Termination struct {
-	// Reason is one CamelCase word, for use as the reason of a condition.
-	Reason string `json:"reason"`
-	// Message is redacted text for people.
-	Message string `json:"message,omitempty"`
-	// ExitCode is the code the worker exits with.
-	ExitCode int `json:"exitCode"`
-}

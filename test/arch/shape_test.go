@@ -9,46 +9,43 @@ import (
 	"go/token"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// Half of the files have at most medianLines lines and nine of ten at most p90Lines. The aim of the former is 120: it may
-// only shrink.
+// Half of the files have at most medianLines lines and nine of ten at most p90Lines. They may only shrink.
 const (
-	medianLines, p90Lines = 130, 300
+	medianLines, p90Lines = 120, 300
 	maxMethods            = 20
+	// manyMethods begins the reason in the doc comment of a type that has more than maxMethods methods.
+	manyMethods = "many methods because"
 )
 
-// manyMethods are receivers with more than maxMethods methods, with their number of methods. Numbers may only shrink.
-var manyMethods = map[string]int{
-	"pkg/cli.app": 54,
-	"pkg/controller/executor/kubernetes.Executor": 42,
-	"pkg/plan.maker":                         25,
-	"pkg/redact.scanner":                     65,
-	"pkg/server/host/rbac.View":              23,
-	"pkg/server/registry/core/task.Resource": 62,
-	"pkg/storage/engine/local.Engine":        31,
-	"pkg/storage/object.Store":               28,
-	"pkg/storage/object.topic":               26,
-	"pkg/worker/agentloop.loop":              26,
-}
-
-// TestShape: most files are short, and no receiver has too many methods.
+// TestShape: most files are short, and a type has few methods or says why not.
 func TestShape(t *testing.T) {
 	var lines []int
-	methods := map[string]int{}
+	methods, docs := map[string]int{}, map[string]string{}
 	for _, f := range sources(t, "pkg", "cmd") {
 		if f.generated {
 			continue
 		}
 		lines = append(lines, f.lines)
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, f.path), nil, 0)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, f.path), nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range parsed.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
-				methods[f.pkg+"."+receiver(fn.Recv.List[0].Type)]++
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					methods[f.pkg+"."+receiver(d.Recv.List[0].Type)]++
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if s, ok := s.(*ast.TypeSpec); ok {
+						docs[f.pkg+"."+s.Name.Name] = d.Doc.Text() + s.Doc.Text()
+					}
+				}
 			}
 		}
 	}
@@ -59,13 +56,14 @@ func TestShape(t *testing.T) {
 		t.Errorf("files have a median of %d lines (at most %d), and 90%% have at most %d (%d)", median, medianLines, p90, p90Lines)
 	}
 	for name, n := range methods {
-		if most := max(maxMethods, manyMethods[name]); n > most {
-			t.Errorf("%s has %d methods, more than %d: divide it", name, n, most)
-		}
-	}
-	for name, most := range manyMethods {
-		if methods[name] < most {
-			t.Logf("%s has %d methods now: lower its number in manyMethods, which is %d", name, methods[name], most)
+		because := strings.Contains(strings.Join(strings.Fields(docs[name]), " "), manyMethods)
+		switch {
+		case n > maxMethods && !because:
+			t.Errorf("%s has %d methods, more than %d: divide it, or let its doc comment say that it has %s …", name, n, maxMethods, manyMethods)
+		case n > maxMethods:
+			t.Logf("%s has %d methods", name, n)
+		case because:
+			t.Errorf("%s has %d methods: its doc comment need not say why", name, n)
 		}
 	}
 }

@@ -47,6 +47,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
 		v1alpha1.ChildTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChildTask(ref),
+		v1alpha1.CodeExecArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref),
 		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
 		v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_ExecutionCheckpointReference(ref),
@@ -55,6 +56,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ExecutionEventPage{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref),
 		v1alpha1.ExecutionPlacement{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionPlacement(ref),
 		v1alpha1.ExecutionWorkspace{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionWorkspace(ref),
+		v1alpha1.FileReadArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_FileReadArguments(ref),
+		v1alpha1.FileWriteArguments{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_FileWriteArguments(ref),
 		v1alpha1.ForkContext{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_ForkContext(ref),
 		v1alpha1.ForkContextEvent{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref),
 		v1alpha1.KeyReference{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_KeyReference(ref),
@@ -140,6 +143,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskWorkspace{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskWorkspace(ref),
 		v1alpha1.Tool{}.OpenAPIModelName():                                     schema_pkg_apis_core_v1alpha1_Tool(ref),
 		v1alpha1.ToolActorStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ToolActorStatus(ref),
+		v1alpha1.ToolCall{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ToolCall(ref),
+		v1alpha1.ToolCallFinding{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ToolCallFinding(ref),
+		v1alpha1.ToolCallSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref),
+		v1alpha1.ToolCallStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ToolCallStatus(ref),
+		v1alpha1.ToolCallTask{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ToolCallTask(ref),
 		v1alpha1.ToolHTTP{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ToolHTTP(ref),
 		v1alpha1.ToolList{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ToolList(ref),
 		v1alpha1.ToolMCP{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1alpha1_ToolMCP(ref),
@@ -162,6 +170,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TranscriptSearch{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TranscriptSearch(ref),
 		v1alpha1.TranscriptSearchSpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TranscriptSearchSpec(ref),
 		v1alpha1.TranscriptSearchStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref),
+		v1alpha1.WebFetchArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_WebFetchArguments(ref),
+		v1alpha1.WebSearchArguments{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_WebSearchArguments(ref),
 		v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref),
 		v1.ApplyConfiguration{}.OpenAPIModelName():                             schema_k8sio_api_admissionregistration_v1_ApplyConfiguration(ref),
 		v1.AuditAnnotation{}.OpenAPIModelName():                                schema_k8sio_api_admissionregistration_v1_AuditAnnotation(ref),
@@ -1734,6 +1744,44 @@ func schema_pkg_apis_core_v1alpha1_ChildTask(ref common.ReferenceCallback) commo
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CodeExecArguments are the arguments of code_exec.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"language": {
+						SchemaProps: spec.SchemaProps{
+							Description: "language is the language of the program, as the model wrote it, such as python or bash.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "code is the program.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeoutSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeoutSeconds is the time limit in seconds; 0 means the default.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"language", "code", "timeoutSeconds"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_EventGap(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1935,11 +1983,11 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {
@@ -2451,6 +2499,90 @@ func schema_pkg_apis_core_v1alpha1_ExecutionWorkspace(ref common.ReferenceCallba
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_FileReadArguments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FileReadArguments are the arguments of file_read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the file, as the model wrote it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"offset": {
+						SchemaProps: spec.SchemaProps{
+							Description: "offset is where reading begins, in bytes.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is how much is read, in bytes; 0 means the default.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"path", "offset", "limit"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_FileWriteArguments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FileWriteArguments are the arguments of file_write.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the file, as the model wrote it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is what is written.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is write or append; empty means write.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createDirs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createDirs says whether missing folders are made.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path", "content", "mode", "createDirs"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_ForkContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2534,11 +2666,11 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {
@@ -8083,6 +8215,354 @@ func schema_pkg_apis_core_v1alpha1_ToolActorStatus(ref common.ReferenceCallback)
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_ToolCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolCall is a call of a tool that a model wants to make. Workers create one before each call; it is judged by the ValidatingAdmissionPolicies that match creates of toolcalls, answered with a verdict, and not stored. A dry run (dryRun=All) answers in the same way and records nothing.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the call.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolCallSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the verdict. The server sets it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolCallStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ToolCallSpec{}.OpenAPIModelName(), v1alpha1.ToolCallStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolCallFinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolCallFinding is one fault that a policy found with a call.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is what follows: Deny, RequireApproval, Warn or Audit.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policy is the ValidatingAdmissionPolicy; empty if something else refused the call, such as a webhook.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"binding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "binding is the ValidatingAdmissionPolicyBinding.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is the policy's reason.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"action"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId and arguments; the server sets everything else, whatever the client sent there.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that makes the call, in the namespace of the request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolName is the tool, by the name that the model knows.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId is the id that the model gave to the call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments is the argument object, exactly as the tool will receive it. It has no schema, so policies use the typed members below: those of the built-in tool, or strings, numbers and booleans.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"task": {
+						SchemaProps: spec.SchemaProps{
+							Description: "task is the task that makes the call. The server sets it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolCallTask{}.OpenAPIModelName()),
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is where the tool comes from. The server sets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"class": {
+						SchemaProps: spec.SchemaProps{
+							Description: "class is spec.brokeredToolClass of the Tool object: read, write or coordination; empty if it has none, and for built-in tools. The server sets it.\n\nPossible enum values:\n - `\"coordination\"`\n - `\"read\"`\n - `\"write\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"coordination", "read", "write"},
+						},
+					},
+					"strings": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strings are the strings in arguments by their path, such as name, order.customer or items.0.name; a dot within a name is written as \\. (backslash, dot). Expressions ask first whether a value is there: !('name' in object.spec.strings) || object.spec.strings['name'] == 'x'. The server sets it, as it sets numbers and booleans.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"numbers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "numbers are the numbers in arguments by their path, such as order.total.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"number"},
+										Format: "double",
+									},
+								},
+							},
+						},
+					},
+					"booleans": {
+						SchemaProps: spec.SchemaProps{
+							Description: "booleans are the booleans in arguments by their path.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"boolean"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"codeExec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "codeExec is set for calls of code_exec. The server sets it from arguments, as it does for the following members.",
+							Ref:         ref(v1alpha1.CodeExecArguments{}.OpenAPIModelName()),
+						},
+					},
+					"fileRead": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fileRead is set for calls of file_read.",
+							Ref:         ref(v1alpha1.FileReadArguments{}.OpenAPIModelName()),
+						},
+					},
+					"fileWrite": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fileWrite is set for calls of file_write.",
+							Ref:         ref(v1alpha1.FileWriteArguments{}.OpenAPIModelName()),
+						},
+					},
+					"webFetch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webFetch is set for calls of web_fetch.",
+							Ref:         ref(v1alpha1.WebFetchArguments{}.OpenAPIModelName()),
+						},
+					},
+					"webSearch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webSearch is set for calls of web_search.",
+							Ref:         ref(v1alpha1.WebSearchArguments{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"taskName", "toolName"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CodeExecArguments{}.OpenAPIModelName(), v1alpha1.FileReadArguments{}.OpenAPIModelName(), v1alpha1.FileWriteArguments{}.OpenAPIModelName(), v1alpha1.ToolCallTask{}.OpenAPIModelName(), v1alpha1.WebFetchArguments{}.OpenAPIModelName(), v1alpha1.WebSearchArguments{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolCallStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolCallStatus is the verdict of all policies.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verdict": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verdict is Allowed, ApprovalRequired or Denied.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"findings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "findings are the faults that policies found, the gravest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ToolCallFinding{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ToolCallFinding{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolCallTask(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolCallTask is what policies may know about the task of a call.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is the UID of the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the type of the task.\n\nPossible enum values:\n - `\"agent\"` runs a coding agent in its own runtime.\n - `\"ai\"` runs a prompt against a model with tools.\n - `\"container\"` runs a command.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"agent", "ai", "container"},
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName is the agent of the task; empty for a task without one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are the labels of the task.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt that makes the call, from 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdBy is the name of the user who created the task, as the server recorded it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestedBy is the verified identity that the task acts for, if there is one.",
+							Ref:         ref(v1alpha1.TaskRequester{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskRequester{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_ToolHTTP(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -8858,11 +9338,11 @@ func schema_pkg_apis_core_v1alpha1_TraceProblem(ref common.ReferenceCallback) co
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {
@@ -9512,6 +9992,82 @@ func schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			v1alpha1.TranscriptMatch{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_WebFetchArguments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebFetchArguments are the arguments of web_fetch.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address, as the model wrote it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is the host of url in lower case, without the port; empty if url cannot be parsed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxChars": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxChars is how much is returned, in characters; 0 means the default.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"raw": {
+						SchemaProps: spec.SchemaProps{
+							Description: "raw says whether the page is returned as it is.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"url", "host", "maxChars", "raw"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_WebSearchArguments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebSearchArguments are the arguments of web_search.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"query": {
+						SchemaProps: spec.SchemaProps{
+							Description: "query is what is searched for.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is the number of results; 0 means the default.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"query", "limit"},
+			},
+		},
 	}
 }
 

@@ -80,6 +80,7 @@ func newQuota(g *genericapiserver.Config) (admission.Interface, error) {
 	q.SetQuotaConfiguration(generic.NewConfiguration(nil, map[schema.GroupResource]struct{}{
 		v1alpha1.Resource("executionevents"): {},
 		v1alpha1.Resource("approvals"):       {},
+		v1alpha1.Resource("toolcalls"):       {},
 	}))
 	return q, nil
 }

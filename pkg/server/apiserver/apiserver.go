@@ -28,6 +28,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
@@ -161,7 +162,7 @@ func nameStore(next http.Handler, id string) http.Handler {
 
 // New builds the server. Hooks of resources run under ctx, which should end when the server has stopped.
 func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
-	informers, err := c.addAdmission()
+	host, err := c.addAdmission()
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	if c.Intake != nil {
 		context.AfterFunc(ctx, c.Intake.Close)
 	}
-	generic, err := c.Generic.Complete(informers).New("platform", genericapiserver.NewEmptyDelegate())
+	generic, err := c.Generic.Complete(host).New("platform", genericapiserver.NewEmptyDelegate())
 	if err = errors.Join(err, facadeErr); err != nil {
 		return nil, fmt.Errorf("generic server: %w", err)
 	}
@@ -191,7 +192,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	for path, h := range c.Handlers {
 		generic.Handler.NonGoRestfulMux.Handle(path, h)
 	}
-	groups, err := c.groups(ctx)
+	groups, err := c.groups(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -217,10 +218,11 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
-func (c CompletedConfig) groups(ctx context.Context) ([]*genericapiserver.APIGroupInfo, error) {
+func (c CompletedConfig) groups(ctx context.Context, host informers.SharedInformerFactory) ([]*genericapiserver.APIGroupInfo, error) {
 	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
 	if len(c.Admission) > 0 { // without NamespaceLifecycle: events are still recorded in a namespace that is being deleted
 		conf.Admission = admission.NewChainHandler(c.Admission...)
+		conf.Policies = host.Admissionregistration().V1().ValidatingAdmissionPolicies().Lister()
 	}
 	for _, r := range c.Resources {
 		if err := r.Register(c.Scheme); err != nil {

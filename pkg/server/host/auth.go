@@ -60,10 +60,6 @@ func (h *Host) Authenticator(certificates x509.VerifyOptionFunc) authenticator.R
 	return union.NewFailOnError(known, anonymous.NewAuthenticator(open))
 }
 
-// Authorizer lets the group system:masters do everything, and other users what
-// RBAC allows.
-func (h *Host) Authorizer() authorizer.Authorizer { return h.authz }
-
 func newAuthorizer(v *rbac.View) (authorizer.Authorizer, error) {
 	masters := authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)
 	return authzunion.New(

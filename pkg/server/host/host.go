@@ -155,9 +155,6 @@ func (h *Host) Admission() ([]admission.Interface, error) {
 	return []admission.Interface{policies}, nil
 }
 
-// RuleResolver returns the resolver that lists a user's permissions.
-func (h *Host) RuleResolver() authorizer.RuleResolver { return h.view }
-
 // Start makes the host ready to answer requests: when it returns, the
 // authorizer knows all roles, and the default roles and namespaces exist. Call
 // it after the storage was built. The watches that it starts end with ctx; Run

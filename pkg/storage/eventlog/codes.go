@@ -51,6 +51,7 @@ var typeNames = [...]v1alpha1.EventType{
 	39: v1alpha1.EventApprovalExpired,
 	40: v1alpha1.EventApprovalCancelled,
 	41: v1alpha1.EventApprovalExecutionUpdated,
+	42: v1alpha1.EventToolCallJudged,
 }
 
 // severityNames gives every severity its number on disk. Append only.

@@ -20,6 +20,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -66,6 +68,9 @@ type Config struct {
 	MaxTokens int64
 	// Temperature is nil for the vendor's default.
 	Temperature *float64
+	// Judge asks the policies about each call before it is made; nil means that there are none. The arguments satisfy
+	// the tool's schema. An error ends the run. It needs a Gate.
+	Judge func(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
 	// ReminderEvery asks the model to sum up its progress every so many iterations. 0 means never.
 	ReminderEvery int
 	// Part receives each piece of an answer as it arrives. Restart is called when a retried
@@ -113,7 +118,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
 }
 
-// loop is the state of one Run.
+// loop is the state of one Run. It has many methods because each step of a turn is one, over the same conversation.
 type loop struct {
 	c        Config
 	messages []llm.Message

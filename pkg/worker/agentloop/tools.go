@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -43,7 +44,16 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 		return l.callFree(ctx, c), nil
 	}
 	return l.gate(c, func() (tool.Result, error) {
-		if !l.c.Gate.gated(c.Name) {
+		gated := l.c.Gate.gated(c.Name)
+		switch verdict, err := l.judge(ctx, c); {
+		case err != nil:
+			return tool.Result{}, err
+		case verdict.Verdict == v1alpha1.ToolCallDenied:
+			return tool.Failure(denied(c.Name, verdict.Findings)), nil
+		case verdict.Verdict == v1alpha1.ToolCallApprovalRequired:
+			gated = true
+		}
+		if !gated {
 			return l.callFree(ctx, c), nil
 		}
 		said := ""

@@ -6,7 +6,6 @@ package runner
 import (
 	"fmt"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -33,9 +32,4 @@ func Fail(reason, format string, args ...any) error {
 // Unavailable returns an Error for a run of which another attempt may succeed.
 func Unavailable(reason, format string, args ...any) error {
 	return &Error{Reason: reason, Exit: runspec.ExitUnavailable, Err: fmt.Errorf(format, args...)}
-}
-
-// Misconfigured returns an Error for a worker that was started with an invalid configuration.
-func Misconfigured(format string, args ...any) error {
-	return &Error{Reason: v1alpha1.ReasonWorkerMisconfigured, Exit: runspec.ExitUsage, Err: fmt.Errorf(format, args...)}
 }

@@ -33,6 +33,8 @@ const (
 	TypeApprovalDeclined  ErrorType = "approval_declined"
 	TypeApprovalExpired   ErrorType = "approval_expired"
 	TypeApprovalCancelled ErrorType = "approval_cancelled"
+	// TypePolicyDenied means that a policy denied the call, which was not made.
+	TypePolicyDenied ErrorType = "policy_denied"
 )
 
 // Error is a failed call, written for the model: what went wrong and what to

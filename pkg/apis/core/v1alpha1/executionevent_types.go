@@ -149,6 +149,10 @@ const (
 	// EventApprovalExecutionUpdated: an approved call was made, or was not. Content: approvalID, taskUID,
 	// executionOutcome, reason.
 	EventApprovalExecutionUpdated EventType = "ApprovalExecutionUpdated"
+
+	// EventToolCallJudged: policies found fault with a call that the model wants to make. Content: verdict, callID,
+	// findings (action, policy, binding, message).
+	EventToolCallJudged EventType = "ToolCallJudged"
 )
 
 // EventSeverity ranks an execution event. An unknown value of a producer

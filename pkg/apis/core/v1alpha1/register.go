@@ -44,7 +44,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
-		&SessionTranscript{},
+		&SessionTranscript{}, &ToolCall{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{},
 	}
 }

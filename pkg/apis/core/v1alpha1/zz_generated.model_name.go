@@ -104,6 +104,11 @@ func (in ChildTask) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CodeExecArguments) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CodeExecArguments"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EventGap) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.EventGap"
 }
@@ -141,6 +146,16 @@ func (in ExecutionPlacement) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExecutionWorkspace) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ExecutionWorkspace"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FileReadArguments) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.FileReadArguments"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FileWriteArguments) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.FileWriteArguments"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -569,6 +584,31 @@ func (in ToolActorStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolCallFinding) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolCallFinding"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolCallSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolCallSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolCallStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolCallStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolCallTask) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolCallTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ToolHTTP) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ToolHTTP"
 }
@@ -676,6 +716,16 @@ func (in TranscriptSearchSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TranscriptSearchStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TranscriptSearchStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WebFetchArguments) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.WebFetchArguments"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WebSearchArguments) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.WebSearchArguments"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -376,6 +376,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type ToolCall
+	scheme.AddValidationFunc(
+		(*ToolCall)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_ToolCall(
+					ctx, op, nil, /* fldPath */
+					obj.(*ToolCall),
+					safe.Cast[*ToolCall](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TranscriptSearch
 	scheme.AddValidationFunc(
 		(*TranscriptSearch)(nil),
@@ -12017,6 +12032,401 @@ func Validate_ToolAuthInject(
 		errs = append(errs, e...)
 	}
 
+	return errs
+}
+
+// Validate_ToolCall validates an instance of ToolCall according
+// to declarative validation rules in the API schema.
+func Validate_ToolCall(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolCall) (errs field.ErrorList) {
+
+	// field ToolCall.TypeMeta has no validation
+
+	{ // field ToolCall.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCall) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCall.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ToolCallSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ToolCallSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCall) *ToolCallSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	// field ToolCall.Status has no validation
+	return errs
+}
+
+// Validate_ToolCallSpec validates an instance of ToolCallSpec according
+// to declarative validation rules in the API schema.
+func Validate_ToolCallSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolCallSpec) (errs field.ErrorList) {
+
+	{ // field ToolCallSpec.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.LongName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.ToolName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *string {
+				return &oldObj.ToolName
+			})
+		errs = append(errs, fn(fldPath.Child("toolName"), &obj.ToolName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.CallID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *string {
+				return &oldObj.CallID
+			})
+		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.Arguments
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *apiextensionsv1.JSON,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *apiextensionsv1.JSON {
+				return oldObj.Arguments
+			})
+		errs = append(errs, fn(fldPath.Child("arguments"), obj.Arguments, oldVal, oldObj != nil)...)
+	}
+
+	// field ToolCallSpec.Task has no validation
+	// field ToolCallSpec.Source has no validation
+
+	{ // field ToolCallSpec.Class
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *BrokeredToolClass,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_BrokeredToolClass(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *BrokeredToolClass {
+				return &oldObj.Class
+			})
+		errs = append(errs, fn(fldPath.Child("class"), &obj.Class, oldVal, oldObj != nil)...)
+	}
+
+	// field ToolCallSpec.Strings has no validation
+	// field ToolCallSpec.Numbers has no validation
+	// field ToolCallSpec.Booleans has no validation
+
+	{ // field ToolCallSpec.CodeExec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CodeExecArguments,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *CodeExecArguments {
+				return oldObj.CodeExec
+			})
+		errs = append(errs, fn(fldPath.Child("codeExec"), obj.CodeExec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.FileRead
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *FileReadArguments,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *FileReadArguments {
+				return oldObj.FileRead
+			})
+		errs = append(errs, fn(fldPath.Child("fileRead"), obj.FileRead, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.FileWrite
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *FileWriteArguments,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *FileWriteArguments {
+				return oldObj.FileWrite
+			})
+		errs = append(errs, fn(fldPath.Child("fileWrite"), obj.FileWrite, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.WebFetch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WebFetchArguments,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *WebFetchArguments {
+				return oldObj.WebFetch
+			})
+		errs = append(errs, fn(fldPath.Child("webFetch"), obj.WebFetch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolCallSpec.WebSearch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WebSearchArguments,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallSpec) *WebSearchArguments {
+				return oldObj.WebSearch
+			})
+		errs = append(errs, fn(fldPath.Child("webSearch"), obj.WebSearch, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ToolCallTask validates an instance of ToolCallTask according
+// to declarative validation rules in the API schema.
+func Validate_ToolCallTask(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolCallTask) (errs field.ErrorList) {
+
+	// field ToolCallTask.UID has no validation
+
+	{ // field ToolCallTask.Type
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskType,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskType(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolCallTask) *TaskType {
+				return &oldObj.Type
+			})
+		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+	}
+
+	// field ToolCallTask.AgentName has no validation
+	// field ToolCallTask.Labels has no validation
+	// field ToolCallTask.Attempt has no validation
+	// field ToolCallTask.CreatedBy has no validation
+	// field ToolCallTask.RequestedBy has no validation
 	return errs
 }
 

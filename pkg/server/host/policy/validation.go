@@ -46,7 +46,11 @@ func validatePolicy(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy)
 	for i, v := range s.Validations {
 		errs = append(errs, validateAnswer(v, spec().Child("validations").Index(i))...)
 	}
-	return append(errs, validateExpressions(s)...)
+	errs = append(errs, validateExpressions(s)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	return validateToolCalls(p)
 }
 
 func validateParamKind(k *admissionv1.ParamKind) field.ErrorList {

@@ -23,9 +23,10 @@ func ownKinds() []string {
 	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills", "memories", "memoryproposals"}
 }
 
-// ownSearches returns the kinds that users create to find objects of other kinds. Nothing of them is stored.
-func ownSearches() []string {
-	return []string{"memorysearches", "memoryproposalsearches", "transcriptsearches"}
+// ownQuestions returns the kinds that are created to ask something: to find objects of other kinds, or for the verdict of
+// policies. Nothing of them is stored.
+func ownQuestions() []string {
+	return []string{"memorysearches", "memoryproposalsearches", "transcriptsearches", "toolcalls"}
 }
 
 // grants are the subresources, from the definitions of the resources, with the roles that may get or create them.
@@ -187,23 +188,23 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
-			rule([]string{"create"}, group, ownSearches()...))),
+			rule([]string{"create"}, group, ownQuestions()...))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
-			rule([]string{"create"}, group, append(ownSearches(), g.create(resource.Editor)...)...))),
+			rule([]string{"create"}, group, append(ownQuestions(), g.create(resource.Editor)...)...))),
 		into("admin", own(resource.Approver,
 			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
 			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches"}, g.create(resource.Approver)...)...))),
 		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
-			rule([]string{"create"}, group, append(ownSearches(), g.create(resource.Operator)...)...),
+			rule([]string{"create"}, group, append(ownQuestions(), g.create(resource.Operator)...)...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals", "memories", "memoryproposals"),
-			rule([]string{"create"}, group, slices.Concat([]string{"tasks", "memoryproposals"}, ownSearches(), g.create(resource.Worker))...),
+			rule([]string{"create"}, group, slices.Concat([]string{"tasks", "memoryproposals"}, ownQuestions(), g.create(resource.Worker))...),
 			rule([]string{"get"}, group, g.read(resource.Worker)...)),
 		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),

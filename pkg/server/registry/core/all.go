@@ -15,6 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
+	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
@@ -45,6 +46,7 @@ func All(o Options) []resource.Resource {
 		tools,
 		skill.Definition(workers.Skills()),
 		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Guard: workers.Sessions()}),
+		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
 		memories,
 		memoryproposal.New(memoryproposal.Options{

@@ -97,6 +97,22 @@ func selectsChildren(s labels.Selector, name string) bool {
 	return false
 }
 
+// ToolCalls is the guard of toolcalls.
+func (w *Workers) ToolCalls() resource.Guard[*v1alpha1.ToolCall] {
+	return &rule[*v1alpha1.ToolCall]{
+		w: w, resource: v1alpha1.Resource("toolcalls"),
+		object: func(ctx context.Context, s *scope, a resource.Access, c *v1alpha1.ToolCall) error {
+			if a != (resource.Access{Verb: "create"}) {
+				return errNotAWorkers
+			}
+			return mine(request.NamespaceValue(ctx) == s.run.namespace && c.Spec.TaskName == s.run.name)
+		},
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.ToolCall) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Events is the guard of executionevents.
 func (w *Workers) Events() resource.Guard[*v1alpha1.ExecutionEvent] {
 	return &rule[*v1alpha1.ExecutionEvent]{

@@ -49,6 +49,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
+	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -73,6 +74,8 @@ type Config struct {
 	// Admission holds the policies, webhooks and quotas of the server. A resource uses it for what it stores of
 	// another one. May be nil.
 	Admission admission.Interface
+	// Policies reads the ValidatingAdmissionPolicies in force. May be nil.
+	Policies admissionregistrationv1.ValidatingAdmissionPolicyLister
 }
 
 // Resource is a Definition of any type.

@@ -88,7 +88,8 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Engine implements engine.Engine. All methods may be called concurrently.
+// Engine implements engine.Engine. All methods may be called concurrently. It has many methods because the interface has
+// them, and each phase of a commit and each rule of a full disk is one.
 type Engine struct {
 	opts    Options
 	log     logr.Logger

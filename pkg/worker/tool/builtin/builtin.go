@@ -46,13 +46,3 @@ func Has(name string) bool {
 	_, ok := Find(name)
 	return ok
 }
-
-// Names returns the names of all tools, sorted.
-func Names() []string {
-	var names []string
-	for _, b := range list {
-		names = append(names, b.Name)
-	}
-	slices.Sort(names)
-	return names
-}

@@ -13,8 +13,6 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -22,65 +20,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
-
-// Selectable fields, besides metadata.name and metadata.namespace.
-const (
-	fieldTask    = "spec.taskName"
-	fieldTaskUID = "spec.taskUID"
-	fieldState   = "status.state"
-)
-
-// selection holds the selectors of a list or a watch.
-type selection struct {
-	namespace string
-	name      string // of the only approval, if a selector requires one name
-	task      string // of the only task, if a selector requires one
-	fields    fields.Selector
-	labels    labels.Selector
-}
-
-func newSelection(namespace string, o *internalversion.ListOptions) *selection {
-	s := &selection{namespace: namespace, fields: o.FieldSelector, labels: o.LabelSelector}
-	if s.fields == nil {
-		s.fields = fields.Everything()
-	}
-	if s.labels == nil {
-		s.labels = labels.Everything()
-	}
-	s.name, _ = s.fields.RequiresExactMatch("metadata.name")
-	s.task, _ = s.fields.RequiresExactMatch(fieldTask)
-	if one, ok := s.fields.RequiresExactMatch("metadata.namespace"); ok && s.namespace == "" {
-		s.namespace = one
-	}
-	return s
-}
-
-// all reports whether the selection includes everything.
-func (s *selection) all() bool { return s.fields.Empty() && s.labels.Empty() }
-
-func (s *selection) takes(a *v1alpha1.Approval) bool {
-	if a == nil {
-		return false
-	}
-	return s.labels.Matches(labels.Set(a.Labels)) && (s.fields.Empty() || s.fields.Matches(fields.Set{
-		"metadata.name":      a.Name,
-		"metadata.namespace": a.Namespace,
-		fieldTask:            a.Spec.TaskName,
-		fieldTaskUID:         string(a.Spec.TaskUID),
-		fieldState:           string(a.Status.State),
-	}))
-}
-
-// query returns the part of the log that can contain the selected approvals.
-func (v *view) query(ctx context.Context, s *selection) (eventlog.Query, error) {
-	q := eventlog.Query{Namespace: s.namespace, Task: s.task}
-	if s.name == "" || s.task != "" || s.namespace == "" {
-		return q, nil
-	}
-	task, err := v.find(ctx, s.namespace, s.name)
-	q.Task = task // empty if unknown, which selects the whole namespace
-	return q, err
-}
 
 func (v *view) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
 	s := newSelection(request.NamespaceValue(ctx), o)

@@ -76,6 +76,15 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	return err
 }
 
+// Judged appends the event that reports what policies decided about a call of a tool.
+func (r *Resource) Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	if err := r.admit(ctx, t, e, false); err != nil {
+		return err
+	}
+	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	return err
+}
+
 // Annotate changes annotations of the task, provided that it was not replaced by another of that
 // name. It does not change the status. change may be called several times.
 func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error {

@@ -59,7 +59,8 @@ type Options struct {
 	Retention Retention
 }
 
-// Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store.
+// Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
+// because each subresource is one or a few, over the same store and event log.
 type Resource struct {
 	resource.Resource
 	definition *resource.Definition[*v1alpha1.Task] // the same

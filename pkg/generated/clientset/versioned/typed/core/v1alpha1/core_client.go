@@ -27,6 +27,7 @@ type CoreV1alpha1Interface interface {
 	SkillsGetter
 	TasksGetter
 	ToolsGetter
+	ToolCallsGetter
 	TranscriptSearchesGetter
 }
 
@@ -81,6 +82,10 @@ func (c *CoreV1alpha1Client) Tasks(namespace string) TaskInterface {
 
 func (c *CoreV1alpha1Client) Tools(namespace string) ToolInterface {
 	return newTools(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) ToolCalls(namespace string) ToolCallInterface {
+	return newToolCalls(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {

@@ -29,4 +29,6 @@ type TaskExpansion interface{}
 
 type ToolExpansion interface{}
 
+type ToolCallExpansion interface{}
+
 type TranscriptSearchExpansion interface{}

@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// style is an ANSI style; plain output has none.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	blue   style = "34"
+	cyan   style = "36"
+)
+
+// paint applies a style to text if colours are allowed.
+func (a *app) paint(s style, text string) string {
+	if !a.Color || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+// clean makes text of events safe to show on one line of a terminal: control
+// characters, which could change the terminal's state, become spaces.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// fit shortens text to a number of columns, with an ellipsis.
+func fit(text string, columns int) string {
+	if columns < 1 || utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	return string([]rune(text)[:columns-1]) + "…"
+}
+
+// pad extends text to a number of columns.
+func pad(text string, columns int) string {
+	return text + strings.Repeat(" ", max(0, columns-utf8.RuneCountInString(text)))
+}
+
+// duration formats a duration in about three digits.
+func duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "?"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// count formats a number in groups of three digits.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// tokens formats a number of tokens, which may not have been reported.
+func tokens(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return count(*n)
+}

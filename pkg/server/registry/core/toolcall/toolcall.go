@@ -1,0 +1,133 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package toolcall serves toolcalls: a worker creates one before each call of a tool, and is answered with the verdict
+// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy found
+// fault with.
+//
+// The server completes a call before it is judged: the facts about the task and the tool come from the stored
+// objects, and the arguments of built-in tools are typed, so a policy that misspells one does not compile. Whatever
+// goes wrong while a policy is evaluated denies the call, whatever the binding's actions are.
+package toolcall
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+// Tasks is what this package needs of tasks, in the namespace of the request. Errors are API errors.
+type Tasks interface {
+	// Get reads a task.
+	Get(ctx context.Context, name string) (*v1alpha1.Task, error)
+	// Judged appends the event about a verdict to the task's stream.
+	Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
+}
+
+// Options are what toolcalls need. All fields are required.
+type Options struct {
+	Tasks Tasks
+	// Tool reads a Tool of the request's namespace.
+	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+}
+
+// Definition returns the resource toolcalls.
+func Definition(o Options, guard resource.Guard[*v1alpha1.ToolCall]) resource.Resource {
+	j := &judge{tasks: o.Tasks, tool: o.Tool}
+	return &judged{judge: j, Resource: &resource.Definition[*v1alpha1.ToolCall]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("toolcalls"),
+		Kind:       "ToolCall",
+		Singular:   "toolcall",
+		Categories: []string{},
+		Guard:      guard,
+		Shape:      resource.Action[*v1alpha1.ToolCall]{Create: j.create, Admits: true},
+	}}
+}
+
+// judged is the resource, which hands what the server knows about admission to its judge.
+type judged struct {
+	resource.Resource
+	judge *judge
+}
+
+// Storage builds the storage.
+func (d *judged) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	d.judge.scheme, d.judge.admission, d.judge.policies = c.Scheme, c.Admission, c.Policies
+	return d.Resource.Storage(ctx, c)
+}
+
+type judge struct {
+	tasks     Tasks
+	tool      func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	scheme    *runtime.Scheme
+	admission admission.Interface                                     // may be nil
+	policies  admissionregistrationv1.ValidatingAdmissionPolicyLister // may be nil
+}
+
+// create answers a call with its verdict.
+func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.ToolCall, error) {
+	t, err := j.tasks.Get(ctx, c.Spec.TaskName)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.complete(ctx, t, c); err != nil {
+		return nil, err
+	}
+	findings, err := j.findings(ctx, t, c)
+	if err != nil {
+		return nil, err
+	}
+	c.Status = v1alpha1.ToolCallStatus{Verdict: verdictOf(findings), Findings: findings}
+	if len(findings) > 0 && !resource.IsDryRun(ctx) && !t.Status.Phase.Terminal() {
+		if err := j.tasks.Judged(ctx, t, eventOf(t, c)); err != nil {
+			return nil, err
+		}
+	}
+	c.Namespace = t.Namespace
+	return c, nil
+}
+
+// eventOf is the event about a call that policies found fault with. It does not repeat the arguments.
+func eventOf(t *v1alpha1.Task, c *v1alpha1.ToolCall) *v1alpha1.ExecutionEvent {
+	severity := v1alpha1.SeverityInfo
+	if first := c.Status.Findings[0].Action; first != v1alpha1.ToolCallAudit {
+		severity = v1alpha1.SeverityWarning
+	}
+	content, _ := json.Marshal(map[string]any{
+		"verdict": c.Status.Verdict, "callID": c.Spec.CallID, "findings": c.Status.Findings,
+	})
+	// A worker that did not get the answer asks again.
+	digest := sha256.Sum256(slices.Concat([]byte(c.Spec.CallID), []byte{0}, c.Spec.Arguments.Raw))
+	return &v1alpha1.ExecutionEvent{
+		DedupKey:   fmt.Sprintf("toolcall/%s/%s/%x", t.Status.JobUID, c.Spec.ToolName, digest[:12]),
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace},
+		TaskName:   t.Name, Type: v1alpha1.EventToolCallJudged, Severity: severity, ToolName: c.Spec.ToolName,
+		ToolCallID: c.Spec.CallID, AgentName: c.Spec.Task.AgentName,
+		Summary: summary(c), Content: &apiextensionsv1.JSON{Raw: content},
+	}
+}
+
+func summary(c *v1alpha1.ToolCall) string {
+	first := c.Status.Findings[0]
+	did := map[v1alpha1.ToolCallAction]string{
+		v1alpha1.ToolCallDeny: "denied", v1alpha1.ToolCallRequireApproval: "held for approval",
+		v1alpha1.ToolCallWarn: "allowed with a warning", v1alpha1.ToolCallAudit: "allowed and recorded",
+	}[first.Action]
+	by := ""
+	if first.Policy != "" {
+		by = " by policy " + first.Policy
+	}
+	return fmt.Sprintf("Call of %s %s%s: %s", c.Spec.ToolName, did, by, first.Message)
+}

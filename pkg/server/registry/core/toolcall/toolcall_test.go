@@ -1,0 +1,124 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package toolcall
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+)
+
+// The typed arguments are those of the tools' own schemas, so a policy sees everything that a tool gets.
+func TestTypedArgumentsAreComplete(t *testing.T) {
+	t.Parallel()
+	for name, want := range typedTools {
+		b, ok := builtin.Find(name)
+		if !ok {
+			t.Errorf("%s is not built in", name)
+			continue
+		}
+		made, err := b.New(tool.Given{WorkDir: t.TempDir(), TempDir: t.TempDir(), SearchURL: "http://127.0.0.1:1", Policy: sandbox.Policy{Read: sandbox.System()}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var schema struct {
+			Properties map[string]any `json:"properties"`
+		}
+		if err := json.Unmarshal(made.Definition().Parameters, &schema); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, slices.Sorted(maps.Keys(schema.Properties))); d != "" {
+			t.Errorf("%s (-typed +schema):\n%s", name, d)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arguments, want string
+	}{
+		"empty":     {`{}`, `{} {} {}`},
+		"flat":      {`{"a":"x","b":1.5,"c":true,"d":null}`, `{"a":"x"} {"b":1.5} {"c":true}`},
+		"nested":    {`{"order":{"items":[{"name":"x"},{"name":"y"}],"total":3}}`, `{"order.items.0.name":"x","order.items.1.name":"y"} {"order.total":3} {}`},
+		"dots":      {`{"a.b":1,"a":{"b":2}}`, `{} {"a.b":2,"a\\.b":1} {}`},
+		"twice":     {`{"a":1,"a":2}`, "ambiguous"},
+		"too many":  {`{"a":[` + strings.Repeat("1,", maxValues) + `1]}`, "at most"},
+		"no object": {`{`, "spec.arguments"},
+	} {
+		s := v1alpha1.ToolCallSpec{Arguments: &apiextensionsv1.JSON{Raw: []byte(c.arguments)}}
+		got := ""
+		if err := values(&s); err != nil {
+			got = err.Error()
+		} else {
+			for _, m := range []any{s.Strings, s.Numbers, s.Booleans} {
+				raw, _ := json.Marshal(m)
+				got += string(raw) + " "
+			}
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// What admission says becomes findings. An evaluation that failed denies, even if the binding only audits or warns.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(v1alpha1.Resource("toolcalls"), "", errors.New("x"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no curl"}}
+	const failed = "expression 'x' resulted in error: no such key: a"
+	audit := func(message string) string {
+		return fmt.Sprintf(`[{"message":%q,"policy":"p","binding":"b","expressionIndex":0,"validationActions":["Audit"]}]`, message)
+	}
+	for name, c := range map[string]struct {
+		err      error
+		warnings []string
+		failures []string
+		want     string
+	}{
+		"nothing":          {want: "Allowed"},
+		"denied":           {err: refused, want: "Denied Deny p b no curl"},
+		"webhook":          {err: apierrors.NewInternalError(errors.New("failed calling webhook")), want: "Denied Deny   Internal error"},
+		"warned":           {warnings: []string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': careful"}, want: "Allowed Warn p b careful"},
+		"warning failed":   {warnings: []string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': " + failed}, want: "Denied Deny p b"},
+		"audited":          {failures: []string{audit(failed)}, want: "Denied Deny p b"},
+		"unreadable":       {failures: []string{audit("large")}, want: "Denied Deny p b large"}, // no policy can be read
+		"not understood":   {failures: []string{"{"}, want: "failures of policies"},
+		"unknown to start": {err: apierrors.NewForbidden(v1alpha1.Resource("toolcalls"), "", errors.New(notReady)), want: "not read yet"},
+	} {
+		h := &heard{warnings: c.warnings, failures: c.failures}
+		found, err := h.found(c.err)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			for i := range found {
+				found[i].Action = (&judge{}).action(found[i])
+			}
+			got = string(verdictOf(found))
+			for _, f := range found {
+				got += fmt.Sprintf(" %s %s %s %s", f.Action, f.Policy, f.Binding, f.Message)
+			}
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

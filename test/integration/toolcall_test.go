@@ -1,0 +1,209 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// judgedScript is an agent that calls three tools: one call is denied, one held for approval, one passes.
+const judgedScript = `
+models: [scripted-1]
+turns:
+- name: calls
+  match: {turn: 1}
+  reply:
+    toolCalls:
+    - {name: code_exec, arguments: {language: bash, code: "curl http://example.com"}}
+    - {name: file_write, arguments: {path: paid.txt, content: "500"}}
+    - {name: file_read, arguments: {path: paid.txt}}
+- name: end
+  match: {turn: 2}
+  reply: {text: done}
+`
+
+// examplePolicies installs the policies of a file of artifacts/examples.
+func examplePolicies(t *testing.T, p *platform, file string) {
+	t.Helper()
+	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(must[[]byte](t)(os.ReadFile("../../artifacts/examples/"+file))), 4096)
+	for {
+		var policy admissionv1.ValidatingAdmissionPolicy
+		var binding admissionv1.ValidatingAdmissionPolicyBinding
+		err := docs.Decode(&policy)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err := errors.Join(err, docs.Decode(&binding)); err != nil {
+			t.Fatal(err)
+		}
+		install(t, p.Kubernetes(t), &policy, &binding)
+	}
+}
+
+// judge asks about a call without making it.
+func (p *platform) judge(task, tool, arguments string) (v1alpha1.ToolCallStatus, error) {
+	out, err := p.client().CoreV1alpha1().ToolCalls("default").Create(p.t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
+		TaskName: task, ToolName: tool, Arguments: &apiextensionsv1.JSON{Raw: []byte(arguments)},
+		Class: v1alpha1.ToolClassRead, Task: v1alpha1.ToolCallTask{CreatedBy: "forged"}, // the server sets these
+	}}, metav1.CreateOptions{DryRun: []string{"All"}})
+	if err != nil {
+		return v1alpha1.ToolCallStatus{}, err
+	}
+	return out.Status, nil
+}
+
+func said(s v1alpha1.ToolCallStatus) string {
+	out := string(s.Verdict)
+	for _, f := range s.Findings {
+		out += fmt.Sprintf("; %s %s: %s", f.Action, f.Policy, f.Message)
+	}
+	return out
+}
+
+// The example policies judge calls as their comments say.
+func TestToolCallPolicies(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t, "exit 0")
+	if _, err := p.client().CoreV1alpha1().Tools("default").Create(t.Context(), &v1alpha1.Tool{
+		ObjectMeta: metav1.ObjectMeta{Name: "order"},
+		Spec: v1alpha1.ToolSpec{
+			Description: "Orders.", BrokeredToolClass: v1alpha1.ToolClassWrite, HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/"},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.run("t")
+	p.awaitPhase("t", v1alpha1.TaskSucceeded)
+	examplePolicies(t, p, "toolcall-policy.yaml")
+	const curl = `{"language":"bash","code":"ls; curl x"}`
+	eventually(t, func(context.Context) bool {
+		s, err := p.judge("t", "order", `{}`)
+		return err == nil && s.Verdict == v1alpha1.ToolCallDenied
+	})
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"code_exec", `{"language":"bash","code":"ls"}`, "Allowed"},
+		{"code_exec", curl, "Denied; Deny no-network-commands: programs must not use curl, wget, nc or ssh"},
+		{"file_write", `{"path":"curl","content":"curl"}`, "Allowed"},
+		{"pay", `{"amount":100}`, "Allowed"},
+		{"pay", `{"amount":100.5}`, "ApprovalRequired; RequireApproval large-amounts: an amount of 100.5 is above 100"},
+		{"order", `{}`, "Denied; Deny writers-only: tools that write are for the group writers"},
+		{"order", `{"amount":101}`, "Denied; Deny writers-only: tools that write are for the group writers; RequireApproval large-amounts: an amount of 101 is above 100"},
+	} {
+		got, err := p.judge("t", c.tool, c.arguments)
+		if err != nil || said(got) != c.want {
+			t.Errorf("%s %s: %s, %v; want %s", c.tool, c.arguments, said(got), err, c.want)
+		}
+	}
+	if _, err := p.judge("none", "code_exec", curl); err == nil {
+		t.Error("a call of a task that does not exist was judged")
+	}
+	if _, err := p.judge("t", "pay", `{"amount":1,"amount":1000}`); err == nil || !strings.Contains(err.Error(), "ambiguous") {
+		t.Errorf("an argument that is there twice: %v", err)
+	}
+	l := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(),
+		metav1.ListOptions{FieldSelector: "taskName=t,type=ToolCallJudged"}))
+	if len(l.Items) != 0 {
+		t.Errorf("dry runs left %d events", len(l.Items))
+	}
+}
+
+// Policies hold back the calls of a real agent: one is denied, one waits for a person, one is made.
+func TestPoliciesHoldCallsBack(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, judgedScript)
+	examplePolicies(t, p, "toolcall-policy.yaml")
+	hold := limit("held", "!has(object.spec.fileWrite) || object.spec.fileWrite.content != '500'", "500 is a lot")
+	hold.Labels = map[string]string{v1alpha1.LabelRequireApproval: "true"}
+	hold.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"toolcalls"}
+	b := deny("held")
+	b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+	install(t, p.Kubernetes(t), hold, b)
+	p.run("probe", func(s *v1alpha1.TaskSpec) { s.Schedule = "@yearly"; s.Type = v1alpha1.TaskTypeContainer })
+	eventually(t, func(context.Context) bool {
+		s, err := p.judge("probe", "file_write", `{"path":"x","content":"500"}`)
+		return err == nil && s.Verdict == v1alpha1.ToolCallApprovalRequired
+	})
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "pay",
+		AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"code_exec", "file_write", "file_read"}},
+	}}
+	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := p.client().CoreV1alpha1()
+	var id string
+	eventually(t, func(context.Context) bool {
+		l, err := c.Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.taskName=t"})
+		if err != nil || len(l.Items) == 0 {
+			return false
+		}
+		id = l.Items[0].Name
+		return true
+	})
+	must[*v1alpha1.Approval](t)(decide(t, c, id, "approve"))
+	p.awaitPhase("t", v1alpha1.TaskSucceeded)
+	var got []string
+	for _, e := range must[*v1alpha1.ExecutionEventList](t)(c.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t"})).Items {
+		if strings.HasPrefix(string(e.Type), "ToolCall") || strings.HasPrefix(string(e.Type), "Approval") {
+			line := string(e.Type) + " " + e.ToolName
+			if e.Type == v1alpha1.EventToolCallJudged {
+				var content struct{ Verdict string }
+				if err := json.Unmarshal(e.Content.Raw, &content); err != nil {
+					t.Error(err)
+				}
+				line += " " + content.Verdict
+			}
+			got = append(got, line)
+		}
+	}
+	want := []string{
+		"ToolCallJudged code_exec Denied",
+		"ToolCallJudged file_write ApprovalRequired",
+		"ApprovalRequested file_write", "ApprovalApproved file_write",
+		"ToolCallStarted file_write", "ApprovalExecutionUpdated file_write", "ToolCallCompleted file_write", "ApprovalExecutionUpdated file_write",
+		"ToolCallStarted file_read", "ToolCallCompleted file_read",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// A worker asks only about calls of its own task.
+func TestWorkersAskAboutTheirOwnCalls(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	admin := as(t, s, "")
+	mine, other := newWaiting(t, s, admin, "mine"), newWaiting(t, s, admin, "other")
+	worker := workerClient(t, s, "default", "mine", mine.task.UID).Discovery().RESTClient()
+	for name, task := range map[string]*v1alpha1.Task{"own": mine.task, "another": other.task} {
+		body := must[[]byte](t)(json.Marshal(v1alpha1.ToolCall{
+			TypeMeta: metav1.TypeMeta{APIVersion: "core.platform.ai/v1alpha1", Kind: "ToolCall"},
+			Spec:     v1alpha1.ToolCallSpec{TaskName: task.Name, ToolName: "file_read"},
+		}))
+		err := worker.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/toolcalls").
+			SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
+		if name == "own" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "another" {
+			refused(t, name, err, 403, "another task")
+		}
+	}
+}
