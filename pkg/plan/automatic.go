@@ -10,6 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
+	"github.com/platform-ai/platform/pkg/worker/tool/memory"
 )
 
 // automatic is a group of built-in tools that runs of type ai get without naming them.
@@ -25,11 +26,15 @@ type automatic struct {
 // that is not built in is skipped.
 func automatics() []automatic {
 	return []automatic{
+		{tools: []string{memory.RecallName, memory.RememberName, memory.ProposeName, memory.SearchName}, when: always, kept: true},
 		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{"update_plan"}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: Autonomous},
 	}
 }
+
+// always is for tools of every run.
+func always(*v1alpha1.Task, *v1alpha1.Agent) bool { return true }
 
 // coordinates reports whether the agent may delegate to others.
 func coordinates(_ *v1alpha1.Task, a *v1alpha1.Agent) bool {

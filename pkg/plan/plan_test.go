@@ -208,7 +208,7 @@ func TestPlan(t *testing.T) {
 	for what, d := range map[string]string{
 		"configmaps": cmp.Diff(configMaps, p.ConfigMaps),
 		"candidates": cmp.Diff([]string{"openai agent-model", "azure model", "openai cheap"}, candidates),
-		"tools":      cmp.Diff([]string{"weather true", "file_read false", "open true"}, tools),
+		"tools":      cmp.Diff([]string{"weather true", "file_read false", "open true", "recall_memory false", "remember false", "propose_memory false", "search_transcript false"}, tools),
 		"secrets":    cmp.Diff([]string{"Provider n/openai keys api-key", "Provider n/azure keys api-key", "Tool n/weather keys token"}, secrets),
 		"system":     cmp.Diff("# Skill: skill\n\nof a Skill\n\nof a ConfigMap\n\n# Skill: skill\n\nof a Skill\n\nof a ConfigMap", p.System()),
 	} {

@@ -74,6 +74,12 @@ const (
 	EnvWebFetchAllow = "PLATFORM_WEB_FETCH_ALLOW"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
 	EnvSearchURL = "SEARCH_API_URL"
+	// EnvMemoryContextEnabled is false for runs that start without memories. EnvMemoryContextLimit and
+	// EnvMemoryContextMaxChars lower how many memories, and how many characters of them, the prompt gets; empty means 5
+	// and 6,000.
+	EnvMemoryContextEnabled  = "PLATFORM_MEMORY_CONTEXT_ENABLED"
+	EnvMemoryContextLimit    = "PLATFORM_MEMORY_CONTEXT_LIMIT"
+	EnvMemoryContextMaxChars = "PLATFORM_MEMORY_CONTEXT_MAX_CHARS"
 	// EnvCodeCPUSeconds, EnvCodeMemoryKB and EnvCodeMaxProcesses limit each
 	// process of code_exec; empty means 60 s, 4 GiB and 1,024.
 	EnvCodeCPUSeconds   = "PLATFORM_CODE_EXEC_LOCAL_CPU_SECONDS"
@@ -83,7 +89,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses}
+	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

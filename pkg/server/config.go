@@ -12,11 +12,13 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/kube-openapi/pkg/common"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/sparse"
@@ -29,6 +31,7 @@ func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, 
 	g.RESTOptionsGetter = object.NewRESTOptionsGetter(object.RESTOptions{
 		DB: s.Objects, Scheme: scheme, Codecs: apiserver.Codecs(scheme),
 		Transformers: transformers, ObjectCounts: g.StorageObjectCountTracker,
+		Indexes: map[schema.GroupResource]object.Index{v1alpha1.Resource("memories"): memory.Indexed{Index: s.Memories}},
 	})
 }
 
@@ -56,6 +59,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 			},
 			Transcripts: st.Transcripts,
+			Memories:    st.Memories,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,

@@ -12,10 +12,12 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
@@ -35,6 +37,8 @@ type Stores struct {
 	Blobs *blob.Store
 	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
+	// Memories is the index of memories.
+	Memories *fulltext.Index
 
 	closing  sync.Once
 	closeErr error // set by closing
@@ -59,7 +63,8 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 		return nil, err
 	}
 	st.Blobs = blob.New(st.Engine, o.fileLimits(), o.Clock)
-	st.Transcripts = transcript.New(st.Engine, transcript.Options{Clock: o.Clock})
+	st.Transcripts = transcript.New(st.Engine, transcript.Options{Clock: o.Clock, Index: fulltext.New(st.Engine, transcript.IndexLetter)})
+	st.Memories = fulltext.New(st.Engine, memory.IndexLetter)
 	return st, nil
 }
 

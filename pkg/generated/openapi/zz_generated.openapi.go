@@ -3729,7 +3729,7 @@ func schema_pkg_apis_core_v1alpha1_MemorySearchSpec(ref common.ReferenceCallback
 					},
 					"maxCharacters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxCharacters ends the answer before the memory whose content would make it longer; 0 means no limit.",
+							Description: "maxCharacters is how long the contents may be together; memories that do not fit are left out. 0 means no limit.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

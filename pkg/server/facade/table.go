@@ -11,6 +11,7 @@ package facade
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
@@ -46,7 +47,7 @@ func Rows() []rest.Row {
 	)
 	frame := []string{"kind", "apiVersion", "metadata"}                    // of an object
 	envelope := []string{"kind", "apiVersion", "metadata.resourceVersion"} // leaves that of a list
-	return []rest.Row{
+	return slices.Concat(memoryRows(), []rest.Row{
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true},
@@ -151,7 +152,7 @@ func Rows() []rest.Row {
 		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
 		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}},
 		{Method: post, Path: worker + "/artifacts/:namespace/:task/:filename", Native: one("create", "tasks/:task/artifacts/:filename"), Body: &rest.Body{Max: maxUpload, Raw: true}},
-	}
+	})
 }
 
 // one returns a single request with the query parameters that have the same meaning natively.

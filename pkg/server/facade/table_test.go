@@ -24,7 +24,7 @@ func TestTableIsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want, got []string
-	for _, m := range regexp.MustCompile("(GET|POST|PUT|PATCH|DELETE)[ |]+(/(?:api|internal)/v1/[a-zA-Z/:]+)").FindAllStringSubmatch(string(data), -1) {
+	for _, m := range regexp.MustCompile("(GET|POST|PUT|PATCH|DELETE)[ |]+(/(?:api|internal)/v1/[a-zA-Z/:-]+)").FindAllStringSubmatch(string(data), -1) {
 		want = append(want, m[1]+" "+m[2])
 	}
 	for _, r := range Rows() {
@@ -46,7 +46,7 @@ type chain struct {
 }
 
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodDelete: "delete"}[r.Method]
+	verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	rest := parts[3:]
 	if rest[0] == "namespaces" {
@@ -89,6 +89,9 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		body := map[string]string{
 			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
 		}[r.Method+" "+r.Path]
+		if strings.Contains(r.Path, "/memor") {
+			body = `{"content":"x","title":"x","status":"accepted"}`
+		}
 		if body == "" && r.Method == http.MethodPost {
 			body = "{}"
 		}

@@ -39,6 +39,8 @@ type RESTOptions struct {
 	Prefix string
 	// Transformers encrypt the values of some resources at rest.
 	Transformers map[schema.GroupResource]value.Transformer
+	// Indexes derive further rows from the objects of some resources.
+	Indexes map[schema.GroupResource]Index
 	// Cacher puts the API server's watch cache in front of each store. The store works without it: it is
 	// consistent, keeps one copy of the data and drops no watch for being slow. The watch cache is a tested
 	// alternative. Default: off.
@@ -145,6 +147,7 @@ func (g *RESTOptionsGetter) decorate(
 		ResourcePrefix: resourcePrefix,
 		GroupResource:  config.GroupResource,
 		MarkCorrupt:    unsafeDeletionAllowed(),
+		Index:          g.o.Indexes[config.GroupResource],
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("storage of %s: %w", config.GroupResource, err)

@@ -37,6 +37,8 @@ type Config struct {
 	// MarkCorrupt reports every failure to transform or decode as corrupt data, so that an administrator
 	// may delete the object unread.
 	MarkCorrupt bool
+	// Index, if set, derives further rows from the objects.
+	Index Index
 }
 
 // versioner reads and writes resource versions, which are decimal revisions.
@@ -54,6 +56,7 @@ type Store struct {
 	resourcePrefix string
 	groupResource  schema.GroupResource
 	markCorrupt    bool
+	index          Index // may be nil
 	transformer    atomic.Pointer[value.Transformer]
 	sizes          atomic.Bool
 
@@ -78,7 +81,7 @@ func (db *DB) NewStore(c Config) (*Store, error) {
 	}
 	s := &Store{
 		db: db, codec: c.Codec, newFunc: c.NewFunc, objectType: reflect.TypeOf(c.NewFunc()).Elem(), resourcePrefix: c.ResourcePrefix,
-		groupResource: c.GroupResource, markCorrupt: c.MarkCorrupt,
+		groupResource: c.GroupResource, markCorrupt: c.MarkCorrupt, index: c.Index,
 		pathPrefix: strings.TrimSuffix(path.Join("/", c.Prefix), "/") + "/",
 	}
 	s.transformer.Store(&c.Transformer)

@@ -38,6 +38,9 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 		return err
 	}
 	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
+	if w.index, err = indexed(s, nil, plain); err != nil {
+		return err
+	}
 	if err := w.commit(); errors.Is(err, errConflict) {
 		return storage.NewKeyExistsError(k, 0)
 	} else if err != nil {
@@ -222,6 +225,9 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		return nil, true, err
 	}
 	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
+	if w.index, err = indexed(s, st.plain, plain); err != nil {
+		return nil, true, err
+	}
 	switch err := w.commit(); {
 	case errors.Is(err, errConflict):
 		next, err = r.read(ctx)
@@ -271,6 +277,11 @@ func (s *Store) Delete(ctx context.Context, key string, out runtime.Object, pre 
 			continue
 		}
 		w := &write{topic: s.topic, key: k, expect: st.rev}
+		if !r.unreadable {
+			if w.index, err = indexed(s, st.plain, nil); err != nil {
+				return err
+			}
+		}
 		err = w.commit()
 		if errors.Is(err, errConflict) {
 			st, err = r.read(ctx)

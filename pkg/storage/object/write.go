@@ -20,6 +20,8 @@ type write struct {
 	expect uint64 // revision that the key must have; 0: it must not exist
 	data   []byte // stored bytes, which must not be changed any more; nil deletes
 	expiry int64  // unix seconds, 0 for none
+	// index, if set, writes what the resource's Index derives from the change.
+	index func(engine.Batch) error
 	// decode, if set, returns the decoded object without a revision, or nil. It is unset if no decoded
 	// object is to be kept. It runs once, while the write is being synced.
 	decode   func() runtime.Object
@@ -90,6 +92,11 @@ func (w *write) Write(b engine.Batch) error {
 	}
 	if err := w.records(b, current); err != nil {
 		return err
+	}
+	if w.index != nil {
+		if err := w.index(b); err != nil {
+			return err
+		}
 	}
 	h := head{change: w.rev, live: w.rev}
 	if w.op == opDelete {

@@ -23,12 +23,18 @@ import (
 // If the transcript is then longer than limit bytes, its oldest messages are removed. The first message of
 // the user and the newest message always stay. A limit of 0 or less means no limit.
 //
-// Append returns when everything is durable.
+// Append returns when everything is durable. The messages of an unnamed session cannot be searched.
 func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
+	return s.AppendTo(ctx, Session{UID: uid}, limit, messages)
+}
+
+// AppendTo is Append for a session whose messages can be searched.
+func (s *Store) AppendTo(ctx context.Context, to Session, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
+	uid := to.UID
 	if owned.Bad(string(uid)) {
 		return nil, fmt.Errorf("append: %w", ErrName)
 	}
-	a := &addition{store: s, uid: uid, limit: limit, ids: map[string]entry{}}
+	a := &addition{store: s, uid: uid, session: to, limit: limit, ids: map[string]entry{}}
 	if err := a.prepare(messages); err != nil {
 		return nil, err
 	}
@@ -50,12 +56,14 @@ func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages
 type addition struct {
 	store    *Store
 	uid      types.UID
+	session  Session
 	limit    int64
 	messages []v1alpha1.SessionMessage
 	digests  [][digestLen]byte
 	chosen   []bool // the id is the caller's
 
 	before head
+	upto   *indexed         // nil if the new messages are not indexed
 	ids    map[string]entry // of this addition
 	fresh  []int            // places of the messages that are not stored yet
 }
@@ -84,6 +92,9 @@ func (a *addition) prepare(messages []v1alpha1.SessionMessage) error {
 // place gives each message its order and time.
 func (a *addition) place() (err error) {
 	if a.before, err = a.store.head(a.uid); err != nil {
+		return err
+	}
+	if a.upto, err = a.store.indexes(a.session, a.before); err != nil {
 		return err
 	}
 	next, now := a.before.last+1, a.store.clock.Now().Unix()
@@ -122,6 +133,9 @@ func (a *addition) fill(b engine.Batch) error {
 		if err := errors.Join(b.Set(messageKey(a.uid, m.Order), value), b.Set(idKey(a.uid, m.ID), a.ids[m.ID].encode())); err != nil {
 			return err
 		}
+		if err := a.upto.add(b, a.store.index, m); err != nil {
+			return err
+		}
 		sizes = append(sizes, int64(len(value)))
 		h.last, h.kept, h.bytes = m.Order, h.kept+1, h.bytes+int64(len(value))
 		if h.first == 0 && m.Role == v1alpha1.RoleUser {
@@ -133,7 +147,7 @@ func (a *addition) fill(b engine.Batch) error {
 			return err
 		}
 	}
-	return b.Set(headKey(a.uid), h.encode())
+	return errors.Join(a.upto.save(b), b.Set(headKey(a.uid), h.encode()))
 }
 
 // truncate removes the oldest messages until the limit holds. sizes are the sizes of the new messages,
@@ -147,17 +161,26 @@ func (a *addition) truncate(b engine.Batch, h *head, sizes []int64) (err error) 
 	there := it.First()
 	for ; h.bytes > a.limit && h.oldest < h.last; h.oldest++ {
 		var size int64
-		if h.oldest > a.before.last {
-			size = sizes[h.oldest-a.before.last-1]
+		var m v1alpha1.SessionMessage
+		if place := h.oldest - a.before.last - 1; place >= 0 {
+			size, m = sizes[place], a.messages[a.fresh[place]]
 		} else {
 			if !there {
 				return &CorruptError{messageKey(a.uid, h.oldest)}
 			}
 			size = int64(len(it.Value()))
+			if a.upto != nil {
+				if m, err = decode(it.Key(), it.Value()); err != nil {
+					return err
+				}
+			}
 			there = it.Next()
 		}
 		if h.oldest == h.first {
 			continue
+		}
+		if err := a.upto.remove(b, a.store.index, &m); err != nil {
+			return err
 		}
 		if err := b.Delete(messageKey(a.uid, h.oldest)); err != nil {
 			return err

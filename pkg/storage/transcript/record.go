@@ -24,6 +24,7 @@ const (
 	kindHead    = 'h'
 	kindID      = 'i'
 	kindMessage = 'm'
+	kindIndexed = 'x'
 
 	digestLen = 16
 	headLen   = 5 * 8

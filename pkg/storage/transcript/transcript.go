@@ -9,11 +9,15 @@
 //	t uid 0 h            -> last(8) kept(8) bytes(8) first(8) oldest(8)
 //	t uid 0 i id         -> order(8) unix seconds(8) digest(16)
 //	t uid 0 m order(8)   -> the message as JSON without order and content, a line end, the content
+//	t uid 0 x            -> order(8) namespace 0 name
 //
 // Orders are dense from 1 and never reused. last is the last order assigned, kept is the number of messages
 // kept, and bytes is the length of their records. first is the order of the first message of the user, 0
 // before there is one. oldest is the lowest order that is kept, not counting first. All messages from
 // oldest to last are kept, and so is first.
+//
+// x says up to which order the messages are in the full-text index, and as which session. The rows of the index are in
+// the batch of the append. A transcript that was stored before there was an index has no x, and Catch indexes it.
 //
 // An append is one synced batch, whatever its size. It reads the head and one entry i for each id that its
 // caller chose, so its cost does not depend on the length of the transcript. Entries i stay when their
@@ -34,6 +38,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
@@ -61,6 +66,8 @@ func (e *CorruptError) Error() string { return fmt.Sprintf("transcript: corrupt 
 type Options struct {
 	// Clock times messages, to the second. Default: the real clock.
 	Clock clock.PassiveClock
+	// Index, if set, finds messages by their text.
+	Index *fulltext.Index
 	// NewID makes ids of messages that come without one. Default: random UUIDs.
 	NewID func() string
 }
@@ -72,6 +79,7 @@ const shards = 256
 type Store struct {
 	engine engine.Engine
 	clock  clock.PassiveClock
+	index  *fulltext.Index // may be nil
 	newID  func() string
 	seed   maphash.Seed
 	// locks serialize the writes of a session. A writer holds its lock until the write is durable, so a
@@ -87,7 +95,7 @@ func New(e engine.Engine, o Options) *Store {
 	if o.NewID == nil {
 		o.NewID = func() string { return string(uuid.NewUUID()) }
 	}
-	return &Store{engine: e, clock: o.Clock, newID: o.NewID, seed: maphash.MakeSeed()}
+	return &Store{engine: e, clock: o.Clock, index: o.Index, newID: o.NewID, seed: maphash.MakeSeed()}
 }
 
 func (s *Store) lock(uid types.UID) *sync.RWMutex {
@@ -121,6 +129,9 @@ func (s *Store) Info(_ context.Context, uid types.UID) (Info, error) {
 func (s *Store) Delete(ctx context.Context, uid types.UID) error {
 	if owned.Bad(string(uid)) {
 		return fmt.Errorf("delete: %w", ErrName)
+	}
+	if err := s.unindex(ctx, uid); err != nil {
+		return fmt.Errorf("delete: %w", err)
 	}
 	l := s.lock(uid)
 	l.Lock()

@@ -58,6 +58,8 @@ type Config struct {
 	Tools *tool.Catalogue
 	// Gate holds back calls until a person has approved them; nil for none.
 	Gate *Gate
+	// StoredFirst are the tools of which a call is stored in the log before it is made.
+	StoredFirst []string
 	// Recorder receives the events; nil for none.
 	Recorder Recorder
 	// AgentName is the agent's name in events.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -67,7 +68,13 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 // callFree makes a call that needs no approval.
 func (l *loop) callFree(ctx context.Context, c llm.ToolCall) tool.Result {
 	started := l.c.Clock.Now()
-	l.toolStarted(c)
+	if l.c.Gate != nil && slices.Contains(l.c.StoredFirst, c.Name) {
+		if err := l.commitStart(ctx, c, ""); err != nil {
+			return tool.Failure(tool.Errorf(tool.TypeUnavailable, "the call could not be stored, and was not made"))
+		}
+	} else {
+		l.toolStarted(c)
+	}
 	var result tool.Result
 	if l.c.Tools == nil {
 		result = tool.Failure(tool.Errorf(tool.TypeUnknownTool, "there are no tools").Suggest("answer without tools"))

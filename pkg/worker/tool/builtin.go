@@ -46,9 +46,21 @@ type Given struct {
 	Clock   clock.Clock
 	// Ask asks people to approve a call, and returns their decision.
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+	// Recall finds memories of the task's scope, Propose proposes one, and SearchTranscript finds messages that the task
+	// may read.
+	Recall           RecallFunc
+	Propose          ProposeFunc
+	SearchTranscript SearchTranscriptFunc
 	// UpdatePlan stores the plan of the run's task in place of the one before. A *Error is shown to the model.
 	UpdatePlan func(ctx context.Context, p *v1alpha1.TaskPlan) error
 }
+
+// Functions of the memory tools. A *Error is shown to the model.
+type (
+	RecallFunc           = func(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error)
+	ProposeFunc          = func(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (*v1alpha1.MemoryProposal, error)
+	SearchTranscriptFunc = func(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) ([]v1alpha1.TranscriptMatch, error)
+)
 
 // RefusedError says why a run cannot have a tool.
 type RefusedError struct {

@@ -216,7 +216,7 @@ type MemorySearchSpec struct {
 	// limit is how many memories are returned: 50 by default, at most 200.
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
-	// maxCharacters ends the answer before the memory whose content would make it longer; 0 means no limit.
+	// maxCharacters is how long the contents may be together; memories that do not fit are left out. 0 means no limit.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -33,12 +34,31 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 			return nil, "", err
 		}
 	}
+	for _, member := range b.Same {
+		if err := c.repeats(object, member); err != nil {
+			return nil, "", err
+		}
+		if raw, ok := object[member]; ok && member == "namespace" {
+			_ = json.Unmarshal(raw, &namespace) // repeats has read it
+		}
+		delete(object, member)
+	}
+	for member, raw := range object {
+		if b.Merge && !given(raw) {
+			delete(object, member)
+		}
+	}
 	for _, member := range b.Required {
 		if !given(object[member]) {
 			return nil, "", badRequest("%s: is required", member)
 		}
 	}
 	native = map[string]any{}
+	if b.Fixed != "" {
+		if err := json.Unmarshal([]byte(b.Fixed), &native); err != nil {
+			return nil, "", fmt.Errorf("the row's own object: %w", err)
+		}
+	}
 	members := native
 	switch {
 	case b.Flat:
@@ -122,6 +142,22 @@ func flat(body map[string]json.RawMessage) (object map[string]any, namespace str
 	}
 	object["metadata"], object["spec"] = meta, spec
 	return object, namespace, nil
+}
+
+// repeats refuses a member of the body that differs from the parameter of the path with its name.
+func (c *call) repeats(object map[string]json.RawMessage, member string) error {
+	raw, has := object[member]
+	if !has {
+		return nil
+	}
+	var value string
+	if json.Unmarshal(raw, &value) != nil {
+		return badRequest("%s: must be text", member)
+	}
+	if want, inPath := c.params[member]; inPath && value != "" && value != want {
+		return badRequest("%s: %q differs from %q in the path", member, value, want)
+	}
+	return nil
 }
 
 func given(raw json.RawMessage) bool {

@@ -40,7 +40,7 @@ type Only struct{ Value, Else string }
 type Native struct {
 	// Name identifies the answer in {part.path} and Field.From. A row with one request needs no name.
 	Name string
-	// Verb is get, list, create or delete.
+	// Verb is get, list, create, patch or delete.
 	Verb string
 	// Path is relative to the namespace, as "tasks/:id/log"; with a leading slash it is the whole path.
 	Path string
@@ -64,6 +64,11 @@ type Native struct {
 	Hide string
 	// Send is the native body of a request without one.
 	Send string
+	// Ask is the kind of a native object whose spec consists of query parameters; AskFor lists them as "name", "name:
+	// parameter | other parameter", with "[]" after the name of a list whose elements are separated by commas, "#" after
+	// that of a number and "?" after that of a boolean.
+	Ask    string
+	AskFor []string
 	// Same is the name of an earlier answer. A delete then deletes only that same object, not a later one of its
 	// name.
 	Same string
@@ -81,6 +86,12 @@ type Body struct {
 	Under string
 	// Flat also accepts metadata and spec as members of the object itself, and refuses what only the platform sets.
 	Flat bool
+	// Fixed is the content of the native object besides the members, as JSON.
+	Fixed string
+	// Merge leaves out members that are empty, and makes the native request a JSON merge patch.
+	Merge bool
+	// Same are members that the body may repeat from the path; other values are refused.
+	Same []string
 	// Optional accepts an empty body as an empty object.
 	Optional bool
 	// Members is a struct with all members that the object may have; if it is nil, the native side checks them.
@@ -105,6 +116,8 @@ type Answer struct {
 	Drop []string
 	// Fields make a JSON object from the native answers.
 	Fields []Field
+	// Bare answers with the value of the only field instead of an object.
+	Bare bool
 	// Of is the name of a native answer whose members come before Fields.
 	Of string
 }

@@ -105,6 +105,9 @@ func (c *call) send(n *native, b *Body, body any) error {
 		return fmt.Errorf("encode the body: %w", err)
 	}
 	n.body = bytes.NewReader(data)
+	if b.Merge {
+		n.contentType = string(types.MergePatchType)
+	}
 	n.query.Set("fieldValidation", "Strict") // unknown fields are refused
 	return nil
 }
@@ -142,13 +145,19 @@ func (c *call) native(n Native, parts document) (native, error) {
 			return native{}, fmt.Errorf("delete options: %w", err)
 		}
 		req.body = bytes.NewReader(data)
+	} else if n.Ask != "" {
+		data, err := c.ask(n)
+		if err != nil {
+			return native{}, err
+		}
+		req.body = bytes.NewReader(data)
 	} else if n.Send != "" {
 		req.body = bytes.NewReader([]byte(n.Send))
 	}
 	return req, nil
 }
 
-var methods = map[string]string{"get": http.MethodGet, "list": http.MethodGet, "create": http.MethodPost, "delete": http.MethodDelete}
+var methods = map[string]string{"get": http.MethodGet, "list": http.MethodGet, "create": http.MethodPost, "patch": http.MethodPatch, "delete": http.MethodDelete}
 
 // path returns the native path, with the parameters of the REST path filled in.
 func (c *call) path(pattern string) string {
@@ -245,6 +254,10 @@ func (c *call) answer(a Answer, parts document) error {
 	}
 	for name, value := range map[string]string{"request.namespace": c.ns, "request.authentication": auth} {
 		parts[name] = &node{raw: json.RawMessage(strconv.Quote(value))}
+	}
+	if a.Bare {
+		reply(c.w, code, parts.value(a.Fields[0]))
+		return nil
 	}
 	reply(c.w, code, parts.extended(a.Of, a.Fields))
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	task.Options
 	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
+	// Memories is the index of memories. The object store writes it; see memory.Indexed.
+	Memories *fulltext.Index
 }
 
 // All returns every resource of the group, in the order of discovery. The
@@ -38,21 +41,28 @@ func All(o Options) []resource.Resource {
 	o.Agent, o.Tool = agents.Get, tools.Get
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
-	memories := memory.New(memory.Options{Clock: o.Clock, Guard: workers.Memories()})
+	memories := memory.New(memory.Options{Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories()})
+	proposals := memoryproposal.New(memoryproposal.Options{
+		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
+		Guard: workers.MemoryProposals(),
+	})
+	sessions := session.New(session.Options{
+		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Guard: workers.Sessions(),
+	})
 	return []resource.Resource{
 		tasks,
 		agents,
 		provider.Definition(workers.Providers()),
 		tools,
 		skill.Definition(workers.Skills()),
-		session.New(session.Options{Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Guard: workers.Sessions()}),
+		sessions,
+		sessions.Searches(workers.TranscriptSearches()),
 		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
 		memories,
-		memoryproposal.New(memoryproposal.Options{
-			Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
-			Guard: workers.MemoryProposals(),
-		}),
+		memories.Searches(workers.MemorySearches()),
+		proposals,
+		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
 	}
 }

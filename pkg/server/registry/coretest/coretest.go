@@ -29,12 +29,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/install"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
@@ -51,6 +54,8 @@ type Server struct {
 	Said    *transcript.Store
 	// Close ends the server before its test does.
 	Close func()
+
+	engine engine.Engine
 }
 
 // Controllers is the name of a user who may create executionevents/controlled; every other one may get tasks.
@@ -88,18 +93,23 @@ func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
 	s.Codecs = serializer.NewCodecFactory(s.Scheme, serializer.EnableStrict)
 	e, err := local.Open(ctx, local.Options{Dir: dir})
 	check(err)
+	s.engine = e
 	objects, err := object.Open(ctx, e, object.Options{})
 	check(err)
 	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{})
 	check(err)
 	s.Blobs = blob.New(e, blob.Limits{}, clock.RealClock{})
-	s.Said = transcript.New(e, transcript.Options{})
-	getter := object.NewRESTOptionsGetter(object.RESTOptions{DB: objects, Scheme: s.Scheme, Codecs: s.Codecs})
+	s.Said = transcript.New(e, transcript.Options{Index: fulltext.New(e, transcript.IndexLetter)})
+	memories := fulltext.New(e, memory.IndexLetter)
+	getter := object.NewRESTOptionsGetter(object.RESTOptions{
+		DB: objects, Scheme: s.Scheme, Codecs: s.Codecs,
+		Indexes: map[schema.GroupResource]object.Index{v1alpha1.Resource("memories"): memory.Indexed{Index: memories}},
+	})
 	timelines, err := timeline.New(timeline.Options{Log: s.Log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
 		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now},
-		Transcripts: s.Said,
+		Transcripts: s.Said, Memories: memories,
 	}) {
 		check(r.Register(s.Scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.Scheme, RESTOptions: getter, Clock: clock.RealClock{}})
@@ -193,6 +203,22 @@ func (s *Server) Update(ctx context.Context, path, name string, change func(runt
 	})
 	obj, _, err := s.Storage[path].(rest.Updater).Update(WithPath(ctx, path), name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return obj, err
+}
+
+// Rows returns the number of rows in a keyspace of the store.
+func (s *Server) Rows(t *testing.T, keyspace byte) (n int) {
+	t.Helper()
+	it, err := s.engine.NewIter([]byte{keyspace}, []byte{keyspace + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // Task returns a task.

@@ -52,3 +52,14 @@ func DecodeBody(scheme *runtime.Scheme, req *http.Request, data []byte, kind sch
 	}
 	return obj, nil
 }
+
+// Limit returns how many objects a search returns: the default if the caller names no number, and at most the maximum.
+func Limit(asked int32, otherwise, most int) (int, error) {
+	switch {
+	case asked < 0:
+		return 0, apierrors.NewBadRequest("limit: must be at least 1")
+	case asked == 0:
+		return otherwise, nil
+	}
+	return min(int(asked), most), nil
+}

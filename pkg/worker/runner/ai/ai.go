@@ -56,7 +56,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	messages, err := r.conversation(ctx, p.Prompt, p.System())
+	messages, err := r.conversation(ctx, p.Prompt, plan.JoinTexts([]string{p.System(), r.memories(ctx, p.Prompt)}))
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -67,7 +67,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		agentName = p.Agent.Name
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
 	}, messages)
 	u := result.Usage
@@ -106,6 +106,7 @@ func (r *run) tools(p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Ca
 		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
 		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock,
+		Recall: r.recallTool, Propose: r.propose, SearchTranscript: r.searchTranscript,
 	}
 	var tools []tool.Tool
 	for _, use := range p.Tools {

@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 	"github.com/platform-ai/platform/pkg/worker/tool/file"
+	"github.com/platform-ai/platform/pkg/worker/tool/memory"
 	"github.com/platform-ai/platform/pkg/worker/tool/progress"
 	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
@@ -27,6 +28,10 @@ var list = []tool.Builtin{
 	exec.Builtin,
 	file.ReadBuiltin,
 	file.WriteBuiltin,
+	memory.ProposeBuiltin,
+	memory.RecallBuiltin,
+	memory.RememberBuiltin,
+	memory.SearchBuiltin,
 	progress.Builtin,
 	web.FetchBuiltin,
 	web.SearchBuiltin,

@@ -28,6 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
 )
 
 // NamePrefix starts the names of memories that are created without one.
@@ -37,6 +38,10 @@ const NamePrefix = "mem-"
 type Options struct {
 	// Clock provides the times in a memory's status.
 	Clock clock.PassiveClock
+	// Index finds memories by their text.
+	Index *fulltext.Index
+	// Caller returns the task of a worker that makes a request; nil for other callers.
+	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 	// Guard limits workers to the memories that their task may recall.
 	Guard resource.Guard[*v1alpha1.Memory]
 }
@@ -46,11 +51,14 @@ type Resource struct {
 	resource.Resource
 	definition *resource.Definition[*v1alpha1.Memory] // the same
 	clock      clock.PassiveClock
+	index      *fulltext.Index
+	caller     func(ctx context.Context) (*v1alpha1.Task, error)
 	scheme     *runtime.Scheme
 	admission  admission.Interface // may be nil
 
-	mu       sync.Mutex // guards memories
-	memories store      // nil until Storage has been called
+	mu       sync.Mutex   // guards the fields below
+	memories store        // nil until Storage has been called
+	statuses rest.Updater // memories/status
 }
 
 // store is what this package needs of the memories' own storage.
@@ -61,7 +69,7 @@ type store interface {
 
 // New makes the resource memories.
 func New(o Options) *Resource {
-	r := &Resource{clock: o.Clock}
+	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller}
 	change := func(name string, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
 		return resource.Subresource[*v1alpha1.Memory]{
 			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),
@@ -107,9 +115,13 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if !ok {
 		return nil, fmt.Errorf("resource memories: %T has no create and delete", paths["memories"])
 	}
+	statuses, ok := paths["memories/status"].(rest.Updater)
+	if !ok {
+		return nil, fmt.Errorf("resource memories: %T has no update", paths["memories/status"])
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.memories = memories
+	r.memories, r.statuses = memories, statuses
 	return paths, nil
 }
 
@@ -204,19 +216,19 @@ func validateStatus(ctx context.Context, m, old *v1alpha1.Memory) field.ErrorLis
 	return field.ErrorList{field.Forbidden(field.NewPath("status"), "is written by the server only; use memories/disable, enable, discard or restore")}
 }
 
-func (r *Resource) storage() (store, error) {
+func (r *Resource) storage() (memories store, statuses rest.Updater, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.memories == nil {
-		return nil, apierrors.NewServiceUnavailable("memories are not served yet")
+		return nil, nil, apierrors.NewServiceUnavailable("memories are not served yet")
 	}
-	return r.memories, nil
+	return r.memories, r.statuses, nil
 }
 
 // Make creates the memory of a proposal on behalf of the caller, with the status that the proposal determines. If it
 // exists already, Make returns it, with made unset. Errors are API errors.
 func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (out *v1alpha1.Memory, made bool, err error) {
-	memories, err := r.storage()
+	memories, _, err := r.storage()
 	if err != nil {
 		return nil, false, err
 	}
@@ -248,7 +260,7 @@ func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (o
 
 // Unmake removes a memory that Make created.
 func (r *Resource) Unmake(ctx context.Context, m *v1alpha1.Memory) error {
-	memories, err := r.storage()
+	memories, _, err := r.storage()
 	if err != nil {
 		return err
 	}

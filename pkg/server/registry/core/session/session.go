@@ -36,6 +36,8 @@ type Options struct {
 	// MaxChatBytes bounds the transcript of a chat, in bytes. Default:
 	// DefaultChatBytes.
 	MaxChatBytes int64
+	// Caller returns the task of a worker that makes a request; nil for other callers.
+	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 	// Guard limits workers to the session of their task.
 	Guard resource.Guard[*v1alpha1.Session]
 }
@@ -44,6 +46,8 @@ type Options struct {
 // once, binds it to the store.
 type Resource struct {
 	resource.Resource
+	definition   *resource.Definition[*v1alpha1.Session] // the same
+	caller       func(ctx context.Context) (*v1alpha1.Task, error)
 	timelines    *timeline.Server
 	transcripts  *transcript.Store
 	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
@@ -59,8 +63,8 @@ func New(o Options) *Resource {
 	if o.MaxChatBytes == 0 {
 		o.MaxChatBytes = DefaultChatBytes
 	}
-	r := &Resource{timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
-	r.Resource = &resource.Definition[*v1alpha1.Session]{
+	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
+	r.definition = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
 		Singular:   "session",
@@ -85,11 +89,13 @@ func New(o Options) *Resource {
 			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }, Readers: resource.Users(resource.Worker), Creators: resource.Writers()},
 		},
 	}
+	r.Resource = r.definition
 	return r
 }
 
 // Storage builds the storage. It also starts a goroutine, which ends with ctx,
-// to remove transcripts of sessions that no longer exist.
+// to remove transcripts of sessions that no longer exist and to
+// index those that were stored before there was an index.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	r.scheme = c.Scheme
 	paths, err := r.Resource.Storage(ctx, c)
@@ -100,7 +106,10 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if !ok {
 		return nil, fmt.Errorf("resource sessions: %T has no list", paths["sessions"])
 	}
-	go r.sweep(ctx, sessions) // ends with ctx
+	go func() { // ends with ctx
+		r.sweep(ctx, sessions)
+		r.catch(ctx, sessions)
+	}()
 	return paths, nil
 }
 

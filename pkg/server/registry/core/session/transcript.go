@@ -169,7 +169,7 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 		info, err := r.transcripts.Info(ctx, s.UID)
 		return answer(body.Items, info), err
 	}
-	stored, err := r.transcripts.Append(ctx, s.UID, r.limitOf(s), body.Items)
+	stored, err := r.transcripts.AppendTo(ctx, placeOf(s), r.limitOf(s), body.Items)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,89 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
+	"github.com/platform-ai/platform/pkg/storage/object"
+)
+
+// IndexLetter is the letter of the index of memories; see package fulltext.
+const IndexLetter = 'm'
+
+// Indexed derives the rows of the index from memories. A memory is in the space of its namespace, and in a group that
+// is its visibility and its scope. So a search by a worker reads the rows of its task's scope only.
+type Indexed struct{ Index *fulltext.Index }
+
+var _ object.Index = Indexed{}
+
+// Change returns what to write to the index when a memory is created, changed or deleted.
+func (x Indexed) Change(old, now runtime.Object) func(engine.Batch) error {
+	before, after := x.Index.Rows(document(old)), x.Index.Rows(document(now))
+	if fulltext.Same(before, after) {
+		return nil
+	}
+	return func(b engine.Batch) error { return fulltext.Replace(b, before, after) }
+}
+
+func document(obj runtime.Object) *fulltext.Document {
+	m, ok := obj.(*v1alpha1.Memory)
+	if !ok {
+		return nil
+	}
+	marks := []string{}
+	for _, f := range marked(&m.Spec) {
+		if f.value != "" {
+			marks = append(marks, f.name+f.value)
+		}
+	}
+	for _, tag := range m.Spec.Tags {
+		marks = append(marks, markTag+tag)
+	}
+	return &fulltext.Document{
+		Space: m.Namespace, Group: group(visibilityOf(m), m.Spec.AgentName, m.Spec.SessionName), Name: m.Name,
+		Rank:  uint64(m.CreationTimestamp.Unix()),
+		Text:  m.Spec.Content + "\n" + strings.Join(m.Spec.Tags, "\n"),
+		Marks: marks,
+	}
+}
+
+// mark is an exact value that a search can require.
+type mark struct{ name, value string }
+
+const markTag = "tag="
+
+// marked lists the fields of a memory that a search can require, or those of a search.
+func marked(s *v1alpha1.MemorySpec) []mark {
+	return []mark{{"source=", s.Source}, {"session=", s.SessionName}, {"agent=", s.AgentName}, {"task=", s.TaskName}, {"parent=", s.ParentTask}}
+}
+
+// visibility says which searches find a memory.
+type visibility string
+
+const (
+	visible  visibility = "0"
+	disabled visibility = "1"
+	deleted  visibility = "2"
+)
+
+func visibilityOf(m *v1alpha1.Memory) visibility {
+	switch {
+	case m.Status.Deleted:
+		return deleted
+	case m.Status.Disabled:
+		return disabled
+	}
+	return visible
+}
+
+// group returns the group of memories of a visibility and a scope.
+func group(v visibility, agent, session string) string {
+	return string(v) + "\x01" + agent + "\x01" + session
+}

@@ -1,0 +1,204 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/fulltext"
+)
+
+// Limits of a search, in memories.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// Searches returns the resource memorysearches.
+func (r *Resource) Searches(guard resource.Guard[*v1alpha1.MemorySearch]) resource.Resource {
+	return &resource.Definition[*v1alpha1.MemorySearch]{
+		Resource: v1alpha1.SchemeGroupVersion.WithResource("memorysearches"),
+		Kind:     "MemorySearch",
+		Singular: "memorysearch",
+		Guard:    guard,
+		Shape:    resource.Action[*v1alpha1.MemorySearch]{Create: r.search},
+	}
+}
+
+// finder is one search.
+type finder struct {
+	spec *v1alpha1.MemorySearchSpec
+	task *v1alpha1.Task // of the worker that searches; nil for other callers
+	ns   string
+}
+
+// search answers a MemorySearch.
+func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alpha1.MemorySearch, error) {
+	f := &finder{spec: &s.Spec, ns: request.NamespaceValue(ctx)}
+	var err error
+	if f.task, err = r.caller(ctx); err != nil {
+		return nil, err
+	}
+	limit, err := resource.Limit(s.Spec.Limit, defaultLimit, maxLimit)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.task != nil && s.Spec.IncludeDeleted:
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("memorysearches"), "", errors.New("includeDeleted: a worker may not find discarded memories"))
+	case s.Spec.MaxCharacters < 0:
+		return nil, apierrors.NewBadRequest("maxCharacters: must be at least 0")
+	}
+	hits, err := r.hits(f)
+	if err != nil {
+		return nil, err
+	}
+	s.Status = v1alpha1.MemorySearchStatus{Items: []v1alpha1.MemoryMatch{}}
+	characters := 0
+	for _, h := range hits {
+		if len(s.Status.Items) == limit {
+			break
+		}
+		m, err := r.definition.Get(ctx, h.Name)
+		if apierrors.IsNotFound(err) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !f.wants(m) {
+			continue // changed since
+		}
+		length := utf8.RuneCountInString(m.Spec.Content)
+		if f.spec.MaxCharacters > 0 && characters+length > int(f.spec.MaxCharacters) {
+			continue
+		}
+		characters += length
+		s.Status.Items = append(s.Status.Items, v1alpha1.MemoryMatch{Score: int64(h.Score * 1000), Memory: *m})
+	}
+	if f.task != nil && s.Spec.Recall {
+		r.recalled(ctx, s.Status.Items)
+	}
+	return s, nil
+}
+
+// hits returns the memories that may match, best first.
+func (r *Resource) hits(f *finder) ([]fulltext.Hit, error) {
+	if len(f.spec.IDs) > 0 && strings.TrimSpace(f.spec.Query) == "" {
+		hits := make([]fulltext.Hit, len(f.spec.IDs))
+		for i, id := range f.spec.IDs {
+			hits[i].Name = id
+		}
+		return hits, nil
+	}
+	q := fulltext.Query{Space: f.ns, Text: f.spec.Query, Groups: f.groups()}
+	for _, m := range marked(f.fields()) {
+		if m.value != "" {
+			q.Marks = append(q.Marks, m.name+m.value)
+		}
+	}
+	for _, tag := range f.spec.Tags {
+		q.Marks = append(q.Marks, markTag+tag)
+	}
+	return r.index.Search(q)
+}
+
+// fields returns the fields that a memory must have.
+func (f *finder) fields() *v1alpha1.MemorySpec {
+	s := f.spec
+	return &v1alpha1.MemorySpec{Source: s.Source, SessionName: s.SessionName, AgentName: s.AgentName, TaskName: s.TaskName, ParentTask: s.ParentTask}
+}
+
+// groups returns the groups of the index to read: for a worker those of its task's scope, the narrowest first.
+func (f *finder) groups() []string {
+	if f.task == nil {
+		return nil
+	}
+	agents, sessions := []string{""}, []string{""}
+	if agent := v1alpha1.MemoryAgent(f.task); agent != "" {
+		agents = []string{agent, ""}
+	}
+	if ref := f.task.Spec.SessionRef; ref != nil && ref.Name != "" {
+		sessions = []string{ref.Name, ""}
+	}
+	states := []visibility{visible}
+	if f.spec.IncludeDisabled {
+		states = append(states, disabled)
+	}
+	var groups []string
+	for _, v := range states {
+		for _, a := range agents {
+			for _, s := range sessions {
+				groups = append(groups, group(v, a, s))
+			}
+		}
+	}
+	return groups
+}
+
+// wants reports whether a stored memory matches.
+func (f *finder) wants(m *v1alpha1.Memory) bool {
+	s := f.spec
+	if m.Status.Deleted && !s.IncludeDeleted || m.Status.Disabled && !s.IncludeDisabled || f.task != nil && !guard.Recalls(f.task, m) {
+		return false
+	}
+	if len(s.IDs) > 0 && !slices.Contains(s.IDs, m.Name) {
+		return false
+	}
+	have := marked(&m.Spec)
+	for i, want := range marked(f.fields()) {
+		if want.value != "" && want.value != have[i].value {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.Tags, func(tag string) bool { return !slices.Contains(m.Spec.Tags, tag) })
+}
+
+// recalled raises the counters of memories that were given to a task. The task gets them anyway if that fails, for
+// example on a full disk.
+func (r *Resource) recalled(ctx context.Context, items []v1alpha1.MemoryMatch) {
+	_, statuses, err := r.storage()
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Recalled memories were not counted")
+		return
+	}
+	now := r.now()
+	var all sync.WaitGroup
+	for i := range items {
+		m := &items[i].Memory
+		all.Go(func() {
+			info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+				stored, ok := old.DeepCopyObject().(*v1alpha1.Memory)
+				if !ok || stored.UID != m.UID {
+					return nil, apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, fmt.Errorf("it is another memory by now"))
+				}
+				stored.Status.RecalledCount++
+				stored.Status.LastRecalledAt = now
+				return stored, nil
+			})
+			out, _, err := statuses.Update(byServer(ctx), m.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+			if now, ok := out.(*v1alpha1.Memory); ok && err == nil {
+				items[i].Memory = *now
+			} else {
+				klog.FromContext(ctx).V(2).Info("A memory was recalled and not counted", "memory", klog.KObj(m), "err", err)
+			}
+		})
+	}
+	all.Wait()
+}

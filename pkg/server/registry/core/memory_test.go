@@ -1,0 +1,316 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// who is a caller of the model: a worker, with the scope of its task, or a person.
+type who struct {
+	name           string
+	worker         bool
+	task           string
+	agent, session string
+	outside        bool // its run called a tool that brings text from elsewhere
+	ctx            context.Context
+}
+
+// note is a memory of the model.
+type note struct {
+	agent, session    string
+	disabled, deleted bool
+}
+
+// offer is a proposal of the model.
+type offer struct {
+	by       *who
+	state    v1alpha1.MemoryProposalState
+	kind     v1alpha1.MemoryProposalType
+	memoryOf string
+}
+
+// recalls is the rule of recall: the memory's scope includes the caller's task.
+func (w *who) recalls(n *note, includeDisabled bool) bool {
+	return !n.deleted && (includeDisabled || !n.disabled) && (!w.worker || (n.agent == "" || n.agent == w.agent) && (n.session == "" || n.session == w.session))
+}
+
+// applies is the rule of application.
+func (w *who) applies(o *offer) string {
+	switch {
+	case w.worker:
+		return "forbidden"
+	case o.state == v1alpha1.ProposalApplied:
+		return ""
+	case o.state != v1alpha1.ProposalAccepted || o.kind != v1alpha1.ProposalMemory:
+		return "conflict"
+	case o.by == w, o.by.worker && o.by.outside && w.name == "owner":
+		return "forbidden"
+	}
+	return ""
+}
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case apierrors.IsForbidden(err):
+		return "forbidden"
+	case apierrors.IsConflict(err):
+		return "conflict"
+	}
+	return err.Error()
+}
+
+// 1,000 generated actions of workers and people on memories and proposals have the outcomes of the model above.
+func TestMemoryModel(t *testing.T) {
+	s := start(t)
+	random := rand.New(rand.NewPCG(7, 11))
+	callers := []*who{{name: "owner", ctx: s.As("owner", nil)}, {name: "ann", ctx: s.As("ann", nil)}, {name: "bob", ctx: s.As("bob", nil)}}
+	for i, w := range []*who{
+		{}, {agent: "a"}, {agent: "b"}, {session: "s"}, {agent: "a", session: "s"}, {agent: "a", session: "r"}, {agent: "a", outside: true}, {session: "s", outside: true},
+	} {
+		w.name, w.worker, w.task = fmt.Sprintf("worker%d", i), true, fmt.Sprintf("t%d", i)
+		text := "kind: Task\nspec: {type: ai, prompt: p"
+		if w.agent != "" {
+			text += ", agentRef: {name: " + w.agent + "}"
+		}
+		if w.session != "" {
+			text += ", sessionRef: {name: " + w.session + "}"
+		}
+		obj, err := s.Decode(withHead(text+"}", w.task))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := s.Create(s.As("owner", nil), "tasks", obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ctx = s.worker(made.(*v1alpha1.Task))
+		for _, tool := range map[bool][]string{false: {"remember"}, true: {"web_fetch", "remember"}}[w.outside] {
+			e := ev(v1alpha1.EventToolCallStarted)
+			e.TaskName, e.ToolName, e.ToolCallID = w.task, tool, "call-"+tool
+			if _, err := s.Create(w.ctx, "executionevents", e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		callers = append(callers, w)
+	}
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	notes, offers := map[string]*note{}, map[string]*offer{}
+	var noteNames, offerNames []string
+	for i := range 1000 {
+		w := callers[random.IntN(len(callers))]
+		switch action := pick("write", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
+		case "write":
+			name, n := fmt.Sprintf("m%d", i), &note{agent: pick("", "a", "b"), session: pick("", "s", "r")}
+			_, err := s.Create(w.ctx, "memories", &v1alpha1.Memory{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1alpha1.MemorySpec{Content: "common word", AgentName: n.agent, SessionName: n.session},
+			})
+			if want := map[bool]string{true: "forbidden"}[w.worker]; outcome(err) != want {
+				t.Fatalf("%d: %s writes: %v, want %q", i, w.name, err, want)
+			}
+			if err == nil {
+				notes[name] = n
+				noteNames = append(noteNames, name)
+			}
+		case "recall":
+			disabled := random.IntN(2) == 0
+			out, err := s.Create(w.ctx, "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{
+				Query: pick("", "word"), IncludeDisabled: disabled, Limit: 200, Recall: true, AgentName: "", IncludeDeleted: false,
+			}})
+			if err != nil {
+				t.Fatal(i, err)
+			}
+			var got, want []string
+			for _, m := range out.(*v1alpha1.MemorySearch).Status.Items {
+				got = append(got, m.Memory.Name)
+			}
+			for name, n := range notes {
+				if w.recalls(n, disabled) {
+					want = append(want, name)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%d: %s recalls %v, want %v", i, w.name, got, want)
+			}
+		case "get", "toggle":
+			if len(noteNames) == 0 {
+				continue
+			}
+			name := pick(noteNames...)
+			n := notes[name]
+			if action == "get" {
+				_, err := s.Storage["memories"].(rest.Getter).Get(w.ctx, name, &metav1.GetOptions{})
+				if want := !w.worker || w.recalls(n, true); (err == nil) != want {
+					t.Fatalf("%d: %s gets %s: %v, want %v", i, w.name, name, err, want)
+				}
+				continue
+			}
+			sub := pick("disable", "enable", "discard", "restore")
+			want := ""
+			switch {
+			case w.worker:
+				want = "forbidden"
+			case n.deleted && (sub == "disable" || sub == "enable"):
+				want = "conflict"
+			case sub == "disable" || sub == "enable":
+				n.disabled = sub == "disable"
+			default:
+				n.deleted = sub == "discard"
+			}
+			if _, err := s.CreateNamed(w.ctx, "memories/"+sub, name, &v1alpha1.MemoryChange{}); outcome(err) != want {
+				t.Fatalf("%d: %s %ss %s: %v, want %q", i, w.name, sub, name, err, want)
+			}
+		case "propose":
+			name, agent := fmt.Sprintf("p%d", i), pick("", "a", "b")
+			o := &offer{by: w, state: v1alpha1.ProposalPending, kind: v1alpha1.MemoryProposalType(pick("memory", "memory", "policy"))}
+			p := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1alpha1.MemoryProposalSpec{
+				Title: "common word", Type: o.kind, AgentName: agent, TaskName: "lie",
+			}}
+			p.Status.Origin = &v1alpha1.MemoryOrigin{TaskName: "lie", TaskUID: "lie"}
+			made, err := s.Create(w.ctx, "memoryproposals", p)
+			want := ""
+			if w.worker && agent != "" && agent != w.agent {
+				want = "forbidden"
+			}
+			if outcome(err) != want {
+				t.Fatalf("%d: %s proposes for %q: %v, want %q", i, w.name, agent, err, want)
+			}
+			if err != nil {
+				continue
+			}
+			checkOrigin(t, w, made.(*v1alpha1.MemoryProposal))
+			offers[name] = o
+			offerNames = append(offerNames, name)
+		default:
+			if len(offerNames) == 0 {
+				continue
+			}
+			name := pick(offerNames...)
+			o := offers[name]
+			var body runtime.Object
+			want, next := "", o.state
+			switch action {
+			case "review":
+				next = v1alpha1.MemoryProposalState(pick("accepted", "accepted", "rejected"))
+				body = &v1alpha1.MemoryProposalReview{Spec: v1alpha1.MemoryProposalReviewSpec{Status: next}}
+				if o.state != v1alpha1.ProposalPending {
+					want = "conflict"
+				}
+			case "apply":
+				body, want, next = &v1alpha1.MemoryProposalApplication{}, w.applies(o), v1alpha1.ProposalApplied
+			case "archive":
+				body, next = &v1alpha1.MemoryChange{}, v1alpha1.ProposalArchived
+				if o.state == v1alpha1.ProposalApplied {
+					want = "conflict"
+				}
+			}
+			if w.worker {
+				want = "forbidden"
+			}
+			out, err := s.CreateNamed(w.ctx, "memoryproposals/"+action, name, body)
+			if outcome(err) != want {
+				t.Fatalf("%d: %s: %s of %s, which is %s and by %s: %v, want %q", i, w.name, action, name, o.state, o.by.name, err, want)
+			}
+			if err != nil {
+				continue
+			}
+			o.state = next
+			if m, ok := out.(*v1alpha1.Memory); ok {
+				if o.memoryOf == "" {
+					o.memoryOf = m.Name
+					notes[m.Name] = &note{agent: m.Spec.AgentName}
+					noteNames = append(noteNames, m.Name)
+				}
+				if m.Name != o.memoryOf || o.by.worker && m.Spec.AgentName != o.by.agent {
+					t.Fatalf("%d: %s of %s is %+v", i, action, name, m)
+				}
+			}
+		}
+	}
+	applied := 0
+	for _, o := range offers {
+		if o.state == v1alpha1.ProposalApplied {
+			applied++
+		}
+	}
+	if len(notes) < 20 || applied < 5 {
+		t.Errorf("only %d memories and %d applied proposals", len(notes), applied)
+	}
+}
+
+// checkOrigin checks that the server says where a proposal is from, whatever the client said.
+func checkOrigin(t *testing.T, w *who, p *v1alpha1.MemoryProposal) {
+	t.Helper()
+	o := p.Status.Origin
+	if !w.worker {
+		if o != nil || p.Status.ProposedBy != w.name {
+			t.Fatalf("origin of a proposal by %s: %+v by %s", w.name, o, p.Status.ProposedBy)
+		}
+		return
+	}
+	if o == nil || o.TaskName != w.task || o.TaskUID == "lie" || o.RequestedBy != "owner" || o.OutsideText != w.outside || o.ToolCallID != "call-remember" || o.Sequence == 0 ||
+		p.Spec.TaskName != w.task || p.Spec.AgentName != w.agent {
+		t.Fatalf("proposal of %+v: %+v, %+v", w, p.Spec, o)
+	}
+}
+
+// Everything that came from a task is removed by its name, with the rows of the index.
+func TestForget(t *testing.T) {
+	s := start(t)
+	task := s.mustTask("source", "{type: ai, prompt: p}")
+	for i := range 3 {
+		p := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i), Namespace: "default"}, Spec: v1alpha1.MemoryProposalSpec{Title: "poison", Type: v1alpha1.ProposalMemory}}
+		if _, err := s.Create(s.worker(task), "memoryproposals", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		path string
+		body runtime.Object
+	}{
+		{"memoryproposals/review", &v1alpha1.MemoryProposalReview{Spec: v1alpha1.MemoryProposalReviewSpec{Status: v1alpha1.ProposalAccepted}}},
+		{"memoryproposals/apply", &v1alpha1.MemoryProposalApplication{}},
+	} {
+		if _, err := s.CreateNamed(s.As("decider", nil), step.path, "p0", step.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Rows(t, 'i') == 0 {
+		t.Fatal("the memory is not indexed")
+	}
+	for _, resource := range []string{"memoryproposals", "memories"} {
+		_, err := s.Storage[resource].(rest.CollectionDeleter).DeleteCollection(s.User(), rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("status.origin.taskName", "source")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Storage[resource].(rest.Lister).List(s.User(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := meta.LenList(list); n != 0 {
+			t.Errorf("%d %s are left", n, resource)
+		}
+	}
+	if n := s.Rows(t, 'i'); n != 0 {
+		t.Errorf("%d rows of the index are left", n)
+	}
+}
