@@ -53,14 +53,20 @@ type Options struct {
 	Policy     Policy
 	Clock      clock.Clock
 	Observer   Observer
+	// Begin is called before every attempt and may wait. An error means that the request must not be sent; it ends
+	// the Call. Nil lets every attempt begin at once.
+	Begin func(ctx context.Context, a Attempt) error
+	// Cooling remembers which candidates failed in earlier Calls; nil to remember nothing.
+	Cooling *Cooling
 }
 
 // ErrNoCandidate is returned by Call if there is no model to ask.
 var ErrNoCandidate = errors.New("no model is configured")
 
 // Call gets an answer: it tries the first candidate as often as the policy says, then the next
-// one. An ended context or a conversation that is too long ends it at once, because another
-// attempt cannot help. The error is that of the last attempt.
+// one. Candidates that failed a short while ago are asked last. An ended context or a
+// conversation that is too long ends it at once, because another attempt cannot help. The error
+// is that of the last attempt, or of Begin.
 func Call(ctx context.Context, o Options, req Request) (Response, error) {
 	if len(o.Candidates) == 0 {
 		return Response{}, ErrNoCandidate
@@ -70,10 +76,11 @@ func Call(ctx context.Context, o Options, req Request) (Response, error) {
 		resp Response
 		err  error
 	)
-	for _, candidate := range o.Candidates {
-		resp, err = c.try(ctx, candidate)
-		switch ClassOf(err) {
-		case "", ClassCanceled, ClassContextTooLong:
+	for _, i := range o.Cooling.order(len(o.Candidates), o.Clock.Now()) {
+		resp, err = c.try(ctx, o.Candidates[i])
+		o.Cooling.note(i, err, o.Clock.Now())
+		class := ClassOf(err)
+		if err == nil || c.barred || class == ClassCanceled || class == ClassContextTooLong {
 			return resp, err
 		}
 	}
@@ -85,12 +92,17 @@ type call struct {
 	o        Options
 	req      Request
 	attempts int
+	// barred is set if Begin refused an attempt.
+	barred bool
 }
 
 // try makes attempts at one candidate until one succeeds or the policy allows no more.
 func (c *call) try(ctx context.Context, m Candidate) (Response, error) {
 	for n := 1; ; n++ {
-		a := c.attempt(ctx, m)
+		a, err := c.attempt(ctx, m)
+		if err != nil {
+			return Response{}, err
+		}
 		again := false
 		if a.Err != nil {
 			a.RetryIn, again = c.o.Policy.Next(n, a.Err)
@@ -110,9 +122,20 @@ func (c *call) try(ctx context.Context, m Candidate) (Response, error) {
 	}
 }
 
-func (c *call) attempt(ctx context.Context, m Candidate) Attempt {
+// attempt makes one attempt. The error is that of Begin.
+func (c *call) attempt(ctx context.Context, m Candidate) (Attempt, error) {
 	c.attempts++
-	a := Attempt{Number: c.attempts, Provider: m.Provider, Model: m.Name, Started: c.o.Clock.Now()}
+	a := Attempt{Number: c.attempts, Provider: m.Provider, Model: m.Name}
+	if f := c.o.Begin; f != nil {
+		if err := f(ctx, a); err != nil {
+			c.barred = true
+			if ctx.Err() != nil {
+				err = canceled(ctx)
+			}
+			return a, err
+		}
+	}
+	a.Started = c.o.Clock.Now()
 	if f := c.o.Observer.Started; f != nil {
 		f(a)
 	}
@@ -123,7 +146,7 @@ func (c *call) attempt(ctx context.Context, m Candidate) Attempt {
 		a.Err = canceled(ctx)
 	}
 	a.Duration = c.o.Clock.Since(a.Started)
-	return a
+	return a, nil
 }
 
 func pause(ctx context.Context, c clock.Clock, d time.Duration) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,6 +144,66 @@ func TestCall(t *testing.T) {
 				t.Errorf("%q, %v", resp.Text, err)
 			}
 		})
+	}
+}
+
+// TestCooling: a candidate that failed is asked last by the next Calls, until a while has passed, and is never left
+// out.
+func TestCooling(t *testing.T) {
+	c := &stepClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
+	var asked []string
+	o := llm.Options{
+		Clock: c, Cooling: &llm.Cooling{}, Policy: llm.Policy{MaxAttempts: 1},
+		Candidates: []llm.Candidate{
+			candidate(t, "p0", "turns: [{times: 1, fault: {status: 401}}, {times: 1, fault: {status: 529, retryAfter: '100'}}, {reply: {text: fine}}]"),
+			candidate(t, "p1", "turns: [{times: 2, reply: {text: fine}}, {times: 1, fault: {status: 400}}, {reply: {text: fine}}]"),
+		},
+		Observer: llm.Observer{Started: func(a llm.Attempt) { asked = append(asked, a.Provider) }},
+	}
+	call := func(want ...string) {
+		t.Helper()
+		asked = nil
+		if _, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Error(diff)
+		}
+	}
+	call("p0", "p1") // p0 refused the key
+	call("p1")
+	c.Step(61 * time.Second)
+	o.Candidates = slices.Clone(o.Candidates)
+	asked = nil
+	_, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}})
+	if llm.ClassOf(err) != llm.ClassInvalidRequest || !slices.Equal(asked, []string{"p0", "p1"}) { // p0 is overloaded for 100 s
+		t.Errorf("%v: %v", asked, err)
+	}
+	c.Step(90 * time.Second)
+	call("p1") // what p1 refused says nothing about the next request
+	c.Step(11 * time.Second)
+	call("p0")
+}
+
+// TestBegin: an attempt that may not begin ends the Call, without another candidate.
+func TestBegin(t *testing.T) {
+	stop, n := errors.New("not now"), 0
+	o := llm.Options{
+		Clock: clock.RealClock{}, Candidates: []llm.Candidate{candidate(t, "p0", "turns: [{fault: {status: 401}}]"), candidate(t, "p1", "turns: [{reply: {text: no}}]")},
+		Begin: func(context.Context, llm.Attempt) error {
+			if n++; n == 2 {
+				return stop
+			}
+			return nil
+		},
+		Observer: llm.Observer{Started: func(a llm.Attempt) {
+			if a.Provider != "p0" {
+				t.Errorf("%s was asked", a.Provider)
+			}
+		}},
+	}
+	if _, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}}); !errors.Is(err, stop) || n != 2 {
+		t.Errorf("%v after %d", err, n)
 	}
 }
 

@@ -219,6 +219,28 @@ func (m *maker) isolated(r Reference, kind string) error {
 	return refuse(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, r.Name, r.Namespace, r.From)
 }
 
+// MaxTokens returns the limit of the output of one model call of a task, in tokens. The agent is nil for a task without
+// one.
+func MaxTokens(t *v1alpha1.Task, agent *v1alpha1.Agent) int64 {
+	ai, model := &v1alpha1.TaskAI{}, &v1alpha1.AgentModel{}
+	if t.Spec.AI != nil {
+		ai = t.Spec.AI
+	}
+	if agent != nil && agent.Spec.Model != nil {
+		model = agent.Spec.Model
+	}
+	return maxTokens(ai, model)
+}
+
+func maxTokens(ai *v1alpha1.TaskAI, model *v1alpha1.AgentModel) int64 {
+	for _, n := range []*int32{ai.MaxTokens, model.MaxTokens} {
+		if n != nil && *n > 0 {
+			return int64(*n)
+		}
+	}
+	return DefaultMaxTokens
+}
+
 // limit sets the limits of the run. The task's take precedence over the Agent's.
 func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	if ai == nil {
@@ -229,12 +251,7 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 		a = p.Agent.Spec
 	}
 	model := ptr.Deref(a.Model, v1alpha1.AgentModel{})
-	p.MaxTokens = DefaultMaxTokens
-	for _, n := range []*int32{model.MaxTokens, ai.MaxTokens} {
-		if n != nil && *n > 0 {
-			p.MaxTokens = int64(*n)
-		}
-	}
+	p.MaxTokens = maxTokens(ai, &model)
 	p.Temperature = model.Temperature
 	if ai.Temperature != nil {
 		p.Temperature = ai.Temperature

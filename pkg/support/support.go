@@ -98,7 +98,6 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 		{"spec.session.maxMessages", false, func(s *v1alpha1.AgentSpec) bool {
 			return s.Session != nil && s.Session.MaxMessages != nil && *s.Session.MaxMessages != defaultMaxMessages
 		}, "use spec.sessionRef.maxMessages of each task"},
-		{"spec.rateLimit", false, func(s *v1alpha1.AgentSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
 		{
 			"spec.model.contextWindow", false, func(s *v1alpha1.AgentSpec) bool { return s.Model != nil && s.Model.ContextWindow != nil },
 			"a conversation is shortened when the model says that it is too long",
@@ -119,13 +118,6 @@ func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 		return nil
 	}
 	return Refused(Agent(s))
-}
-
-// Provider returns the gaps of a provider.
-func Provider(s *v1alpha1.ProviderSpec) []Gap {
-	return gaps(s, []row[*v1alpha1.ProviderSpec]{
-		{"spec.rateLimit", false, func(s *v1alpha1.ProviderSpec) bool { return s.RateLimit != nil }, "it is a declaration that nothing enforces"},
-	})
 }
 
 // Tool returns the gaps of a tool.

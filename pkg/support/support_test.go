@@ -59,7 +59,7 @@ func TestGapsOfAgents(t *testing.T) {
 		}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(50))}}, ""},
 		{"coordination", both, ""},
 		{"session", &v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{TTL: &metav1.Duration{Duration: 1}, MaxMessages: new(int32(9))}}, "spec.session.ttl spec.session.maxMessages"},
-		{"others", &v1alpha1.AgentSpec{RateLimit: &v1alpha1.RateLimit{}, Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentRuntimeSpec{}}, "spec.rateLimit spec.model.contextWindow spec.runtime"},
+		{"others", &v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentRuntimeSpec{}}, "spec.model.contextWindow spec.runtime"},
 	} {
 		if got := paths(Agent(tc.spec)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -79,9 +79,6 @@ func TestGapsOfAgents(t *testing.T) {
 }
 
 func TestGapsOfProvidersAndTools(t *testing.T) {
-	if got := paths(Provider(&v1alpha1.ProviderSpec{Type: v1alpha1.ProviderAnthropic, RateLimit: &v1alpha1.RateLimit{}})); got != "spec.rateLimit" {
-		t.Error(got)
-	}
 	s := &v1alpha1.ToolSpec{BrokeredToolClass: v1alpha1.ToolClassRead, MCP: &v1alpha1.ToolMCP{}, HTTP: &v1alpha1.ToolHTTP{OutboundAccessPolicyRef: &v1alpha1.LocalReference{}}}
 	if got := paths(Tool(s)); got != "spec.mcp spec.http.outboundAccessPolicyRef spec.brokeredToolClass" {
 		t.Error(got)

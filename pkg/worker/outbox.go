@@ -271,7 +271,7 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 		case ctx.Err() != nil:
 			return false
 		case client.Temporary(err):
-			if !client.Sleep(ctx, o.clock, pause) {
+			if !client.Sleep(ctx, o.clock, max(pause, client.RetryAfter(err))) {
 				return false
 			}
 		case unfit(err) && len(batch) > 1:

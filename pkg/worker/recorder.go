@@ -6,11 +6,13 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -29,6 +31,8 @@ type recorder struct {
 	secret *secrets
 	log    *taskLog
 	out    outbox[*v1alpha1.ExecutionEvent]
+	// now sends an event without the queue.
+	now func(context.Context, *v1alpha1.ExecutionEvent) error
 
 	// mu keeps the keys in the order of the queue.
 	mu sync.Mutex
@@ -47,6 +51,9 @@ func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *tas
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
 			return appendEvents(ctx, a, c, batch)
 		},
+	}
+	r.now = func(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+		return appendEvents(ctx, a, c, []*v1alpha1.ExecutionEvent{e})
 	}
 	return r
 }
@@ -74,21 +81,83 @@ func (r *recorder) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 	return r.out.flush(ctx, before)
 }
 
+// Begin stores the event that a model request starts and returns when the request may be sent. The event is sent
+// after everything that was recorded before it. It is in no journal: if it does not reach the server, the request is
+// not sent. An event that the server refuses for another reason than a limit of requests is lost, as any other one.
+func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+	r.clean(e)
+	r.mu.Lock()
+	r.key(e)
+	r.mu.Unlock()
+	r.log.event(e)
+	_ = r.out.flush(ctx, r.out.lostSoFar()) // events that are lost do not keep a request back
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		err := r.now(ctx, e)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			return nil
+		case client.Temporary(err):
+			if !client.Sleep(ctx, r.out.clock, max(pause, client.RetryAfter(err))) {
+				return ctx.Err()
+			}
+		case spent(err) != "":
+			return runner.Fail(v1alpha1.ReasonTokenBudgetExhausted, "%s", spent(err))
+		case errors.Is(err, client.ErrToken), apierrors.IsGone(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			return fmt.Errorf("record the start of a model request: %w", err)
+		default:
+			r.log.Line("the server refused the event %s: %v", e.Type, err)
+			return nil
+		}
+	}
+}
+
+// Pauses between tries of Begin, where the server names none.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 5 * time.Second
+)
+
+// spent returns the server's words if a token budget has no room; otherwise an empty string.
+func spent(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type == v1alpha1.ReasonTokenBudgetExhausted {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 // Record removes secrets from an event and queues it. An event that has a de-duplication key keeps it.
 func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
+	r.clean(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.key(e)
+	r.out.add(e)
+	r.log.event(e)
+}
+
+// key gives the event its de-duplication key. The caller holds mu.
+func (r *recorder) key(e *v1alpha1.ExecutionEvent) {
+	r.n++
+	if e.DedupKey == "" {
+		e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)
+	}
+}
+
+// clean removes secrets.
+func (r *recorder) clean(e *v1alpha1.ExecutionEvent) {
 	e.Summary, e.ContentText = r.secret.scrub(e.Summary), r.secret.scrub(e.ContentText)
 	if e.Content != nil {
 		e.Content.Raw = []byte(r.secret.scrub(string(e.Content.Raw)))
 	}
 	event.Sanitize(e)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.n++
-	if e.DedupKey == "" {
-		e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)
-	}
-	r.out.add(e)
-	r.log.event(e)
 }
 
 func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {

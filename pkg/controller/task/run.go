@@ -311,6 +311,9 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 		return s.fail(ctx, t, o)
 	case state.Cause == executor.CauseDeadline:
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"})
+	case state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonTokenBudgetExhausted:
+		// The budget holds for all attempts together.
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
 	default:
 		return s.fail(ctx, t, diagnose(state))
 	}

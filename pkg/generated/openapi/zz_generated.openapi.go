@@ -1054,7 +1054,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 					},
 					"rateLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rateLimit declares limits of use.",
+							Description: "rateLimit limits the model requests of all tasks of this agent.",
 							Ref:         ref(v1alpha1.RateLimit{}.OpenAPIModelName()),
 						},
 					},
@@ -4198,7 +4198,7 @@ func schema_pkg_apis_core_v1alpha1_ProviderSpec(ref common.ReferenceCallback) co
 					},
 					"rateLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rateLimit declares limits of use.",
+							Description: "rateLimit limits the requests of all tasks that use this provider.",
 							Ref:         ref(v1alpha1.RateLimit{}.OpenAPIModelName()),
 						},
 					},
@@ -4350,7 +4350,7 @@ func schema_pkg_apis_core_v1alpha1_RateLimit(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RateLimit declares limits of use per minute. It is a declaration for people and dashboards; nothing enforces it yet.",
+				Description: "RateLimit limits the use of models. Each limit holds for every period of 60 seconds, over all tasks together. A request beyond it waits for its turn, first come, first served.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"requestsPerMinute": {
@@ -4362,7 +4362,7 @@ func schema_pkg_apis_core_v1alpha1_RateLimit(ref common.ReferenceCallback) commo
 					},
 					"tokensPerMinute": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tokensPerMinute is the number of tokens per minute.",
+							Description: "tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens and the input of the request before it, until its own figures are reported. One that alone exceeds the limit is sent when there is no other within the period.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -5470,6 +5470,13 @@ func schema_pkg_apis_core_v1alpha1_TaskAI(ref common.ReferenceCallback) common.O
 							Description: "maxTokens limits the output of one model call, in tokens.",
 							Type:        []string{"integer"},
 							Format:      "int32",
+						},
+					},
+					"tokenBudget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it, input and output together. Before a request, its maxTokens and the input of the request before it are reserved; afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request does not fit, and is not retried. Unset means no limit.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 					"skills": {

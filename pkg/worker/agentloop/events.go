@@ -37,10 +37,11 @@ func (l *loop) modelContent(a llm.Attempt) content {
 	return content{"iteration": l.asked, "provider": a.Provider, "model": a.Model, "attempt": a.Number}
 }
 
-func (l *loop) requestStarted(a llm.Attempt, tools int) {
+// requestStart returns the event for the start of an attempt.
+func (l *loop) requestStart(a llm.Attempt, tools int) *v1alpha1.ExecutionEvent {
 	c := l.modelContent(a)
 	c["messageCount"], c["toolCount"] = len(l.messages), tools
-	l.record(event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c))
+	return event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c)
 }
 
 // requestEnded records an attempt with the usage that was reported, if any. A failed attempt

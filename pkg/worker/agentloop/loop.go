@@ -11,7 +11,8 @@
 //   - An iteration is one question to the model. After MaxIterations the model gets one more
 //     question, without tools, to sum up, and the run ends with ErrMaxIterations.
 //   - The third and every further call of one tool with equal arguments adds a warning to the
-//     conversation and counts as 5 additional iterations.
+//     conversation and counts as 5 additional iterations, whatever is called in between. A run
+//     whose iterations end because of that ends with ErrRepeated instead.
 //   - If the final answer is blank, the model is asked once more, without tools.
 //   - A conversation that is too long for the model is halved, at most once for each question.
 //   - Invalid arguments, unknown tools, failing tools and calls that a person did not approve
@@ -44,6 +45,9 @@ var (
 	// ErrMaxIterations ends a run that used up its iterations. The Result that comes with it holds
 	// the model's summary, if it gave one.
 	ErrMaxIterations = errors.New("agentloop: max iterations")
+	// ErrRepeated ends a run that used up its iterations because of repeated calls. The Result that comes with it is
+	// that of ErrMaxIterations.
+	ErrRepeated = errors.New("the model repeated calls of tools")
 	// ErrBlankAnswer ends a run whose model gave a blank answer twice.
 	ErrBlankAnswer = errors.New("the model gave a blank answer")
 )
@@ -62,6 +66,9 @@ type Config struct {
 	StoredFirst []string
 	// Recorder receives the events; nil for none.
 	Recorder Recorder
+	// Begin stores the event that a model request starts, before the request is sent, and waits until the request may
+	// be sent. An error ends the run. If it is nil, the Recorder is used.
+	Begin func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 	// AgentName is the agent's name in events.
 	AgentName string
 	// MaxIterations defaults to plan.DefaultMaxIterations.
@@ -131,6 +138,7 @@ type loop struct {
 	repeats          map[string]int
 	usage            Totals
 	stop             llm.StopReason
+	cooling          llm.Cooling
 }
 
 func (l *loop) run(ctx context.Context) (string, error) {
@@ -177,16 +185,20 @@ func (l *loop) final(ctx context.Context, resp llm.Response) (string, error) {
 
 // exhausted asks for a summary. The run has failed in any case.
 func (l *loop) exhausted(ctx context.Context) (string, error) {
+	end := fmt.Errorf("%w (%d)", ErrMaxIterations, l.c.MaxIterations)
+	if l.asked < l.c.MaxIterations {
+		end = fmt.Errorf("%w with equal arguments, which used up its %d iterations in %d turns", ErrRepeated, l.c.MaxIterations, l.asked)
+	}
 	l.notice("You have used up your iterations and cannot call tools any more. Sum up what was done, what was found and what is left to do.")
 	resp, err := l.ask(ctx, nil)
 	switch {
 	case llm.ClassOf(err) == llm.ClassCanceled:
 		return "", err
 	case err != nil:
-		return "", fmt.Errorf("%w (%d); no summary: %w", ErrMaxIterations, l.c.MaxIterations, err)
+		return "", fmt.Errorf("%w; no summary: %w", end, err)
 	}
 	l.messages = append(l.messages, resp.Message())
-	return resp.Text, fmt.Errorf("%w (%d)", ErrMaxIterations, l.c.MaxIterations)
+	return resp.Text, end
 }
 
 // notice adds a message of the platform to the conversation. It is a user message, because many
@@ -220,13 +232,15 @@ func (l *loop) ask(ctx context.Context, tools []tool.Definition) (llm.Response, 
 
 func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
 	o := llm.Options{
-		Candidates: l.c.Candidates, Policy: l.c.Policy, Clock: l.c.Clock,
+		Candidates: l.c.Candidates, Policy: l.c.Policy, Clock: l.c.Clock, Cooling: &l.cooling,
 		Observer: llm.Observer{
 			Started: func(a llm.Attempt) {
 				if a.Number > 1 && l.c.Restart != nil {
 					l.c.Restart()
 				}
-				l.requestStarted(a, len(tools))
+				if l.c.Begin == nil {
+					l.record(l.requestStart(a, len(tools)))
+				}
 			},
 			Ended: func(a llm.Attempt) {
 				l.count(a.Response.Usage)
@@ -234,6 +248,13 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 			},
 			Part: l.c.Part,
 		},
+	}
+	if begin := l.c.Begin; begin != nil {
+		o.Begin = func(ctx context.Context, a llm.Attempt) error {
+			e := l.requestStart(a, len(tools))
+			e.AgentName = l.c.AgentName
+			return begin(ctx, e)
+		}
 	}
 	resp, err := llm.Call(ctx, o, llm.Request{
 		Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens,

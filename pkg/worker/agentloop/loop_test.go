@@ -301,8 +301,48 @@ turns:
 - {reply: {toolCalls: [{name: lookup, rawArguments: '{ "key" :"k"}'}]}}`)
 	got, err := s.run(t)
 	// 1, 2, 3 (+5 = 8), 9 (+5 = 14): over the limit of 10, then the summary.
-	if !errors.Is(err, ErrMaxIterations) || got.Text != "gave up" || len(s.calls) != 4 || got.Iterations != 5 {
+	if !errors.Is(err, ErrRepeated) || got.Text != "gave up" || len(s.calls) != 4 || got.Iterations != 5 {
 		t.Errorf("%+v, %v, %d calls", got, err, len(s.calls))
+	}
+}
+
+// TestAlternation: two calls that take turns are repeated calls as well.
+func TestAlternation(t *testing.T) {
+	s := newSetup(t, `
+turns:
+- {match: {noTools: true}, reply: {text: gave up}}
+- {match: {turn: 1}, reply: {toolCalls: [{name: lookup, arguments: {key: a}}]}}
+- {match: {turn: 2}, reply: {toolCalls: [{name: lookup, arguments: {key: b}}]}}
+- {match: {turn: 3}, reply: {toolCalls: [{name: lookup, arguments: {key: a}}]}}
+- {match: {turn: 4}, reply: {toolCalls: [{name: lookup, arguments: {key: b}}]}}
+- {match: {turn: 5}, reply: {toolCalls: [{name: lookup, arguments: {key: a}}]}}
+- {match: {turn: 6}, reply: {toolCalls: [{name: lookup, arguments: {key: b}}]}}`)
+	// The third a is turn 5 (+5 = 10): no iteration is left.
+	if got, err := s.run(t); !errors.Is(err, ErrRepeated) || got.Text != "gave up" || len(s.calls) != 5 {
+		t.Errorf("%+v, %v, %d calls", got, err, len(s.calls))
+	}
+}
+
+// TestBegin: the start of each attempt is stored before the request is sent, and an error of that ends the run.
+func TestBegin(t *testing.T) {
+	s := newSetup(t, `
+turns:
+- {times: 1, fault: {status: 500}}
+- {match: {turn: 1}, reply: {toolCalls: [{name: lookup, arguments: {key: k}}]}}
+- {match: {turn: 2}, reply: {text: too late}}`)
+	stop, begun := errors.New("no tokens left"), 0
+	s.config.Begin = func(_ context.Context, e *v1alpha1.ExecutionEvent) error {
+		if n := len(s.model.Exchanges()); n != begun || e.Type != v1alpha1.EventModelRequestStarted {
+			t.Errorf("%s after %d requests of %d", e.Type, n, begun)
+		}
+		if begun++; begun == 3 {
+			return stop
+		}
+		return nil
+	}
+	got, err := s.run(t)
+	if !errors.Is(err, stop) || begun != 3 || len(s.model.Exchanges()) != 2 || len(s.calls) != 1 || got.Usage.Attempts != 2 {
+		t.Errorf("%+v, %v after %d starts", got, err, begun)
 	}
 }
 

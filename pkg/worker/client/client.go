@@ -79,6 +79,15 @@ func Temporary(err error) bool {
 	return passing(int(status.Status().Code))
 }
 
+// RetryAfter returns the pause that the server asked for with an error; 0 for none.
+func RetryAfter(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
 // Sleep waits, and reports false if ctx ended first.
 func Sleep(ctx context.Context, c clock.Clock, d time.Duration) bool {
 	t := c.NewTimer(d)

@@ -56,6 +56,11 @@ type Recorder interface {
 	// Commit records an event and returns when it is stored, with everything that was recorded
 	// before it. It waits as long as the API server is unavailable.
 	Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error
+	// Begin stores the event that a model request starts, after everything that was recorded
+	// before it, and returns when the request may be sent. It waits as long as the API server is
+	// unavailable or a rate limit applies. The error is that of ctx, one of the API, or an Error
+	// with ReasonTokenBudgetExhausted.
+	Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 }
 
 // Log is the task's log. It removes secrets from what is written to it.

@@ -84,7 +84,7 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	Session *AgentSession `json:"session,omitempty"`
-	// rateLimit declares limits of use.
+	// rateLimit limits the model requests of all tasks of this agent.
 	// +optional
 	// +k8s:optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`

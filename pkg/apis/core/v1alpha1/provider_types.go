@@ -56,7 +56,7 @@ type ProviderSpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	DefaultModel string `json:"defaultModel,omitempty"`
-	// rateLimit declares limits of use.
+	// rateLimit limits the requests of all tasks that use this provider.
 	// +optional
 	// +k8s:optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`

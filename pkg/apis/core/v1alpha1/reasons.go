@@ -130,6 +130,12 @@ const (
 	ReasonCommandNotRun = "CommandNotRun"
 	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
 	ReasonMaxIterations = "MaxIterations"
+	// ReasonToolCallsRepeated: the model called tools with the same arguments again and again, and used up its turns with
+	// that. Describe the task more precisely, or see in the events why the calls did not help.
+	ReasonToolCallsRepeated = "ToolCallsRepeated"
+	// ReasonTokenBudgetExhausted: the next model request may exceed spec.ai.tokenBudget of the task, or of a task above
+	// it. The task is not retried. Raise the budget, or give the task less to do.
+	ReasonTokenBudgetExhausted = "TokenBudgetExhausted"
 	// ReasonBlankAnswer: the model answered with neither text nor a tool call, twice.
 	ReasonBlankAnswer = "BlankAnswer"
 	// ReasonApprovalNotAsked: a call needs a person's approval, and the question could not be stored.
@@ -251,6 +257,8 @@ const (
 	ReasonDetached = "Detached"
 	// ReasonCancelRequested, of CancelRequested: tasks/cancel was called.
 	ReasonCancelRequested = "CancelRequested"
+	// ReasonRateLimited is in the event that says that a model request waits for the rateLimit of its Provider or Agent.
+	ReasonRateLimited = "RateLimited"
 	// ReasonEventLimitReached is in the one event that says that further events of the task are refused for a limit.
 	ReasonEventLimitReached = "EventLimitReached"
 	// ReasonContentLimitReached is in the one event that says that further artifacts of the task are refused for a limit.

@@ -321,6 +321,14 @@ type TaskAI struct {
 	// +k8s:optional
 	// +k8s:minimum=1
 	MaxTokens *int32 `json:"maxTokens,omitempty"`
+	// tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it,
+	// input and output together. Before a request, its maxTokens and the input of the request before it are reserved;
+	// afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request
+	// does not fit, and is not retried. Unset means no limit.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=1
+	TokenBudget *int64 `json:"tokenBudget,omitempty"`
 	// skills are added to those of the Agent.
 	// +optional
 	// +k8s:optional

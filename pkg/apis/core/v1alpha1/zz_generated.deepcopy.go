@@ -2208,6 +2208,11 @@ func (in *TaskAI) DeepCopyInto(out *TaskAI) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.TokenBudget != nil {
+		in, out := &in.TokenBudget, &out.TokenBudget
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Skills != nil {
 		in, out := &in.Skills, &out.Skills
 		*out = make([]SkillReference, len(*in))

@@ -7745,6 +7745,37 @@ func Validate_TaskAI(
 		errs = append(errs, fn(fldPath.Child("maxTokens"), obj.MaxTokens, oldVal, oldObj != nil)...)
 	}
 
+	{ // field TaskAI.TokenBudget
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskAI) *int64 {
+				return oldObj.TokenBudget
+			})
+		errs = append(errs, fn(fldPath.Child("tokenBudget"), obj.TokenBudget, oldVal, oldObj != nil)...)
+	}
+
 	{ // field TaskAI.Skills
 		fn := func(
 			fldPath *field.Path,

@@ -38,7 +38,8 @@ func All(o Options) []resource.Resource {
 	workers := &guard.Workers{}
 	tools := tool.Definition(workers.Tools())
 	agents := agent.Definition(agent.Options{LocalRuns: o.LocalRuns, Tool: tools.Get}, workers.Agents())
-	o.Agent, o.Tool = agents.Get, tools.Get
+	providers := provider.Definition(workers.Providers())
+	o.Agent, o.Tool, o.Provider = agents.Get, tools.Get, providers.Get
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
 	memories := memory.New(memory.Options{Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories()})
@@ -52,7 +53,7 @@ func All(o Options) []resource.Resource {
 	return []resource.Resource{
 		tasks,
 		agents,
-		provider.Definition(workers.Providers()),
+		providers,
 		tools,
 		skill.Definition(workers.Skills()),
 		sessions,

@@ -67,7 +67,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		agentName = p.Agent.Name
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
 	}, messages)
 	u := result.Usage

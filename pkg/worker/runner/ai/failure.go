@@ -21,6 +21,8 @@ func failure(err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
+	case errors.Is(err, agentloop.ErrRepeated):
+		return &runner.Error{Reason: v1alpha1.ReasonToolCallsRepeated, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrMaxIterations):
 		return &runner.Error{Reason: v1alpha1.ReasonMaxIterations, Exit: runspec.ExitFailed, Err: err}
 	case errors.Is(err, agentloop.ErrBlankAnswer):

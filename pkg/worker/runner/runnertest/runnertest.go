@@ -63,6 +63,9 @@ func (r *Run) Commit(_ context.Context, e *v1alpha1.ExecutionEvent) error {
 	return nil
 }
 
+// Begin keeps an event.
+func (r *Run) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error { return r.Commit(ctx, e) }
+
 // Events returns what was recorded.
 func (r *Run) Events() []*v1alpha1.ExecutionEvent {
 	r.mu.Lock()

@@ -33,7 +33,7 @@ type AgentSpecApplyConfiguration struct {
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
 	// session says how conversations are kept.
 	Session *AgentSessionApplyConfiguration `json:"session,omitempty"`
-	// rateLimit declares limits of use.
+	// rateLimit limits the model requests of all tasks of this agent.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// coordination lets the agent delegate to other agents.
 	Coordination *AgentCoordinationApplyConfiguration `json:"coordination,omitempty"`

@@ -22,7 +22,7 @@ type ProviderSpecApplyConfiguration struct {
 	BaseURL *string `json:"baseURL,omitempty"`
 	// defaultModel is the model where neither task nor agent names one.
 	DefaultModel *string `json:"defaultModel,omitempty"`
-	// rateLimit declares limits of use.
+	// rateLimit limits the requests of all tasks that use this provider.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// azure is needed by type azure-openai and refused for the others.
 	Azure *AzureProviderApplyConfiguration `json:"azure,omitempty"`

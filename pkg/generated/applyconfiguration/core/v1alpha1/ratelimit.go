@@ -8,12 +8,14 @@ package v1alpha1
 // RateLimitApplyConfiguration represents a declarative configuration of the RateLimit type for use
 // with apply.
 //
-// RateLimit declares limits of use per minute. It is a declaration for people
-// and dashboards; nothing enforces it yet.
+// RateLimit limits the use of models. Each limit holds for every period of 60 seconds, over all tasks together. A request
+// beyond it waits for its turn, first come, first served.
 type RateLimitApplyConfiguration struct {
 	// requestsPerMinute is the number of model requests per minute.
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
-	// tokensPerMinute is the number of tokens per minute.
+	// tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens
+	// and the input of the request before it, until its own figures are reported. One that alone exceeds the limit is
+	// sent when there is no other within the period.
 	TokensPerMinute *int64 `json:"tokensPerMinute,omitempty"`
 }
 

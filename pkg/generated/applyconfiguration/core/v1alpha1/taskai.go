@@ -28,6 +28,11 @@ type TaskAIApplyConfiguration struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// maxTokens limits the output of one model call, in tokens.
 	MaxTokens *int32 `json:"maxTokens,omitempty"`
+	// tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it,
+	// input and output together. Before a request, its maxTokens and the input of the request before it are reserved;
+	// afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request
+	// does not fit, and is not retried. Unset means no limit.
+	TokenBudget *int64 `json:"tokenBudget,omitempty"`
 	// skills are added to those of the Agent.
 	Skills []SkillReferenceApplyConfiguration `json:"skills,omitempty"`
 	// tools are the names of tools that are added to those of the Agent.
@@ -93,6 +98,14 @@ func (b *TaskAIApplyConfiguration) WithTemperature(value float64) *TaskAIApplyCo
 // If called multiple times, the MaxTokens field is set to the value of the last call.
 func (b *TaskAIApplyConfiguration) WithMaxTokens(value int32) *TaskAIApplyConfiguration {
 	b.MaxTokens = &value
+	return b
+}
+
+// WithTokenBudget sets the TokenBudget field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenBudget field is set to the value of the last call.
+func (b *TaskAIApplyConfiguration) WithTokenBudget(value int64) *TaskAIApplyConfiguration {
+	b.TokenBudget = &value
 	return b
 }
 

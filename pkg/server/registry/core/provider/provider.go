@@ -5,17 +5,12 @@
 package provider
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Definition returns the resource providers.
-func Definition(guard resource.Guard[*v1alpha1.Provider]) resource.Resource {
+func Definition(guard resource.Guard[*v1alpha1.Provider]) *resource.Definition[*v1alpha1.Provider] {
 	return &resource.Definition[*v1alpha1.Provider]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
 		Kind:       "Provider",
@@ -28,14 +23,6 @@ func Definition(guard resource.Guard[*v1alpha1.Provider]) resource.Resource {
 		},
 		Columns: columns(),
 		Guard:   guard,
-		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate, Warnings: warnings},
+		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate},
 	}
-}
-
-// warnings describe which settings this version does not support.
-func warnings(_ context.Context, o, old *v1alpha1.Provider) []string {
-	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
-		return nil
-	}
-	return support.Warnings(support.Provider(&o.Spec))
 }

@@ -125,7 +125,12 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if dryRun {
 		return events, nil
 	}
+	settle, err := gated{r}.beginModels(ctx, t, all)
+	if err != nil {
+		return nil, err
+	}
 	stored, err := r.write(ctx, t, all)
+	settle(err == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +141,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.ends.end(t.UID)()
+		defer r.models.Forget(t.UID)
 	}
 	stored, err := r.log.Append(ctx, stream(t), events)
 	switch {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
@@ -31,7 +32,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool and Retention.
+// LocalRuns, Agent, Tool, Provider and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -55,6 +56,8 @@ type Options struct {
 	// checked when a task is to start.
 	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Provider reads a Provider in the context's namespace. Without it, rate limits of Providers have no effect.
+	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -76,6 +79,8 @@ type Resource struct {
 	loopback   *restclient.Config
 	retention  Retention
 	attendance *attendance
+	models     *modelgate.Gate
+	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error) // may be nil
 	scheme     *runtime.Scheme
 	admission  admission.Interface // may be nil
 
@@ -107,7 +112,8 @@ type rules struct {
 
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention, agent: o.Agent}
+	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
+	r.models, r.agent, r.provider = modelgate.New(o.Clock), o.Agent, o.Provider
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
@@ -251,6 +257,7 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	r.trees.remove(t)
+	r.models.Forget(t.UID)
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

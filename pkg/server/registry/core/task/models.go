@@ -1,0 +1,214 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/modelgate"
+)
+
+// This file applies the rate limits of Providers and Agents and the token budgets of tasks. The append of
+// ModelRequestStarted is where they apply, because workers wait for it before they send the request.
+
+// gated applies them.
+type gated struct{ *Resource }
+
+// modelCall is what a model event says about its request.
+type modelCall struct {
+	provider string
+	// id identifies the request within an attempt.
+	id string
+	// used is the number of tokens, and input those of the input; nil if they are not known.
+	used, input *int64
+}
+
+// unsent are the failures after which a vendor has used no tokens.
+var unsent = []string{"auth", "rate_limited", "quota_exhausted", "invalid_request", "context_too_long", "unreachable"}
+
+func callOf(e *v1alpha1.ExecutionEvent) modelCall {
+	if e.Seq == 0 { // not stored yet
+		e = e.DeepCopy()
+		event.Sanitize(e)
+	}
+	var c struct {
+		Iteration, Attempt int64
+		ErrorClass         string
+	}
+	if e.Content != nil {
+		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
+	}
+	call := modelCall{provider: e.Provider, id: fmt.Sprintf("%d/%d", c.Iteration, c.Attempt), input: e.InputTokens}
+	switch {
+	case e.InputTokens != nil && e.OutputTokens != nil:
+		call.used = new(*e.InputTokens + *e.OutputTokens)
+	case e.Type == v1alpha1.EventModelRequestFailed && slices.Contains(unsent, c.ErrorClass):
+		call.used = new(int64)
+	}
+	return call
+}
+
+// beginModels lets the model requests begin whose starts are among the events, or refuses all events. The caller
+// calls stored with the result of the append.
+func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (stored func(ok bool), err error) {
+	var undo []func()
+	var ended []modelCall
+	for _, e := range events {
+		switch e.Type {
+		case v1alpha1.EventModelRequestStarted:
+			back, err := r.beginModel(ctx, t, e)
+			if err != nil {
+				for _, f := range undo {
+					f()
+				}
+				return nil, err
+			}
+			undo = append(undo, back)
+		case v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
+			ended = append(ended, callOf(e))
+		}
+	}
+	return func(ok bool) {
+		if !ok {
+			for _, f := range undo {
+				f()
+			}
+			return
+		}
+		for _, c := range ended {
+			r.endModel(ctx, t, c)
+		}
+	}, nil
+}
+
+func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) (undo func(), err error) {
+	c := callOf(e)
+	q, err := r.modelRequest(ctx, t, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Limits)+len(q.Budgets) == 0 {
+		return func() {}, nil
+	}
+	q.Key = e.DedupKey
+	undo, err = r.models.Begin(q)
+	if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
+		r.noteWait(ctx, t, e, wait)
+		return nil, apierrors.NewTooManyRequests(wait.Error(), wait.RetryAfter())
+	}
+	if spent, ok := errors.AsType[*modelgate.BudgetError](err); ok {
+		refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, spent)
+		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: v1alpha1.ReasonTokenBudgetExhausted, Message: spent.Error(), Field: "spec.ai.tokenBudget",
+		})
+		return nil, refused
+	}
+	return undo, err
+}
+
+// endModel settles a request whose end is stored.
+func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
+	if r.models.End(t.UID, c.id, c.used, c.input) {
+		return
+	}
+	q, err := r.modelRequest(ctx, t, c)
+	if err != nil || len(q.Limits)+len(q.Budgets) == 0 {
+		return // nothing limits the task, or what limits it does not exist any more
+	}
+	tokens := q.MaxTokens
+	if c.used != nil {
+		tokens = *c.used
+	}
+	r.models.Late(t.UID, q.Limits, q.Budgets, tokens, c.input)
+}
+
+// noteWait adds an event that says what the request waits for, once for each request. It is best effort.
+func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, wait *modelgate.WaitError) {
+	c := callOf(e)
+	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:rate:"+e.DedupKey, wait.Error(), map[string]any{
+		"reason": v1alpha1.ReasonRateLimited, "of": wait.Limit.Of, "provider": c.provider, "retryInMs": wait.After.Milliseconds(),
+	})
+	if _, err := r.log.Append(ctx, stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot record that a model request waits", "task", klog.KObj(t), "err", err)
+	}
+}
+
+// modelRequest returns what limits a request of the task, by what is stored about the task and not by what its worker
+// says. A worker that names a Provider which the task does not use is counted at the task's own.
+func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
+	q := modelgate.Request{Task: t.UID, Call: c.id}
+	a, err := kin{r.Resource}.agentOf(ctx, t)
+	if err != nil {
+		return q, err
+	}
+	if a != nil {
+		q.Limits = limited(q.Limits, "Agent", a.Namespace, a.Name, a.Spec.RateLimit)
+	}
+	q.MaxTokens = plan.MaxTokens(t, a)
+	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
+	if err != nil {
+		return q, err
+	}
+	if p != nil {
+		q.Limits = limited(q.Limits, "Provider", p.Namespace, p.Name, p.Spec.RateLimit)
+	}
+	q.Budgets, err = r.budgets(ctx, t)
+	return q, err
+}
+
+func limited(list []modelgate.Limit, kind, namespace, name string, l *v1alpha1.RateLimit) []modelgate.Limit {
+	if l == nil {
+		return list
+	}
+	limit := modelgate.Limit{Of: kind + " " + namespace + "/" + name}
+	if l.RequestsPerMinute != nil {
+		limit.Requests = int64(*l.RequestsPerMinute)
+	}
+	if l.TokensPerMinute != nil {
+		limit.Tokens = *l.TokensPerMinute
+	}
+	if limit.Requests == 0 && limit.Tokens == 0 {
+		return list
+	}
+	return append(list, limit)
+}
+
+// providerOf returns the Provider of that name which the task uses, or else its first one; nil if there is none.
+func (r gated) providerOf(ctx context.Context, uses *plan.Uses, name string) (*v1alpha1.Provider, error) {
+	if r.provider == nil || uses.Provider == nil {
+		return nil, nil //nolint:nilnil // nothing limits the request
+	}
+	first := uses.Provider.Ref.NamespacedName
+	if uses.Provider.Type != "" {
+		first.Name = name
+	}
+	key := first
+	for _, f := range uses.Fallbacks {
+		if f.Provider != nil && f.Provider.Name == name && first.Name != name {
+			key = f.Provider.NamespacedName
+		}
+	}
+	p, err := r.provider(request.WithNamespace(ctx, key.Namespace), key.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // it was deleted
+	case err != nil:
+		return nil, err
+	case uses.Provider.Type != "" && key == first && p.Spec.Type != uses.Provider.Type:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("content.provider: %q: must be a Provider that the task uses", name))
+	}
+	return p, nil
+}
