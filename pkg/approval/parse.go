@@ -58,7 +58,7 @@ func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 			OwnerReferences: slices.Clone(e.OwnerReferences),
 		},
 		Spec: v1alpha1.ApprovalSpec{
-			TaskName: e.TaskName, TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
+			TaskName: e.TaskName, RootTask: e.RootTask, TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
 			Action: p.Action, RiskSummary: p.RiskSummary,
 			TargetTool: p.TargetTool, ToolCallID: cmp.Or(p.ToolCallID, e.ToolCallID),
 			TargetArgsDigest: p.TargetArgsDigest, TargetSpecDigest: p.TargetSpecDigest, TargetArgsPreview: p.TargetArgsPreview,

@@ -29,6 +29,7 @@ func AppendRow(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	r.text("severity", string(e.Severity))
 	r.time("createdAt", e.CreatedAt)
 	r.text("taskName", e.TaskName)
+	r.text("rootTask", e.RootTask)
 	r.text("sessionName", e.SessionName)
 	r.text("agentName", e.AgentName)
 	r.text("toolName", e.ToolName)

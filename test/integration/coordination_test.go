@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -298,5 +299,51 @@ func TestTreesNeedOneSlot(t *testing.T) {
 	p.awaitPhase("root", v1alpha1.TaskSucceeded)
 	if n := len(p.below("root")); n != 2 {
 		t.Errorf("%d tasks were delegated", n)
+	}
+}
+
+// TestTreeIsOneStream: one watch on the root shows the events of all levels in one order, and a list shows the same.
+func TestTreeIsOneStream(t *testing.T) {
+	t.Parallel()
+	p, goOn := newTree(t, 1)
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events := p.client().CoreV1alpha1().ExecutionEvents("default")
+	p.commission("other", "Start it.")
+	w := must[watch.Interface](t)(events.Watch(t.Context(), metav1.ListOptions{FieldSelector: "rootTask=root"}))
+	defer w.Stop()
+	p.commission("root", "Down.")
+	var live []string
+	for e := range w.ResultChan() {
+		got := e.Object.(*v1alpha1.ExecutionEvent)
+		live = append(live, got.Name)
+		if got.RootTask != "root" {
+			t.Errorf("event %s is of the tree of %q", got.Name, got.RootTask)
+		}
+		if got.TaskName == "root" && got.Type == v1alpha1.EventTaskSucceeded {
+			break
+		}
+	}
+	p.awaitPhase("root", v1alpha1.TaskSucceeded)
+	var stored []string
+	for o := (metav1.ListOptions{FieldSelector: "rootTask=root", Limit: 7}); ; { // in pages
+		page := must[*v1alpha1.ExecutionEventList](t)(events.List(t.Context(), o))
+		for _, e := range page.Items {
+			stored = append(stored, e.Name)
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			break
+		}
+	}
+	if !slices.Equal(live, stored) {
+		t.Errorf("the watch shows %d events\n%v\nthe list %d\n%v", len(live), live, len(stored), stored)
+	}
+	tasks := map[string]bool{}
+	for _, name := range stored {
+		tasks[name[:strings.LastIndex(name, ".")]] = true
+	}
+	if len(tasks) != 3 {
+		t.Errorf("the events are of %v", tasks)
 	}
 }

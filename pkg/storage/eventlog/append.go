@@ -176,7 +176,7 @@ func (t *appendTxn) locate() (err error) {
 	}
 	t.fresh = true
 	t.head = &head{
-		identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task},
+		identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task, root: t.stream.Root},
 		sequenced: state{oldest: 1},
 	}
 	return nil

@@ -32,7 +32,12 @@ func encodeDeletion(d *deletion) []byte {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	return binary.AppendUvarint(b, uint64(d.first))
+	b = binary.AppendUvarint(b, uint64(d.first))
+	if d.root == "" {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.root)))
+	return append(b, d.root...)
 }
 
 func decodeDeletion(k, b []byte) (*deletion, error) {
@@ -57,7 +62,7 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 		}
 		words[i], b = string(b[n:n+int(v)]), b[n+int(v):]
 	}
-	d.identity = identity{numbers[0], types.UID(words[0]), words[1], words[2]}
+	d.identity = identity{numbers[0], types.UID(words[0]), words[1], words[2], ""}
 	d.last, d.at, d.session = int64(numbers[1]), time.UnixMicro(int64(numbers[2])), words[3]
 	if len(b) > 0 { // absent in records from before trimming existed
 		first, n := binary.Uvarint(b)
@@ -65,6 +70,11 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 			return nil, &CorruptError{append([]byte(nil), k...), errShort}
 		}
 		d.first = int64(first)
+		root, err := trailingText(b[n:])
+		if err != nil {
+			return nil, &CorruptError{append([]byte(nil), k...), err}
+		}
+		d.root = root
 	}
 	return d, nil
 }

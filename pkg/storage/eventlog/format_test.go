@@ -97,9 +97,9 @@ func FuzzRecord(f *testing.F) {
 }
 
 func FuzzHead(f *testing.F) {
-	f.Add(encodeHead(&identity{1, "u", "n", "t"}, &state{last: 3, changed: 9, terminal: 5, end: 2, oldest: 2, session: "s"}))
-	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t"}, first: 1, last: 3, whole: true, at: time.UnixMicro(5)}))
-	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t"}, first: 2, last: 3, at: time.UnixMicro(5)}))
+	f.Add(encodeHead(&identity{1, "u", "n", "t", "r"}, &state{last: 3, changed: 9, terminal: 5, end: 2, oldest: 2, session: "s"}))
+	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t", "r"}, first: 1, last: 3, whole: true, at: time.UnixMicro(5)}))
+	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t", "r"}, first: 2, last: 3, at: time.UnixMicro(5)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if id, s, err := decodeHead(1, b); err == nil {
 			again, s2, err := decodeHead(1, encodeHead(&id, &s))
@@ -138,7 +138,7 @@ func TestOlderRecords(t *testing.T) {
 		t.Errorf("head %+v, %v", s, err)
 	}
 	d, err := decodeDeletion(deletedKey(4), []byte{deletionFormat, 1, 7, 3, 5, 1, 'u', 1, 'n', 1, 't', 0})
-	want := &deletion{identity: identity{7, "u", "n", "t"}, rev: 4, first: 1, last: 3, whole: true, mixed: true, at: time.UnixMicro(5)}
+	want := &deletion{identity: identity{7, "u", "n", "t", ""}, rev: 4, first: 1, last: 3, whole: true, mixed: true, at: time.UnixMicro(5)}
 	if err != nil || *d != *want {
 		t.Errorf("deletion %+v, %v", d, err)
 	}
@@ -213,11 +213,11 @@ func FuzzToken(f *testing.F) {
 }
 
 func TestStreamCheck(t *testing.T) {
-	good := Stream{"n", "t", types.UID("u"), ""}
+	good := Stream{"n", "t", types.UID("u"), "", ""}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []Stream{{}, {"", "t", "u", ""}, {"n", "", "u", ""}, {"n", "t", "", ""}, {"n\x00", "t", "u", ""}, {"n", "t", "u", "s\x00"}} {
+	for _, bad := range []Stream{{}, {"", "t", "u", "", ""}, {"n", "", "u", "", ""}, {"n", "t", "", "", ""}, {"n\x00", "t", "u", "", ""}, {"n", "t", "u", "s\x00", ""}, {"n", "t", "u", "", "r\x00"}} {
 		if err := bad.check(); !errors.Is(err, ErrBadStream) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -24,7 +24,12 @@ func encodeHead(id *identity, s *state) []byte {
 	b = binary.AppendUvarint(b, uint64(s.end))
 	b = binary.AppendUvarint(b, uint64(s.oldest))
 	b = binary.AppendUvarint(b, uint64(s.bytes))
-	return binary.AppendUvarint(b, uint64(s.held))
+	b = binary.AppendUvarint(b, uint64(s.held))
+	if id.root == "" {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(id.root)))
+	return append(b, id.root...)
 }
 
 func boolByte(v bool) byte {
@@ -32,6 +37,18 @@ func boolByte(v bool) byte {
 		return 1
 	}
 	return 0
+}
+
+// trailingText reads a text at the end of a record, which may be absent.
+func trailingText(b []byte) (string, error) {
+	if len(b) == 0 {
+		return "", nil
+	}
+	v, n := binary.Uvarint(b)
+	if n <= 0 || v > uint64(len(b)-n) {
+		return "", errShort
+	}
+	return string(b[n : n+int(v)]), nil
 }
 
 // decodeHead reads the record of stream no.
@@ -84,5 +101,9 @@ func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
 		}
 		*v, b = int64(u), b[n:]
 	}
-	return identity{no, types.UID(words[0]), words[1], words[2]}, s, nil
+	root, err := trailingText(b)
+	if err != nil {
+		return fail(err)
+	}
+	return identity{no, types.UID(words[0]), words[1], words[2], root}, s, nil
 }

@@ -25,6 +25,7 @@ const (
 	spaceFloor     = "em" // em                            the floor
 	spaceName      = "en" // en ns 0 task                  the live stream of a task name
 	spaceRevision  = "er" // er rev                        every event by revision
+	spaceTree      = "et" // et ns 0 root 0 rev            events of the tasks below a root
 	spaceUID       = "eu" // eu uid                        stream number by task UID
 	spaceCursor    = "ex" // ex ns 0 session               last cursor of a session
 )
@@ -77,6 +78,16 @@ func sessionPrefix(ns, session string) []byte {
 
 func sessionKey(ns, session string, cursor int64) []byte {
 	return binary.BigEndian.AppendUint64(sessionPrefix(ns, session), uint64(cursor))
+}
+
+func treePrefix(ns, root string) []byte {
+	k := append(key(spaceTree, len(ns)+len(root)+10), ns...)
+	k = append(append(k, 0), root...)
+	return append(k, 0)
+}
+
+func treeKey(ns, root string, rev uint64) []byte {
+	return binary.BigEndian.AppendUint64(treePrefix(ns, root), rev)
 }
 
 func cursorKey(ns, session string) []byte {
@@ -189,6 +200,15 @@ func parseRevision(k, v []byte) (posting, error) {
 	}
 	p, err := parsePointer(k, v)
 	p.rev = binary.BigEndian.Uint64(k[2:])
+	return p, err
+}
+
+func parseTree(k, v []byte) (posting, error) {
+	if len(k) < len(spaceTree)+10 {
+		return posting{}, &CorruptError{bytes.Clone(k), errKey}
+	}
+	p, err := parsePointer(k, v)
+	p.rev = binary.BigEndian.Uint64(k[len(k)-8:])
 	return p, err
 }
 

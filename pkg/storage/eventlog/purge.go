@@ -169,6 +169,9 @@ func (p *purger) indexes(d *deletion, from, to int64, seen map[facet]bool) error
 			revisionKey(h.rev), namespaceKey(facetAll, d.ns, h.rev),
 			namespaceKey(h.typ, d.ns, h.rev), namespaceKey(facetSeverity+h.sev, d.ns, h.rev),
 		}
+		if d.root != "" {
+			keys = append(keys, treeKey(d.ns, d.root, h.rev))
+		}
 		if h.cursor != 0 {
 			keys = append(keys, sessionKey(d.ns, e.SessionName, h.cursor))
 		}

@@ -52,6 +52,9 @@ func (r *recorder) event(id *identity, session string, p *pending, h header) {
 		r.key = binary.BigEndian.AppendUint64(append(r.key, 0), h.rev)
 		r.set(r.key, pointer)
 	}
+	if id.root != "" {
+		r.set(treeKey(id.ns, id.root, h.rev), pointer)
+	}
 	if h.cursor != 0 {
 		r.set(sessionKey(id.ns, session, h.cursor), r.long[:])
 	}

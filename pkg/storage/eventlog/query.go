@@ -18,8 +18,10 @@ type Query struct {
 	Namespace string
 	Task      string
 	Session   string
-	Types     []v1alpha1.EventType     // any of them
-	Severity  []v1alpha1.EventSeverity // any of them
+	// Root selects the events of a task and of all tasks below it. It needs a Namespace.
+	Root     string
+	Types    []v1alpha1.EventType     // any of them
+	Severity []v1alpha1.EventSeverity // any of them
 	// Name is the object name of one event.
 	Name string
 	// Match is called last, for conditions that no index covers. It must not keep or change the event. It
@@ -39,7 +41,8 @@ type Query struct {
 
 // filter is a query in the terms of the store.
 type filter struct {
-	ns, task, session string
+	ns, task, session, root string
+
 	uid               types.UID // if set, only the events of this stream
 	seq               int64     // if set, only the event with this seq
 	types, severities codeSet
@@ -48,13 +51,13 @@ type filter struct {
 }
 
 func newFilter(q *Query) (*filter, error) {
-	f := &filter{ns: q.Namespace, task: q.Task, session: q.Session, match: q.Match}
+	f := &filter{ns: q.Namespace, task: q.Task, session: q.Session, root: q.Root, match: q.Match}
 	if q.Name != "" {
 		task, seq, err := event.ParseName(q.Name)
 		f.none = err != nil || f.task != "" && f.task != task
 		f.task, f.seq = task, seq
 	}
-	if !validName(f.ns) || !validName(f.task) || !validName(f.session) {
+	if !validName(f.ns) || !validName(f.task) || !validName(f.session) || !validName(f.root) {
 		f.none = true
 	}
 	for _, t := range q.Types {
@@ -84,7 +87,7 @@ func (f *filter) takesCodes(p *posting) bool {
 }
 
 func (f *filter) takesStream(id *identity) bool {
-	return (f.uid == "" || f.uid == id.uid) && (f.task == "" || f.task == id.task) && (f.ns == "" || f.ns == id.ns)
+	return (f.uid == "" || f.uid == id.uid) && (f.task == "" || f.task == id.task) && (f.ns == "" || f.ns == id.ns) && (f.root == "" || f.root == id.rootTask())
 }
 
 // takesDeletion reports whether removed events may have matched the filter.
@@ -106,6 +109,8 @@ func (f *filter) topics() []topic {
 		return []topic{{kind: topicAll}}
 	case f.task != "":
 		return []topic{{topicTask, f.ns, f.task}}
+	case f.root != "":
+		return []topic{{topicTree, f.ns, f.root}}
 	case f.session != "":
 		return []topic{{topicSession, f.ns, f.session}, {topicSessions, f.ns, ""}}
 	}
@@ -134,6 +139,9 @@ func (f *filter) facets() []facet {
 // hash identifies the query in continue tokens.
 func (f *filter) hash() uint32 {
 	h := fnv.New32a()
+	if f.root != "" { // tokens of other queries stay as they were
+		fmt.Fprintf(h, "%q ", f.root) //nolint:errcheck // a hash never fails
+	}
 	fmt.Fprintf(h, "%q %q %q %d %x %x", f.ns, f.task, f.session, f.seq, uint64(f.types), uint64(f.severities)) //nolint:errcheck // a hash never fails
 	return h.Sum32()
 }

@@ -204,6 +204,15 @@ type identity struct {
 	no       uint64 // revision of its first event, hence unique
 	uid      types.UID
 	ns, task string
+	root     string // the task at the top of the tree, if that is another one
+}
+
+// rootTask returns the task at the top of the tree.
+func (id *identity) rootTask() string {
+	if id.root != "" {
+		return id.root
+	}
+	return id.task
 }
 
 // decode returns the API object of a record.
@@ -254,6 +263,7 @@ func (id *identity) dress(e *v1alpha1.ExecutionEvent, seq int64, h header) {
 	}
 	e.ID = string(uid)
 	e.StreamNamespace, e.StreamType, e.StreamID = id.ns, v1alpha1.StreamTask, id.task
+	e.RootTask = id.rootTask()
 	e.TaskName, e.Seq, e.CreatedAt = id.task, seq, metav1.NewMicroTime(created)
 	e.TaskSeq, e.TaskStreamID = 0, ""
 }

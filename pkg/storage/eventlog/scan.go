@@ -219,6 +219,22 @@ func (s *scan) object(f *filter, p *posting) (*v1alpha1.ExecutionEvent, error) {
 	return e, nil
 }
 
+// streams adds the events of the streams that a task's name had in the state at rev.
+func (s *scan) streams(f *filter, task string, rev uint64, from place) error {
+	streams, err := s.streamsSince(f.ns, task, rev, rev)
+	if err != nil {
+		return err
+	}
+	for _, v := range streams {
+		first, err := s.seqAfter(v.no, v.last, from.Revision)
+		if err != nil {
+			return err
+		}
+		s.stream(v.no, f, max(first, s.oldestAt(v.no, rev)), v.last)
+	}
+	return nil
+}
+
 // openList opens the sources of a list. It returns the stream if the list is exactly the rest of that
 // stream.
 func (s *scan) openList(f *filter, rev uint64, from place) (*view, error) {
@@ -244,6 +260,9 @@ func (s *scan) openList(f *filter, rev uint64, from place) (*view, error) {
 			return &streams[0], s.err
 		}
 		return nil, s.err
+	case f.root != "":
+		s.add(treeKey(f.ns, f.root, from.Revision), after(treePrefix(f.ns, f.root)), parseTree)
+		return nil, errors.Join(s.err, s.streams(f, f.root, rev, from))
 	case f.session != "":
 		first, err := s.cursorAfter(f.ns, f.session, from.Revision)
 		if err != nil {

@@ -18,6 +18,9 @@ type Stream struct {
 	UID             types.UID
 	// Session is the task's session, whose timeline the events join; may be empty.
 	Session string
+	// Root is the task at the top of the tree that a delegated task belongs to; empty for other tasks. The first append
+	// to a stream records it.
+	Root string
 }
 
 // String is namespace/task, for errors.
@@ -25,7 +28,7 @@ func (s Stream) String() string { return s.Namespace + "/" + s.Task }
 
 func (s Stream) check() error {
 	if s.Namespace == "" || s.Task == "" || s.UID == "" ||
-		!validName(s.Namespace) || !validName(s.Task) || !validName(string(s.UID)) || !validName(s.Session) {
+		!validName(s.Namespace) || !validName(s.Task) || !validName(string(s.UID)) || !validName(s.Session) || !validName(s.Root) {
 		return ErrBadStream
 	}
 	return nil

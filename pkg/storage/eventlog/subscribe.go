@@ -43,6 +43,8 @@ const (
 	topicNamespace
 	topicTask
 	topicSession
+	// topicTree is a task with all tasks below it.
+	topicTree
 	// topicSessions is every session of a namespace: a deletion may concern any of them.
 	topicSessions
 )
@@ -100,7 +102,7 @@ func (h hub) deliver(e *entry) {
 	if e.gone != nil {
 		session = topic{topicSessions, e.id.ns, ""}
 	}
-	for _, t := range [...]topic{{kind: topicAll}, {topicNamespace, e.id.ns, ""}, {topicTask, e.id.ns, e.id.task}, session} {
+	for _, t := range [...]topic{{kind: topicAll}, {topicNamespace, e.id.ns, ""}, {topicTask, e.id.ns, e.id.task}, {topicTree, e.id.ns, e.id.rootTask()}, session} {
 		for s := range h[t] {
 			s.push(e)
 		}

@@ -57,6 +57,7 @@ func Definition(o Options) resource.Resource {
 		Fields: []resource.Field[*v1alpha1.Approval]{
 			{Path: fieldTask, Value: func(a *v1alpha1.Approval) string { return a.Spec.TaskName }},
 			{Path: fieldTaskUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.TaskUID) }},
+			{Path: fieldRoot, Value: func(a *v1alpha1.Approval) string { return a.Spec.RootTask }},
 			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
 		},
 		Columns: columns(o.Clock),

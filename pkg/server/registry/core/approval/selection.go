@@ -18,6 +18,7 @@ import (
 const (
 	fieldTask    = "spec.taskName"
 	fieldTaskUID = "spec.taskUID"
+	fieldRoot    = "spec.rootTask"
 	fieldState   = "status.state"
 )
 
@@ -58,6 +59,7 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 		"metadata.namespace": a.Namespace,
 		fieldTask:            a.Spec.TaskName,
 		fieldTaskUID:         string(a.Spec.TaskUID),
+		fieldRoot:            a.Spec.RootTask,
 		fieldState:           string(a.Status.State),
 	}))
 }

@@ -40,6 +40,7 @@ func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.Ex
 		Fields: []resource.Field[*v1alpha1.ExecutionEvent]{
 			{Path: fieldTask, Value: func(e *v1alpha1.ExecutionEvent) string { return e.TaskName }},
 			{Path: fieldSession, Value: func(e *v1alpha1.ExecutionEvent) string { return e.SessionName }},
+			{Path: fieldRoot, Value: func(e *v1alpha1.ExecutionEvent) string { return e.RootTask }},
 			{Path: fieldType, Value: func(e *v1alpha1.ExecutionEvent) string { return string(e.Type) }},
 			{Path: fieldSeverity, Value: func(e *v1alpha1.ExecutionEvent) string { return string(e.Severity) }},
 		},

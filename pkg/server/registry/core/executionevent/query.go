@@ -16,6 +16,7 @@ import (
 const (
 	fieldTask     = "taskName"
 	fieldSession  = "sessionName"
+	fieldRoot     = "rootTask"
 	fieldType     = "type"
 	fieldSeverity = "severity"
 )
@@ -56,6 +57,7 @@ func narrow(q *eventlog.Query, s fields.Selector) {
 		}},
 		{fieldTask, func(v string) { q.Task = v }},
 		{fieldSession, func(v string) { q.Session = v }},
+		{fieldRoot, func(v string) { q.Root = v }},
 		{fieldType, func(v string) { q.Types = []v1alpha1.EventType{v1alpha1.EventType(v)} }},
 		{fieldSeverity, func(v string) { q.Severity = []v1alpha1.EventSeverity{v1alpha1.EventSeverity(v)} }},
 	} {
@@ -85,6 +87,7 @@ func fieldsOf(e *v1alpha1.ExecutionEvent) fields.Set {
 		"metadata.namespace": e.Namespace,
 		fieldTask:            e.TaskName,
 		fieldSession:         e.SessionName,
+		fieldRoot:            e.RootTask,
 		fieldType:            string(e.Type),
 		fieldSeverity:        string(e.Severity),
 	}

@@ -211,7 +211,11 @@ func size(e *v1alpha1.ExecutionEvent) int {
 }
 
 func stream(t *v1alpha1.Task) eventlog.Stream {
-	return eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t)}
+	s := eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t)}
+	if d := t.Status.Delegation; d != nil {
+		s.Root = d.Root
+	}
+	return s
 }
 
 func closed(t *v1alpha1.Task) error {
