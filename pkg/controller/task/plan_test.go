@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 )
 
@@ -32,7 +33,7 @@ func TestCasesOfPlans(t *testing.T) {
 		if tc.Reason == "" && err != nil || tc.Reason != "" && (!ok || refused.reason != tc.Reason || refused.missing != tc.Missing) {
 			t.Errorf("%s: %+v, want %q: %v", tc.Name, refused, tc.Reason, err)
 		}
-		if err == nil && res.mayPark != (tc.Name == "tool request_approval") {
+		if err == nil && res.mayPark != (tc.Task.Spec.Type == v1alpha1.TaskTypeAI) { // every ai task has tools
 			t.Errorf("%s: may park: %v", tc.Name, res.mayPark)
 		}
 	}

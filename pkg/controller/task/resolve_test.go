@@ -100,27 +100,27 @@ func TestResolve(t *testing.T) {
 		reason  string
 		missing bool
 	}{
-		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
+		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{mayPark: true, agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
 			ConfigMaps:   map[string]string{"n/c/text": "x"},
 			ProviderKeys: map[string]string{"n/p": "k1", "n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},
 		{"task wins", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AgentRef = ref("off")
 			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("q"), Model: "m9", Tools: []string{"weather"}}
-		}), &resolved{agentName: "off", providerName: "q", model: "m9", credentials: runspec.Credentials{
+		}), &resolved{mayPark: true, agentName: "off", providerName: "q", model: "m9", credentials: runspec.Credentials{
 			ProviderKeys: map[string]string{"n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},
 		{
 			"disabled tool", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("off") }),
-			&resolved{agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
+			&resolved{mayPark: true, agentName: "off", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{
 			"by vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI} }),
-			&resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
+			&resolved{mayPark: true, providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{
 			"by vendor of the agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("bytype") }),
-			&resolved{agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
+			&resolved{mayPark: true, agentName: "bytype", providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}}}, "", false,
 		},
 		{"two of a vendor", aiTask(func(s *v1alpha1.TaskSpec) { s.AI = &v1alpha1.TaskAI{Provider: "azure-openai"} }), nil, "AmbiguousProvider", false},
 		{"no agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("gone") }), nil, "AgentNotFound", true},
@@ -144,7 +144,7 @@ func TestResolve(t *testing.T) {
 		{"environment", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("p")}
 			s.Env = []corev1.EnvVar{{Name: "PLAIN", Value: "x"}, fromSecret("A", "toolkey", "token", false), fromSecret("B", "gone", "x", true)}
-		}), &resolved{providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
+		}), &resolved{mayPark: true, providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
 		{"no secret of the environment", aiTask(func(s *v1alpha1.TaskSpec) { s.Env = []corev1.EnvVar{fromSecret("B", "gone", "x", false)} }), nil, "SecretNotFound", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,6 +244,7 @@ func TestResolveByReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &resolved{
+		mayPark:   true,
 		agentName: "a", providerName: "p", model: "m", agentSecret: "keys", placement: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
 		secrets: []executor.Secret{
 			{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
