@@ -65,6 +65,8 @@ type Options struct {
 	Tasks task.Options
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
+	// WebFetchAllow lists host:port of MCP servers that may be asked although their addresses are not public.
+	WebFetchAllow []string
 	// LeaderElection makes sure that only one of several processes acts, through a Lease.
 	LeaderElection bool
 	// LeaderElectionNamespace is the namespace of the Lease. Default platform-system.
@@ -93,7 +95,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		func(m manager.Manager) error { return provider.Add(m, o.Tasks.Clock) },
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.
-			return tool.Add(m, tool.Options{Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Clock: o.Tasks.Clock})
+			return tool.Add(m, tool.Options{
+				Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Remote: egress.Guard{Allow: o.WebFetchAllow}, Clock: o.Tasks.Clock,
+			})
 		},
 		skill.Add,
 	} {

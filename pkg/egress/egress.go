@@ -59,6 +59,8 @@ func (g Guard) Transport() *http.Transport {
 		IdleConnTimeout:       time.Minute,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: time.Minute,
+		// The default, 10 MiB, would let each answer take that much before its body is limited.
+		MaxResponseHeaderBytes: 256 << 10,
 	}
 }
 

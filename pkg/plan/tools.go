@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,9 +79,12 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	if err := CheckTool(&o.Spec); err != nil {
 		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: %v", key, err)
 	}
+	if o.Spec.MCP != nil && key.Namespace != m.namespace {
+		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: spec.mcp: a remote MCP tool can be used in its own namespace only, not from namespace %q", key, m.namespace)
+	}
 	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
-	if ref := o.Spec.HTTP.AuthSecretRef; ref != nil && !m.withoutKeys {
-		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *ref})
+	if h := o.Spec.HTTP; h != nil && h.AuthSecretRef != nil && !m.withoutKeys {
+		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *h.AuthSecretRef})
 	}
 	return nil
 }
@@ -88,24 +92,62 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 // CheckTool returns why no run can use a Tool as it is. The error names the field. It does not check whether the
 // credential exists.
 func CheckTool(s *v1alpha1.ToolSpec) error {
+	if s.Parameters != nil {
+		if err := tool.CheckSchema(s.Parameters.Raw); err != nil {
+			return fmt.Errorf("spec.parameters: %w", err)
+		}
+	}
 	if s.MCP != nil {
-		return errors.New("spec.mcp: MCP tools need a runtime that is not there; use http")
+		return checkMCP(s)
 	}
 	h := s.HTTP
 	if h == nil {
 		return errors.New("spec.http: required")
 	}
-	u, err := url.Parse(h.URL)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+	if !isEndpoint(h.URL) {
 		return errors.New("spec.http.url: must be an absolute http or https URL without credentials")
 	}
+	return checkHTTP(h)
+}
+
+// checkMCP checks a tool of an MCP server.
+func checkMCP(s *v1alpha1.ToolSpec) error {
+	switch m := s.MCP; {
+	case m.Workspace != nil:
+		return errors.New("spec.mcp.workspace: this server runs no MCP servers in sandboxes; use remote, or http")
+	case m.SubstrateActor != nil:
+		return errors.New("spec.mcp.substrateActor: this server has no actors; use remote, or http")
+	case m.Remote == nil:
+		return errors.New("spec.mcp.remote: required")
+	case !isEndpoint(m.Remote.URL):
+		return errors.New("spec.mcp.remote.url: must be an absolute http or https URL without credentials")
+	}
+	h := s.HTTP
+	if h == nil {
+		return nil
+	}
+	if h.URL != "" {
+		return errors.New("spec.http.url: must be left out, because the address is spec.mcp.remote.url")
+	}
+	if h.AuthInject == v1alpha1.AuthInjectBody {
+		return errors.New("spec.http.authInject: must be header for a tool with mcp")
+	}
+	for name := range h.Headers {
+		if c := http.CanonicalHeaderKey(name); strings.HasPrefix(c, "Mcp-") || c == "Accept" || c == "Content-Type" || c == "Last-Event-Id" {
+			return fmt.Errorf("spec.http.headers[%s]: the header belongs to the Model Context Protocol", name)
+		}
+	}
+	return checkHTTP(h)
+}
+
+func isEndpoint(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+func checkHTTP(h *v1alpha1.ToolHTTP) error {
 	if h.OutboundAccessPolicyRef != nil {
 		return errors.New("spec.http.outboundAccessPolicyRef: outbound access policies are not available; use authSecretRef")
-	}
-	if s.Parameters != nil {
-		if err := tool.CheckSchema(s.Parameters.Raw); err != nil {
-			return fmt.Errorf("spec.parameters: %w", err)
-		}
 	}
 	if err := checkAuth(h); err != nil {
 		return err

@@ -123,7 +123,14 @@ func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {
 // Tool returns the gaps of a tool.
 func Tool(s *v1alpha1.ToolSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.ToolSpec]{
-		{"spec.mcp", false, func(s *v1alpha1.ToolSpec) bool { return s.MCP != nil }, "tasks that use this tool fail; use http"},
+		{
+			"spec.mcp.workspace", false, func(s *v1alpha1.ToolSpec) bool { return s.MCP != nil && s.MCP.Workspace != nil },
+			"tasks that use this tool fail; use mcp.remote or http",
+		},
+		{
+			"spec.mcp.substrateActor", false, func(s *v1alpha1.ToolSpec) bool { return s.MCP != nil && s.MCP.SubstrateActor != nil },
+			"tasks that use this tool fail; use mcp.remote or http",
+		},
 		{
 			"spec.http.outboundAccessPolicyRef", false, func(s *v1alpha1.ToolSpec) bool { return s.HTTP != nil && s.HTTP.OutboundAccessPolicyRef != nil },
 			"tasks that use this tool fail; use authSecretRef",

@@ -79,8 +79,8 @@ func TestGapsOfAgents(t *testing.T) {
 }
 
 func TestGapsOfProvidersAndTools(t *testing.T) {
-	s := &v1alpha1.ToolSpec{BrokeredToolClass: v1alpha1.ToolClassRead, MCP: &v1alpha1.ToolMCP{}, HTTP: &v1alpha1.ToolHTTP{OutboundAccessPolicyRef: &v1alpha1.LocalReference{}}}
-	if got := paths(Tool(s)); got != "spec.mcp spec.http.outboundAccessPolicyRef spec.brokeredToolClass" {
+	s := &v1alpha1.ToolSpec{BrokeredToolClass: v1alpha1.ToolClassRead, MCP: &v1alpha1.ToolMCP{Workspace: &v1alpha1.ToolMCPWorkspace{}, SubstrateActor: &v1alpha1.ToolSubstrateActor{}}, HTTP: &v1alpha1.ToolHTTP{OutboundAccessPolicyRef: &v1alpha1.LocalReference{}}}
+	if got := paths(Tool(s)); got != "spec.mcp.workspace spec.mcp.substrateActor spec.http.outboundAccessPolicyRef spec.brokeredToolClass" {
 		t.Error(got)
 	}
 }

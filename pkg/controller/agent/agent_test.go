@@ -75,7 +75,7 @@ func TestReferences(t *testing.T) {
 		{"no provider of a vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: "other"}}, `no Provider of type "other" exists in namespace "n"`},
 		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": spec.type: must be anthropic, openai or azure-openai, not strange`},
 		{"of another namespace", v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "x", Name: "p"}}, `Provider "p" of namespace "x" may not be used from namespace "n"`},
-		{"tool", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp"}} }), `tool n/mcp: spec.mcp: MCP tools need a runtime that is not there; use http`},
+		{"tool", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp"}} }), `tool n/mcp: spec.mcp.remote: required`},
 		{"tool that is off", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp", Enabled: new(false)}} }), ""},
 		{"unready provider", v1alpha1.AgentSpec{ProviderRef: ref("unready")}, `Provider "unready" is not ready`},
 		{"no fallback", with(func(s *v1alpha1.AgentSpec) {

@@ -1,8 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tool reports whether the endpoints of Tools can be reached. It opens a connection but
-// sends no request, because any request may make the tool act.
+// Package tool reports whether the endpoints of Tools can be reached. It opens a connection to an HTTP endpoint but
+// sends no request, because any request may make the tool act. It asks a remote MCP server for its tools, with the
+// credential of the Tool, and checks that the server still offers what was reviewed.
 package tool
 
 import (
@@ -12,32 +13,40 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 )
 
 const (
 	// DefaultInterval is the time between two probes of a tool.
 	DefaultInterval = time.Minute
 	probeTimeout    = 10 * time.Second
+	// maxError is how much of an MCP server's error is shown, in bytes.
+	maxError = 512
 )
 
 // Options configure the controller.
 type Options struct {
 	// Interval is the time between two probes. Default 1 min.
 	Interval time.Duration
-	// Guard says which addresses may be probed.
-	Guard egress.Guard
+	// Guard says which addresses of HTTP tools may be probed, and Remote which addresses of MCP servers.
+	Guard, Remote egress.Guard
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
@@ -50,8 +59,13 @@ func Add(mgr manager.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard)}
+	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard), remote: o.Remote, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+		s := &corev1.Secret{}
+		return s, mgr.GetClient().Get(ctx, key, s)
+	}}
 	return builder.ControllerManagedBy(mgr).Named("tool").
+		// One slow server must not delay the probes of others.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		// Ignore changes of the status: the probe writes it, and would trigger itself at once.
 		For(&v1alpha1.Tool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(&step.Reconciler[*v1alpha1.Tool]{
@@ -66,6 +80,9 @@ type probe struct {
 	now      func() time.Time
 	interval time.Duration
 	dial     func(ctx context.Context, u *url.URL) error
+	// remote limits the addresses of MCP servers; secret reads their credentials.
+	remote egress.Guard
+	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
 }
 
 func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
@@ -75,11 +92,15 @@ func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
 	st.Endpoint = ""
 	if err == nil {
 		st.Endpoint = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-		err = p.dial(ctx, u)
+		if t.Spec.MCP != nil {
+			err = p.list(ctx, t)
+		} else {
+			err = p.dial(ctx, u)
+		}
 	}
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEndpointReachable,
-		Message: "the endpoint takes connections", ObservedGeneration: t.Generation,
+		Message: message(t), ObservedGeneration: t.Generation,
 	}
 	st.Available, st.Error = err == nil, ""
 	if err != nil {
@@ -89,6 +110,44 @@ func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
 	meta.SetStatusCondition(&st.Conditions, c)
 	st.LastCheck = &metav1.Time{Time: p.now()}
 	return step.Wait{After: p.interval, Reason: "the next probe is not due yet"}
+}
+
+func message(t *v1alpha1.Tool) string {
+	if t.Spec.MCP != nil {
+		return "the MCP server offers the tool"
+	}
+	return "the endpoint takes connections"
+}
+
+// list asks a remote MCP server for its tools and checks the one that is meant.
+func (p probe) list(ctx context.Context, t *v1alpha1.Tool) error {
+	o := mcp.Options{Guard: p.remote, Timeout: probeTimeout}
+	if h := t.Spec.HTTP; h != nil && h.AuthSecretRef != nil {
+		s, err := p.secret(ctx, types.NamespacedName{Namespace: t.Namespace, Name: h.AuthSecretRef.Name})
+		if err != nil {
+			return fmt.Errorf("spec.http.authSecretRef: %w", err)
+		}
+		o.Credential = string(s.Data[h.AuthSecretRef.Key])
+	}
+	_, err := mcp.Open(ctx, t.Name, &t.Spec, o)
+	if err == nil {
+		return nil
+	}
+	return errors.New(printable(err.Error()))
+}
+
+// printable bounds a text that may come from a server, and removes what a terminal could take for a command.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "…"
+	}
+	return text
 }
 
 // endpoint returns the URL that a call would use.

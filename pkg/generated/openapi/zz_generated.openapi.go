@@ -8710,7 +8710,7 @@ func schema_pkg_apis_core_v1alpha1_ToolMCP(ref common.ReferenceCallback) common.
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the HTTP path of the MCP server.",
+							Description: "path is the HTTP path of an MCP server in a workspace or an actor. The url of a remote server includes its path.",
 							Default:     "/mcp",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8751,7 +8751,7 @@ func schema_pkg_apis_core_v1alpha1_ToolMCPRemote(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "url is the address of the MCP server.",
+							Description: "url is the address of the MCP server's streamable HTTP endpoint, http or https.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8819,7 +8819,7 @@ func schema_pkg_apis_core_v1alpha1_ToolSpec(ref common.ReferenceCallback) common
 					},
 					"parameters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "parameters is the JSON Schema of the arguments; unset means no arguments.",
+							Description: "parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -8833,7 +8833,7 @@ func schema_pkg_apis_core_v1alpha1_ToolSpec(ref common.ReferenceCallback) common
 					},
 					"http": {
 						SchemaProps: spec.SchemaProps{
-							Description: "http is the endpoint of the tool, and the authentication of the transport of an MCP tool.",
+							Description: "http is the endpoint of the tool. For an MCP tool it holds the headers, the timeout and the credential of requests, without url.",
 							Ref:         ref(v1alpha1.ToolHTTP{}.OpenAPIModelName()),
 						},
 					},

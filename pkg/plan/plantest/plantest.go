@@ -133,6 +133,15 @@ func Objects() []runtime.Object {
 		&v1alpha1.Skill{ObjectMeta: in(Namespace, "skill"), Spec: v1alpha1.SkillSpec{Content: v1alpha1.SkillContent{Inline: "of a Skill"}}},
 		tool("open"), tool("weather", func(s *v1alpha1.ToolSpec) { s.HTTP.AuthSecretRef = key("keys", "token") }),
 		tool("mcp", func(s *v1alpha1.ToolSpec) { s.HTTP, s.MCP = nil, &v1alpha1.ToolMCP{} }),
+		tool("actor", func(s *v1alpha1.ToolSpec) {
+			s.HTTP, s.MCP = nil, &v1alpha1.ToolMCP{SubstrateActor: &v1alpha1.ToolSubstrateActor{}}
+		}),
+		tool("remote", func(s *v1alpha1.ToolSpec) {
+			s.HTTP, s.MCP = nil, &v1alpha1.ToolMCP{Remote: &v1alpha1.ToolMCPRemote{URL: "https://mcp.example/mcp"}}
+		}),
+		tool("remote-key", func(s *v1alpha1.ToolSpec) {
+			s.HTTP, s.MCP = &v1alpha1.ToolHTTP{AuthSecretRef: key("gone", "token")}, &v1alpha1.ToolMCP{Remote: &v1alpha1.ToolMCPRemote{URL: "https://mcp.example/mcp"}}
+		}),
 		tool("policy", func(s *v1alpha1.ToolSpec) { s.HTTP.OutboundAccessPolicyRef = &v1alpha1.LocalReference{Name: "x"} }),
 		tool("schema", func(s *v1alpha1.ToolSpec) { s.Parameters = &apiextensionsv1.JSON{Raw: []byte(`{"type":"array"}`)} }),
 		tool("a.dot"), tool("no-secret", func(s *v1alpha1.ToolSpec) { s.HTTP.AuthSecretRef = key("gone", "token") }),
@@ -229,6 +238,7 @@ func ofTools() []Case {
 	}
 	return []Case{
 		use("weather", "", false), use("request_approval", "", false),
+		use("remote", "", false), use("remote-key", v1alpha1.ReasonSecretNotFound, true), use("actor", v1alpha1.ReasonToolInvalid, false),
 		use("mcp", v1alpha1.ReasonToolInvalid, false), use("policy", v1alpha1.ReasonToolInvalid, false),
 		use("schema", v1alpha1.ReasonToolInvalid, false), use("a.dot", v1alpha1.ReasonToolInvalid, false),
 		use("no-secret", v1alpha1.ReasonSecretNotFound, true), use("no-key", v1alpha1.ReasonSecretKeyNotFound, true),

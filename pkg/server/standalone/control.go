@@ -74,7 +74,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		options.ContainerRefusal = hostCommandsRefused
 	}
 	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, controller.Options{Tasks: options})
+		return controller.Run(ctx, c, controller.Options{Tasks: options, WebFetchAllow: o.WebFetchAllow})
 	})
 	return nil
 }

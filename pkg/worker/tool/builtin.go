@@ -66,7 +66,9 @@ type (
 type RefusedError struct {
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string
-	Err    error
+	// Retry is set if another attempt of the task may get the tool.
+	Retry bool
+	Err   error
 }
 
 // Error returns the text of the cause.

@@ -35,6 +35,8 @@ const (
 	TypeApprovalCancelled ErrorType = "approval_cancelled"
 	// TypePolicyDenied means that a policy denied the call, which was not made.
 	TypePolicyDenied ErrorType = "policy_denied"
+	// TypeToolChanged means that the server of a remote tool no longer offers what was reviewed. The call was not made.
+	TypeToolChanged ErrorType = "tool_changed"
 )
 
 // Error is a failed call, written for the model: what went wrong and what to

@@ -10,7 +10,9 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
@@ -48,6 +50,18 @@ func (t *funcTool[A]) Call(ctx context.Context, arguments json.RawMessage) (any,
 		return nil, InvalidArguments("%v", err)
 	}
 	return t.call(ctx, a)
+}
+
+// traceparent matches the header of W3C Trace Context, version 00.
+var traceparent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// Traceparent returns the W3C trace context of a task, which requests of its tools carry; empty if there is no valid one.
+func Traceparent(t *v1alpha1.Task) string {
+	s := t.Annotations[v1alpha1.AnnotationTraceparent]
+	if !traceparent.MatchString(s) {
+		return ""
+	}
+	return s
 }
 
 type approvalKey struct{}

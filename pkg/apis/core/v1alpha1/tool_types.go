@@ -57,7 +57,8 @@ type ToolSpec struct {
 	// +k8s:required
 	// +k8s:maxLength=4096
 	Description string `json:"description"`
-	// parameters is the JSON Schema of the arguments; unset means no arguments.
+	// parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the
+	// server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
@@ -66,7 +67,8 @@ type ToolSpec struct {
 	// +optional
 	// +k8s:optional
 	BrokeredToolClass BrokeredToolClass `json:"brokeredToolClass,omitempty"`
-	// http is the endpoint of the tool, and the authentication of the transport of an MCP tool.
+	// http is the endpoint of the tool. For an MCP tool it holds the headers, the timeout and the credential of requests,
+	// without url.
 	// +optional
 	// +k8s:optional
 	HTTP *ToolHTTP `json:"http,omitempty"`
@@ -147,7 +149,7 @@ type ToolHTTP struct {
 // ToolMCP is how a tool of an MCP server is called. Exactly one of workspace,
 // substrateActor and remote is set.
 type ToolMCP struct {
-	// path is the HTTP path of the MCP server.
+	// path is the HTTP path of an MCP server in a workspace or an actor. The url of a remote server includes its path.
 	// +optional
 	// +default="/mcp"
 	// +k8s:optional
@@ -197,7 +199,7 @@ type ToolSubstrateActor struct {
 
 // ToolMCPRemote is a tool of an MCP server that runs elsewhere.
 type ToolMCPRemote struct {
-	// url is the address of the MCP server.
+	// url is the address of the MCP server's streamable HTTP endpoint, http or https.
 	// +required
 	// +k8s:required
 	// +k8s:maxBytes=2048

@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
+	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 )
 
 // Runner asks the model of a task of type ai, with its tools, until it answers.
@@ -52,7 +53,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}
 	gate := r.gate(p)
 	about.restrict(gate)
-	tools, err := r.tools(p, gate, about.env()...)
+	tools, err := r.tools(ctx, p, gate, about.env()...)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -101,7 +102,7 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 }
 
 // tools returns the plan's tools. env are further variables for programs.
-func (r *run) tools(p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Catalogue, error) {
+func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Catalogue, error) {
 	given := tool.Given{
 		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
@@ -110,8 +111,12 @@ func (r *run) tools(p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Ca
 	}
 	var tools []tool.Tool
 	for _, use := range p.Tools {
-		t, err := r.tool(use, given)
-		if refused, ok := errors.AsType[*tool.RefusedError](err); ok {
+		t, err := r.tool(ctx, use, given)
+		refused, ok := errors.AsType[*tool.RefusedError](err)
+		if ok && refused.Retry {
+			return nil, runner.Unavailable(refused.Reason, "tool %s: %w", use.Name, err)
+		}
+		if ok {
 			return nil, runner.Fail(refused.Reason, "tool %s: %w", use.Name, err)
 		}
 		if err != nil {
@@ -127,11 +132,14 @@ func (r *run) tools(p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Ca
 }
 
 // tool makes a tool of a Tool object, or a built-in one.
-func (r *run) tool(use plan.Tool, given tool.Given) (tool.Tool, error) {
+func (r *run) tool(ctx context.Context, use plan.Tool, given tool.Given) (tool.Tool, error) {
 	if o := use.Object; o != nil {
-		return custom.New(use.Name, o.Spec, custom.Options{
-			Credential: r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], Guard: egress.Guard{Allow: r.FetchAllow},
-		})
+		credential, guard := r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], egress.Guard{Allow: r.FetchAllow}
+		trace := tool.Traceparent(r.Task)
+		if o.Spec.MCP != nil {
+			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Traceparent: trace, Guard: guard})
+		}
+		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Traceparent: trace, Guard: guard})
 	}
 	b, ok := builtin.Find(use.Name)
 	if !ok {

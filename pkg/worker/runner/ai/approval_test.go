@@ -25,7 +25,7 @@ func TestGate(t *testing.T) {
 		if !slices.Equal(g.Names, p.Gated) {
 			t.Errorf("%v", g.Names)
 		}
-		tools, err := r.tools(p, g)
+		tools, err := r.tools(t.Context(), p, g)
 		if err != nil {
 			t.Fatal(err)
 		}

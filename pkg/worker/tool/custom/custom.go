@@ -35,6 +35,8 @@ const (
 type Options struct {
 	// Credential is the value that spec.http.authSecretRef refers to; empty if there is none.
 	Credential string
+	// Traceparent is the W3C trace context that requests carry; empty for none.
+	Traceparent string
 	// Guard limits which addresses may be dialled. Private addresses are always permitted.
 	Guard egress.Guard
 }
@@ -44,6 +46,9 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	if err := plan.CheckTool(&spec); err != nil {
 		return nil, err
 	}
+	if spec.MCP != nil {
+		return nil, errors.New("spec.mcp: is not an HTTP tool")
+	}
 	h := spec.HTTP
 	u, err := url.Parse(h.URL)
 	if err != nil {
@@ -51,7 +56,7 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	}
 	t := &httpTool{
 		definition: tool.Definition{Name: name, Description: spec.Description},
-		url:        u, method: string(h.Method), headers: h.Headers, timeout: defaultTimeout, credential: o.Credential,
+		url:        u, method: string(h.Method), headers: h.Headers, timeout: defaultTimeout, credential: o.Credential, traceparent: o.Traceparent,
 	}
 	if t.method == "" {
 		t.method = http.MethodPost
@@ -66,8 +71,10 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 		return nil, err
 	}
 	o.Guard.Private = true
+	transport := o.Guard.Transport()
+	transport.ResponseHeaderTimeout = 0 // the time of the whole call is limited
 	t.client = &http.Client{
-		Transport:     o.Guard.Transport(),
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return t, nil
@@ -81,6 +88,8 @@ type httpTool struct {
 	headers    map[string]string
 	timeout    time.Duration
 	client     *http.Client
+	// traceparent is sent with each request to the configured host, if it is not empty.
+	traceparent string
 
 	credential string
 	// authHeader sends the credential as a bearer token.

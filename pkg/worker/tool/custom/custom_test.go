@@ -249,7 +249,8 @@ func TestBadSpecs(t *testing.T) {
 	}
 	tests := map[string]v1alpha1.ToolSpec{
 		"spec.http:":                 with(func(s *v1alpha1.ToolSpec) { s.HTTP = nil }),
-		"spec.mcp:":                  with(func(s *v1alpha1.ToolSpec) { s.MCP = &v1alpha1.ToolMCP{} }),
+		"spec.mcp.remote:":           with(func(s *v1alpha1.ToolSpec) { s.MCP = &v1alpha1.ToolMCP{} }),
+		"spec.mcp:":                  {MCP: &v1alpha1.ToolMCP{Remote: &v1alpha1.ToolMCPRemote{URL: "https://h/"}}},
 		"spec.http.url:":             with(func(s *v1alpha1.ToolSpec) { s.HTTP.URL = "http://u:p@host" }),
 		"spec.http.headers[txn-tok":  with(func(s *v1alpha1.ToolSpec) { s.HTTP.Headers = map[string]string{"txn-token": "x"} }),
 		"spec.http.headers[A b]":     with(func(s *v1alpha1.ToolSpec) { s.HTTP.Headers = map[string]string{"A b": "x"} }),

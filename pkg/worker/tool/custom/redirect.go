@@ -9,8 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -49,7 +49,7 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 			method, body = http.MethodGet, nil
 		}
 		// After a redirect to another origin the credential is not sent again, even if a later redirect leads back.
-		home = home && sameOrigin(next, t.url)
+		home = home && egress.SameOrigin(next, t.url)
 		if err := t.mayFollow(next, target, body != nil, home); err != nil {
 			return nil, err
 		}
@@ -69,6 +69,9 @@ func (t *httpTool) request(ctx context.Context, method string, target *url.URL, 
 		if t.authHeader {
 			req.Header.Set("Authorization", "Bearer "+t.credential)
 		}
+	}
+	if home && t.traceparent != "" {
+		req.Header.Set("Traceparent", t.traceparent)
 	}
 	if id := tool.ApprovalOf(ctx); id != "" {
 		req.Header.Set("Idempotency-Key", id)
@@ -103,19 +106,4 @@ func isRedirect(status int) bool {
 		return true
 	}
 	return false
-}
-
-func sameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	default:
-		return "80"
-	}
 }

@@ -11,7 +11,7 @@ package v1alpha1
 // ToolMCP is how a tool of an MCP server is called. Exactly one of workspace,
 // substrateActor and remote is set.
 type ToolMCPApplyConfiguration struct {
-	// path is the HTTP path of the MCP server.
+	// path is the HTTP path of an MCP server in a workspace or an actor. The url of a remote server includes its path.
 	Path *string `json:"path,omitempty"`
 	// workspace runs the MCP server in a sandbox.
 	Workspace *ToolMCPWorkspaceApplyConfiguration `json:"workspace,omitempty"`

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // ToolMCPRemote is a tool of an MCP server that runs elsewhere.
 type ToolMCPRemoteApplyConfiguration struct {
-	// url is the address of the MCP server.
+	// url is the address of the MCP server's streamable HTTP endpoint, http or https.
 	URL *string `json:"url,omitempty"`
 	// toolName is the tool's name at the server; empty means the name of the Tool.
 	ToolName *string `json:"toolName,omitempty"`

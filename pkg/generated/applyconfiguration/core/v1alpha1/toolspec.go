@@ -17,11 +17,13 @@ import (
 type ToolSpecApplyConfiguration struct {
 	// description tells the model what the tool does and when to use it.
 	Description *string `json:"description,omitempty"`
-	// parameters is the JSON Schema of the arguments; unset means no arguments.
+	// parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the
+	// server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.
 	Parameters *v1.JSON `json:"parameters,omitempty"`
 	// brokeredToolClass is read, write or coordination.
 	BrokeredToolClass *corev1alpha1.BrokeredToolClass `json:"brokeredToolClass,omitempty"`
-	// http is the endpoint of the tool, and the authentication of the transport of an MCP tool.
+	// http is the endpoint of the tool. For an MCP tool it holds the headers, the timeout and the credential of requests,
+	// without url.
 	HTTP *ToolHTTPApplyConfiguration `json:"http,omitempty"`
 	// mcp calls the tool by the Model Context Protocol.
 	MCP *ToolMCPApplyConfiguration `json:"mcp,omitempty"`

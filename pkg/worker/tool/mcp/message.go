@@ -1,0 +1,128 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// maxDepth is how deeply the values of a message may be nested. The SDK's decoder takes quadratic time for deep ones.
+const maxDepth = 64
+
+// message returns the answer in a text of the server: compact JSON, or nothing if the text is no JSON or is not an
+// answer. Requests and notifications of the server are left out, because none is supported.
+func (w *wire) message(raw []byte) ([]byte, error) {
+	if !json.Valid(raw) {
+		return nil, nil
+	}
+	if depth(raw) > maxDepth {
+		return nil, w.fail(tool.Errorf(tool.TypeLimitReached, "the server of %s answers with values that are nested more than %d deep", w.server.name, maxDepth))
+	}
+	var m struct {
+		Method *json.RawMessage `json:"method"`
+	}
+	if json.Unmarshal(raw, &m) != nil || m.Method != nil {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// depth returns how deeply the values of valid JSON are nested.
+func depth(raw []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			now++
+			deepest = max(deepest, now)
+		case c == ']', c == '}':
+			now--
+		}
+	}
+	return deepest
+}
+
+// events reads a stream of server-sent events and writes it anew: one event for each answer. What the SDK parses is
+// therefore exactly what was checked.
+type events struct {
+	from  *limited
+	wire  *wire
+	lines *bufio.Reader
+	out   bytes.Buffer
+	err   error
+}
+
+func (e *events) Read(p []byte) (int, error) {
+	if e.lines == nil {
+		e.lines = bufio.NewReader(e.from)
+	}
+	for e.out.Len() == 0 && e.err == nil {
+		e.err = e.next()
+	}
+	if e.out.Len() > 0 {
+		return e.out.Read(p)
+	}
+	return 0, e.err
+}
+
+// next reads one event.
+func (e *events) next() error {
+	var data []string
+	name := ""
+	for {
+		line, err := e.lines.ReadString('\n')
+		if err != nil && (!errors.Is(err, io.EOF) || line == "") {
+			if errors.Is(err, io.EOF) && len(data) > 0 {
+				// A stream may end without the empty line.
+				return errors.Join(e.write(name, data), io.EOF)
+			}
+			return err
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			return e.write(name, data)
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "data":
+			data = append(data, value)
+		case "event":
+			name = value
+		}
+	}
+}
+
+func (e *events) write(name string, data []string) error {
+	if name != "" && name != "message" {
+		return nil
+	}
+	message, err := e.wire.message([]byte(strings.Join(data, "\n")))
+	if err != nil || message == nil {
+		return err
+	}
+	e.out.WriteString("data: ")
+	e.out.Write(message)
+	e.out.WriteString("\n\n")
+	return nil
+}
+
+// Close ends the request.
+func (e *events) Close() error { return e.from.Close() }

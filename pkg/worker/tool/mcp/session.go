@@ -1,0 +1,198 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/version"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	// maxDiscovery is how many bytes the server may send until the tool is found.
+	maxDiscovery = 2 << 20
+	// maxResult is the size of the largest accepted result, in bytes; envelope is added to it on the wire.
+	maxResult = 1 << 20
+	envelope  = 64 << 10
+	maxPages  = 8
+	maxNames  = 1024
+	// maxText is how much of an error's text the model is shown, in bytes.
+	maxText = 2 << 10
+)
+
+// server is where a tool is, and how it is called.
+type server struct {
+	name     string
+	url      *url.URL
+	toolName string
+	headers  map[string]string
+	timeout  time.Duration
+	options  Options
+}
+
+// conversation is one session with the server.
+type conversation struct {
+	*server
+	ctx     context.Context
+	session *sdk.ClientSession
+	wire    *wire
+}
+
+// do connects, runs f and ends the session. Its errors are *tool.Errors.
+func (s *server) do(ctx context.Context, f func(*conversation) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(limited)
+	defer stop(nil)
+	w := newWire(ctx, stop, s)
+	defer w.next.CloseIdleConnections()
+	client := sdk.NewClient(&sdk.Implementation{Name: "platform", Version: version.Version()}, &sdk.ClientOptions{
+		// The server may ask for nothing: neither for samples of the model nor for a person's input.
+		Capabilities: &sdk.ClientCapabilities{}, MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: s.url.String(), HTTPClient: &http.Client{Transport: w, CheckRedirect: w.redirect},
+		MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxDiscovery,
+	}, nil)
+	if err != nil {
+		return s.explain(ctx, w, err)
+	}
+	if err = f(&conversation{s, ctx, session, w}); err != nil {
+		err = s.explain(ctx, w, err)
+	}
+	// This asks the server to end the session, unless the time is over or the server broke a limit.
+	_ = session.Close()
+	return err
+}
+
+// find returns the schema of the tool, as the server offers it.
+func (c *conversation) find(name string) (any, error) {
+	var found *sdk.Tool
+	names := 0
+	params := &sdk.ListToolsParams{}
+	for range maxPages {
+		page, err := c.session.ListTools(c.ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		if names += len(page.Tools); names > maxNames {
+			return nil, tool.Errorf(tool.TypeLimitReached, "the server of %s offers more than %d tools", c.name, maxNames)
+		}
+		for _, t := range page.Tools {
+			if t.Name != name {
+				continue
+			}
+			if found != nil {
+				return nil, tool.Errorf(tool.TypeToolChanged, "the server of %s offers two tools with the name %s", c.name, name)
+			}
+			found = t
+		}
+		if page.NextCursor != "" {
+			params.Cursor = page.NextCursor
+			continue
+		}
+		if found == nil {
+			return nil, tool.Errorf(tool.TypeToolChanged, "the server of %s does not offer a tool with the name %s; see spec.mcp.remote.toolName", c.name, name)
+		}
+		return found.InputSchema, nil
+	}
+	return nil, tool.Errorf(tool.TypeLimitReached, "the server of %s offers its tools in more than %d pages", c.name, maxPages)
+}
+
+// call calls the tool.
+func (c *conversation) call(name string, arguments json.RawMessage) (*Response, error) {
+	c.wire.calling(maxResult+envelope, "the result of "+c.name+" is larger than 1 MiB")
+	res, err := c.session.CallTool(c.ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+	if err != nil {
+		return nil, err
+	}
+	if res.NeedsInput() {
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s asks for more input during the call, which is not supported", c.name)
+	}
+	var texts []string
+	for _, content := range res.Content {
+		text, ok := content.(*sdk.TextContent)
+		if !ok {
+			return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: it is not only text and structured content", c.name)
+		}
+		texts = append(texts, text.Text)
+	}
+	all := strings.Join(texts, "\n")
+	if res.IsError {
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all, maxText))
+	}
+	return c.response(all, res.StructuredContent)
+}
+
+func (c *conversation) response(text string, structured any) (*Response, error) {
+	out := &Response{Text: text, Structured: structured}
+	if structured != nil {
+		var same any
+		if json.Unmarshal([]byte(text), &same) == nil && difference(structured, same, "") == "" {
+			out.Text = ""
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxResult {
+		return nil, tool.Errorf(tool.TypeLimitReached, "the result of %s is larger than 1 MiB", c.name).Suggest("ask for less")
+	}
+	if k := c.options.Credential; len(k) >= 4 && strings.Contains(string(raw), k) {
+		// A server may repeat what it was sent.
+		out = &Response{}
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(raw), k, "[REDACTED]")), out); err != nil {
+			return nil, tool.Errorf(tool.TypeUnavailable, "the result of %s repeats the credential and cannot be shown", c.name)
+		}
+	}
+	return out, nil
+}
+
+// explain makes an error for the model. What the wire refused comes first, because the protocol's own error only says
+// that the connection broke.
+func (s *server) explain(ctx context.Context, w *wire, err error) error {
+	var typed *tool.Error
+	var rpc *jsonrpc.Error
+	status, broken := w.last()
+	switch cause := context.Cause(ctx); {
+	case errors.As(err, &typed), errors.As(cause, &typed):
+		return typed
+	case errors.Is(cause, context.DeadlineExceeded):
+		return tool.Errorf(tool.TypeTimeout, "the server of %s took longer than %s", s.name, s.timeout)
+	case ctx.Err() != nil:
+		return tool.Errorf(tool.TypeCancelled, "the run was stopped")
+	case errors.Is(broken, egress.ErrRefused):
+		return tool.Errorf(tool.TypePermissionDenied,
+			"the address of the server of %s is not allowed: it is private, local or reserved; the operator can allow it with --web-fetch-allow", s.name)
+	case broken != nil:
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be reached: %s", s.name, s.shorten(innermost(broken).Error(), maxText))
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return tool.Errorf(tool.TypePermissionDenied, "the server of %s answered with status %d", s.name, status)
+	case status >= http.StatusMultipleChoices:
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with status %d", s.name, status)
+	case errors.As(err, &rpc):
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with an error: %s", s.name, s.shorten(rpc.Message, maxText))
+	}
+	return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be used: %s", s.name, s.shorten(innermost(err).Error(), maxText))
+}
+
+// innermost returns the cause without what each layer put before it, such as addresses.
+func innermost(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
+}
