@@ -26,7 +26,7 @@ func columns() []resource.Column[*v1alpha1.MemoryProposal] {
 	}
 }
 
-func fields() []resource.Field[*v1alpha1.MemoryProposal] {
+func selectable() []resource.Field[*v1alpha1.MemoryProposal] {
 	return []resource.Field[*v1alpha1.MemoryProposal]{
 		{Path: "spec.type", Value: func(p *v1alpha1.MemoryProposal) string { return string(p.Spec.Type) }},
 		{Path: "spec.agentName", Value: func(p *v1alpha1.MemoryProposal) string { return p.Spec.AgentName }},

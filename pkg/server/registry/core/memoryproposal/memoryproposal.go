@@ -71,7 +71,7 @@ func New(o Options) *Resource {
 		Singular:   "memoryproposal",
 		ShortNames: []string{"mprop"},
 		Categories: []string{"platform"},
-		Fields:     fields(),
+		Fields:     selectable(),
 		Columns:    columns(),
 		Guard:      o.Guard,
 		Shape: resource.Kept[*v1alpha1.MemoryProposal]{

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -53,7 +54,11 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemoryProposalSearch)
 	}
 	words := strings.Fields(strings.ToLower(s.Spec.Query))
 	var found []v1alpha1.MemoryProposal
-	err = resource.EachObject(ctx, proposals, &internalversion.ListOptions{}, func(o metav1.Object) {
+	opts := &internalversion.ListOptions{}
+	if task != nil { // the guard lists for a worker only what is narrowed to its task
+		opts.FieldSelector = fields.OneTermEqualSelector("status.origin.taskName", task.Name)
+	}
+	err = resource.EachObject(ctx, proposals, opts, func(o metav1.Object) {
 		p, ok := o.(*v1alpha1.MemoryProposal)
 		if ok && (task == nil || originOf(p).TaskUID == task.UID) && wants(&s.Spec, p) && hasWords(p, words) {
 			found = append(found, *p)
