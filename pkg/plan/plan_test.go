@@ -229,7 +229,7 @@ func TestMayPark(t *testing.T) {
 		gated []string
 		want  bool
 	}{
-		"plain":               {plantest.AI(), nil, false},
+		"plain":               {plantest.AI(), nil, true}, // it has the tools of memory
 		"tool of the task":    {plantest.AI(ask), nil, true},
 		"tool of the agent":   {plantest.AI(plantest.ByAgent("asks")), nil, true},
 		"tools that are kept": {plantest.AI(plantest.ByAgent("gated")), []string{"open"}, true},

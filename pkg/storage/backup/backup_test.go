@@ -374,7 +374,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 			c.data = append(c.data, nil)
 		}, "where SHA256SUMS must be"},
 		"behind":          {func(c *crafted) { c.behind = true }, "there is more after"},
-		"other revision":  {func(c *crafted) { c.manifest.Revision++ }, "it says"},
+		"other revision":  {func(c *crafted) { c.manifest.Revision++ }, "its manifest says"},
 		"unlisted layout": {func(c *crafted) { c.drop("LAYOUT") }, "is not a store"},
 		"unlisted table":  {func(c *crafted) { c.drop(".sst") }, "000"},
 		"damaged table": {func(c *crafted) {
