@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +99,9 @@ type trial struct {
 	*worker
 	run   *runner.Run
 	begun chan struct{}
+
+	mu   sync.Mutex
+	sent bytes.Buffer // bodies of all requests to the API
 }
 
 func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
@@ -107,9 +111,20 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Provider"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
 		Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", BaseURL: vendor(t, x.begun).URL + "/v1"},
 	}
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(provider)
+		if r.Method == http.MethodGet {
+			_ = json.NewEncoder(w).Encode(provider)
+			return
+		}
+		body, _ := io.ReadAll(r.Body) // what is created is answered as it is
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if !strings.HasSuffix(r.URL.Path, "/toolcalls") { // policies see the exact arguments; nobody stores them
+			x.sent.Write(body)
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(body)
 	}))
 	t.Cleanup(api.Close)
 	made := newTestWorker(t, func(c *Config) {
@@ -124,6 +139,8 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 	task := theTask()
 	task.UID, task.Spec = uuid.NewUUID(), spec
 	x.run = x.given(task)
+	x.log.out.start(t.Context())
+	x.events.out.start(t.Context())
 	return x
 }
 
@@ -153,7 +170,10 @@ func (x *trial) over(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
-	if said := x.logged() + strings.Join(x.queued(), "\n"); strings.Contains(said, providerKey) {
+	x.closeOutboxes(t.Context())
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if said := x.logged() + x.sent.String(); strings.Contains(said, providerKey) {
 		t.Errorf("a key was recorded: %.2000s", said)
 	}
 }

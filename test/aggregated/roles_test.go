@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	kinds  = "tasks sessions agents providers tools skills"
-	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status"
+	kinds  = "tasks sessions agents providers tools skills memories memoryproposals"
+	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status"
 	read   = "get list watch"
 )
 
@@ -52,9 +52,11 @@ type permission struct{ verbs, resources, roles string }
 // permissions has every verb on every resource of the group, and permissions that only the server itself checks.
 func permissions() []permission {
 	return []permission{
-		{read, "tasks sessions executionevents approvals", "veaow"},
+		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 		{read, "agents providers tools skills", "veow"},
-		{"create update patch delete deletecollection", kinds, "eo"},
+		{"create", "sessions agents providers tools skills memories", "eo"},
+		{"create", "tasks memoryproposals", "eow"}, // the guard keeps workers to children and proposals of their own
+		{"update patch delete deletecollection", kinds, "eo"},
 		{"get", status, "veo"},
 		{"update patch", status, "o"},
 		{"get", "tasks/events", "veaow"},
@@ -62,7 +64,14 @@ func permissions() []permission {
 		{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content", "veow"},
 		{"get", "sessions/events sessions/stream", "veo"},
 		{"create", "tasks/events tasks/log tasks/result tasks/artifacts", "w"},
-		{"create", "tasks/fork tasks/cancel sessions/transcript", "eo"},
+		{"get", "tasks/plan", "veow"},
+		{"create", "tasks/plan", "w"},
+		{"create", "tasks/cancel", "eow"},
+		{"create", "tasks/fork tasks/detach sessions/transcript memories/disable memories/enable memories/discard memories/restore", "eo"},
+		{"create", "memoryproposals/review memoryproposals/apply", "ao"},
+		{"create", "memoryproposals/archive", "eao"},
+		{"create", "memorysearches memoryproposalsearches", "veaow"},
+		{"create", "transcriptsearches toolcalls", "veow"},
 		{"create", "approvals/decision", "a"},
 		{"create", "executionevents", ""},
 		{"create", "executionevents/controlled", ""},

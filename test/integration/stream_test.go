@@ -245,7 +245,7 @@ func TestRowsOfEvents(t *testing.T) {
 		s.add("a", v1alpha1.EventModelMessage)
 		want := map[string]any{
 			"namespace": "default", "streamType": "session", "streamID": "s", "seq": 3.0, "type": "ModelMessage", "severity": "info",
-			"taskName": "a", "sessionName": "s", "summary": "a 0", "taskSeq": 2.0, "taskStreamID": "a",
+			"taskName": "a", "rootTask": "a", "sessionName": "s", "summary": "a 0", "taskSeq": 2.0, "taskStreamID": "a",
 		}
 		check := func(where string, row map[string]any) {
 			t.Helper()

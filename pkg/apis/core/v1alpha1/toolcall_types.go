@@ -57,8 +57,8 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ToolCall is a call of a tool that a model wants to make. Workers create one before each call; it is judged by the
-// ValidatingAdmissionPolicies that match creates of toolcalls, answered with a verdict, and not stored. A dry run
-// (dryRun=All) answers in the same way and records nothing.
+// ValidatingAdmissionPolicies that match creates of toolcalls, answered with a verdict, and not stored. Other
+// callers, and dry runs (dryRun=All), are answered in the same way, and nothing is recorded.
 type ToolCall struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; only the namespace is used.

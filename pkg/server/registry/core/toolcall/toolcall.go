@@ -21,10 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -90,7 +92,9 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 		return nil, err
 	}
 	c.Status = v1alpha1.ToolCallStatus{Verdict: verdictOf(findings), Findings: findings}
-	if len(findings) > 0 && !resource.IsDryRun(ctx) && !t.Status.Phase.Terminal() {
+	// Only a run makes calls; what other callers ask has no effect.
+	caller, _ := request.UserFrom(ctx)
+	if len(findings) > 0 && guard.IsWorker(caller) && !resource.IsDryRun(ctx) {
 		if err := j.tasks.Judged(ctx, t, eventOf(t, c)); err != nil {
 			return nil, err
 		}
