@@ -89,7 +89,7 @@ func TestRemoteMCPTool(t *testing.T) {
 	var results []string
 	for _, e := range must[*v1alpha1.ExecutionEventList](t)(c.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=good,type=ToolCallCompleted"})).Items {
 		results = append(results, e.ToolName)
-		if raw := must[[]byte](t)(json.Marshal(e)); strings.Contains(string(raw), "t-0123456789") {
+		if raw := must[[]byte](t)(json.Marshal(&e)); strings.Contains(string(raw), "t-0123456789") {
 			t.Errorf("the credential is in an event: %s", raw)
 		}
 	}

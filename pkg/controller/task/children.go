@@ -67,7 +67,7 @@ func (w childAPI) parent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task,
 		return nil, nil, fmt.Errorf("parent: %w", err)
 	}
 	if err != nil || parent.UID != d.ParentUID {
-		return nil, nil, nil
+		return nil, nil, nil //nolint:nilerr // it does not exist
 	}
 	ref := parent.Spec.AgentRef
 	if ref == nil {
@@ -83,7 +83,7 @@ func (w childAPI) parent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task,
 		return nil, nil, fmt.Errorf("agent of parent: %w", err)
 	}
 	if err != nil {
-		return parent, nil, nil
+		return parent, nil, nil //nolint:nilerr // it does not exist
 	}
 	return parent, agent, nil
 }

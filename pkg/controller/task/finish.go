@@ -79,7 +79,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 			return err
 		}
 	}
-	notParked(t, v1alpha1.ReasonApprovalDecided, "the run is over")
+	notParked(t, "the run is over")
 	waitsNoMore(t, "the task is over")
 	iteratesNoMore(t)
 	setTerminal(&t.Status, t.Generation, o, at)

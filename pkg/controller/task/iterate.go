@@ -74,7 +74,7 @@ func (s iterations) advance(ctx context.Context, t *v1alpha1.Task) error {
 	if err := s.append(ctx, t, append(events, phaseChanged(t, v1alpha1.TaskRunning, v1alpha1.TaskPending, message))...); err != nil {
 		return err
 	}
-	notParked(t, v1alpha1.ReasonApprovalDecided, "the iteration is over")
+	notParked(t, "the iteration is over")
 	waitsNoMore(t, "the iteration is over")
 	st := &t.Status
 	st.Phase, st.Message = v1alpha1.TaskPending, message+"; the next one follows"

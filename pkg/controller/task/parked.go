@@ -75,7 +75,7 @@ func (s parked) settle(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approv
 // tellParked reports in the task's status what it waits for.
 func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 	if len(pending) == 0 {
-		notParked(t, v1alpha1.ReasonApprovalDecided, "no approval is pending")
+		notParked(t, "no approval is pending")
 		return
 	}
 	a := &pending[0]
@@ -91,7 +91,7 @@ func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 }
 
 // notParked reverts what tellParked set.
-func notParked(t *v1alpha1.Task, reason, message string) {
+func notParked(t *v1alpha1.Task, message string) {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
 	if c == nil || c.Status == metav1.ConditionFalse {
 		return
@@ -99,7 +99,7 @@ func notParked(t *v1alpha1.Task, reason, message string) {
 	if t.Status.Message == c.Message {
 		t.Status.Message = ""
 	}
-	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionFalse, reason, message)
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionFalse, v1alpha1.ReasonApprovalDecided, message)
 }
 
 func isParked(t *v1alpha1.Task) bool {

@@ -357,7 +357,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if err := s.append(ctx, t, append(events, e)...); err != nil {
 		return err
 	}
-	notParked(t, v1alpha1.ReasonApprovalDecided, "the attempt is over")
+	notParked(t, "the attempt is over")
 	waitsNoMore(t, "the attempt is over")
 	st := &t.Status
 	st.Phase = v1alpha1.TaskPending

@@ -148,7 +148,8 @@ func exits(e executor.Executor) source.Source {
 // given wakes the tasks that are given a slot.
 func given(room interface {
 	wakeBy(func(types.NamespacedName))
-}) source.Source {
+},
+) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		room.wakeBy(func(k types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: k}) })
 		return nil

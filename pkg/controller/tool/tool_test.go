@@ -70,7 +70,8 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tool := &v1alpha1.Tool{Spec: tc.spec}
-			p := probe{now: func() time.Time { return time.Unix(1000, 0) }, interval: time.Minute, dial: dialer(egress.Guard{Private: true}),
+			p := probe{
+				now: func() time.Time { return time.Unix(1000, 0) }, interval: time.Minute, dial: dialer(egress.Guard{Private: true}),
 				remote: egress.Guard{Allow: []string{strings.TrimPrefix(docs.URL, "http://")}},
 				secret: func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
 					return &corev1.Secret{Data: map[string][]byte{"text": []byte("secret")}}, nil

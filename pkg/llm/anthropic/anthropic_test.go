@@ -52,8 +52,6 @@ func ask(text string) llm.Request {
 	return llm.Request{Model: "m", MaxTokens: 100, Messages: []llm.Message{{Role: llm.RoleSystem, Text: "Be brief."}, {Role: llm.RoleUser, Text: text}}}
 }
 
-func figure(n int64) *int64 { return &n }
-
 // TestStreamsTextAndUsage: the text arrives in parts, and the figures mean what those of other vendors mean, although
 // Anthropic's input_tokens leaves out what a cache supplied or took.
 func TestStreamsTextAndUsage(t *testing.T) {
@@ -62,10 +60,10 @@ func TestStreamsTextAndUsage(t *testing.T) {
 		usage string
 		want  llm.Usage
 	}{
-		"no cache":      {`{input: 7, output: 0}`, llm.Usage{InputTokens: figure(7), OutputTokens: figure(0)}},
-		"cache is cold": {`{input: 70, output: 5, cached: 0, cacheWrite: 60}`, llm.Usage{InputTokens: figure(70), OutputTokens: figure(5), CachedInputTokens: figure(0), CacheWriteInputTokens: figure(60)}},
-		"cache is warm": {`{input: 70, output: 5, cached: 60, cacheWrite: 0}`, llm.Usage{InputTokens: figure(70), OutputTokens: figure(5), CachedInputTokens: figure(60), CacheWriteInputTokens: figure(0)}},
-		"cache grows":   {`{input: 70, output: 5, cached: 40, cacheWrite: 20}`, llm.Usage{InputTokens: figure(70), OutputTokens: figure(5), CachedInputTokens: figure(40), CacheWriteInputTokens: figure(20)}},
+		"no cache":      {`{input: 7, output: 0}`, llm.Usage{InputTokens: new(int64(7)), OutputTokens: new(int64(0))}},
+		"cache is cold": {`{input: 70, output: 5, cached: 0, cacheWrite: 60}`, llm.Usage{InputTokens: new(int64(70)), OutputTokens: new(int64(5)), CachedInputTokens: new(int64(0)), CacheWriteInputTokens: new(int64(60))}},
+		"cache is warm": {`{input: 70, output: 5, cached: 60, cacheWrite: 0}`, llm.Usage{InputTokens: new(int64(70)), OutputTokens: new(int64(5)), CachedInputTokens: new(int64(60)), CacheWriteInputTokens: new(int64(0))}},
+		"cache grows":   {`{input: 70, output: 5, cached: 40, cacheWrite: 20}`, llm.Usage{InputTokens: new(int64(70)), OutputTokens: new(int64(5)), CachedInputTokens: new(int64(40)), CacheWriteInputTokens: new(int64(20))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, `{apiKey: `+key+`, turns: [{reply: {text: "`+text+`", usage: `+tt.usage+`}}]}`)
@@ -332,7 +330,10 @@ func TestStalledStreamIsCut(t *testing.T) {
 
 // TestCancelIsNotAFailureOfTheVendor: the model says one thing and waits, so nothing but the stop ends the stream.
 func TestCancelIsNotAFailureOfTheVendor(t *testing.T) {
-	first := cutStream[:strings.Index(cutStream, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1")]
+	first, _, ok := strings.Cut(cutStream, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1")
+	if !ok {
+		t.Fatal("the stream has no second block")
+	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees the client leave
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -63,7 +63,7 @@ func toolParam(t tooldef.Definition) sdk.ToolUnionParam {
 	}
 	schema := json.RawMessage(`{"type":"object"}`)
 	if len(t.Parameters) > 0 {
-		schema = json.RawMessage(t.Parameters)
+		schema = t.Parameters
 	}
 	f.InputSchema = param.Override[sdk.ToolInputSchemaParam](schema)
 	return sdk.ToolUnionParam{OfTool: &f}

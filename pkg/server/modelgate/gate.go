@@ -23,6 +23,7 @@ package modelgate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -278,8 +279,8 @@ func (g *Gate) End(task types.UID, call string, used, input *int64) bool {
 
 // take removes the open request: o, or the newest one of that call.
 func (t *runs) take(call string, o *reservation) *reservation {
-	for i := len(t.open) - 1; i >= 0; i-- {
-		if found := t.open[i]; found == o || o == nil && found.call == call {
+	for i, found := range slices.Backward(t.open) {
+		if found == o || o == nil && found.call == call {
 			t.open = append(t.open[:i:i], t.open[i+1:]...)
 			return found
 		}

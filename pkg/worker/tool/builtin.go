@@ -57,8 +57,11 @@ type Given struct {
 
 // Functions of the memory tools. A *Error is shown to the model.
 type (
-	RecallFunc           = func(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error)
-	ProposeFunc          = func(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (*v1alpha1.MemoryProposal, error)
+	// RecallFunc finds memories.
+	RecallFunc = func(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error)
+	// ProposeFunc proposes a memory.
+	ProposeFunc = func(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (*v1alpha1.MemoryProposal, error)
+	// SearchTranscriptFunc finds messages of sessions.
 	SearchTranscriptFunc = func(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) ([]v1alpha1.TranscriptMatch, error)
 )
 

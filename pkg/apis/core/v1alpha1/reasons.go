@@ -135,7 +135,7 @@ const (
 	ReasonToolCallsRepeated = "ToolCallsRepeated"
 	// ReasonTokenBudgetExhausted: the next model request may exceed spec.ai.tokenBudget of the task, or of a task above
 	// it. The task is not retried. Raise the budget, or give the task less to do.
-	ReasonTokenBudgetExhausted = "TokenBudgetExhausted"
+	ReasonTokenBudgetExhausted = "TokenBudgetExhausted" //nolint:gosec // no credential
 	// ReasonBlankAnswer: the model answered with neither text nor a tool call, twice.
 	ReasonBlankAnswer = "BlankAnswer"
 	// ReasonApprovalNotAsked: a call needs a person's approval, and the question could not be stored.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -21,44 +20,13 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 		look = refuseIdentity
 	}
 	object, err := c.object(b.Optional, look)
+	if err == nil {
+		namespace, err = c.members(b, object)
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	for header, member := range b.Headers {
-		if _, has := object[member]; has {
-			return nil, "", badRequest("%s: is given in the header %s", member, header)
-		}
-	}
-	if b.Members != nil {
-		if err := strictly(object, reflect.New(reflect.TypeOf(b.Members)).Interface()); err != nil {
-			return nil, "", err
-		}
-	}
-	for _, member := range b.Same {
-		if err := c.repeats(object, member); err != nil {
-			return nil, "", err
-		}
-		if raw, ok := object[member]; ok && member == "namespace" {
-			_ = json.Unmarshal(raw, &namespace) // repeats has read it
-		}
-		delete(object, member)
-	}
-	for member, raw := range object {
-		if b.Merge && !given(raw) {
-			delete(object, member)
-		}
-	}
-	for _, member := range b.Required {
-		if !given(object[member]) {
-			return nil, "", badRequest("%s: is required", member)
-		}
-	}
 	native = map[string]any{}
-	if b.Fixed != "" {
-		if err := json.Unmarshal([]byte(b.Fixed), &native); err != nil {
-			return nil, "", fmt.Errorf("the row's own object: %w", err)
-		}
-	}
 	members := native
 	switch {
 	case b.Flat:
@@ -89,6 +57,41 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 		native["apiVersion"] = v1alpha1.SchemeGroupVersion.String()
 	}
 	return native, namespace, nil
+}
+
+// members checks the members of a body by its row, and removes those that the native object does not have. It returns the
+// namespace that the body names.
+func (c *call) members(b *Body, object map[string]json.RawMessage) (namespace string, err error) {
+	for header, member := range b.Headers {
+		if _, has := object[member]; has {
+			return "", badRequest("%s: is given in the header %s", member, header)
+		}
+	}
+	if b.Members != nil {
+		if err := strictly(object, reflect.New(reflect.TypeOf(b.Members)).Interface()); err != nil {
+			return "", err
+		}
+	}
+	for _, member := range b.Same {
+		if err := c.repeats(object, member); err != nil {
+			return "", err
+		}
+		if raw, ok := object[member]; ok && member == "namespace" {
+			_ = json.Unmarshal(raw, &namespace) // repeats has read it
+		}
+		delete(object, member)
+	}
+	for member, raw := range object {
+		if b.Merge && !given(raw) {
+			delete(object, member)
+		}
+	}
+	for _, member := range b.Required {
+		if !given(object[member]) {
+			return "", badRequest("%s: is required", member)
+		}
+	}
+	return namespace, nil
 }
 
 // flat reads the three forms of an object: flat fields, fields and spec, or metadata and spec. The native side

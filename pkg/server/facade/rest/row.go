@@ -86,8 +86,6 @@ type Body struct {
 	Under string
 	// Flat also accepts metadata and spec as members of the object itself, and refuses what only the platform sets.
 	Flat bool
-	// Fixed is the content of the native object besides the members, as JSON.
-	Fixed string
 	// Merge leaves out members that are empty, and makes the native request a JSON merge patch.
 	Merge bool
 	// Same are members that the body may repeat from the path; other values are refused.

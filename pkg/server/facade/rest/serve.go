@@ -138,20 +138,21 @@ func (c *call) native(n Native, parts document) (native, error) {
 		}
 		req.query[name] = values
 	}
-	if n.Same != "" {
+	switch {
+	case n.Same != "":
 		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(parts.text(n.Same + ".metadata.uid")))}}
 		data, err := json.Marshal(options)
 		if err != nil {
 			return native{}, fmt.Errorf("delete options: %w", err)
 		}
 		req.body = bytes.NewReader(data)
-	} else if n.Ask != "" {
+	case n.Ask != "":
 		data, err := c.ask(n)
 		if err != nil {
 			return native{}, err
 		}
 		req.body = bytes.NewReader(data)
-	} else if n.Send != "" {
+	case n.Send != "":
 		req.body = bytes.NewReader([]byte(n.Send))
 	}
 	return req, nil

@@ -16,7 +16,7 @@ import (
 func TestToolCallPolicies(t *testing.T) {
 	t.Parallel()
 	const good = "!has(object.spec.codeExec) || !object.spec.codeExec.code.contains('curl')"
-	make := func(expression string, change ...func(*admissionv1.ValidatingAdmissionPolicySpec)) *admissionv1.ValidatingAdmissionPolicy {
+	policy := func(expression string, change ...func(*admissionv1.ValidatingAdmissionPolicySpec)) *admissionv1.ValidatingAdmissionPolicy {
 		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 		p.Spec = admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
@@ -42,25 +42,25 @@ func TestToolCallPolicies(t *testing.T) {
 		policy *admissionv1.ValidatingAdmissionPolicy
 		want   string // empty if it is accepted
 	}{
-		"typed":             {make(good), ""},
-		"free arguments":    {make("object.spec.arguments.amount <= 100"), "use strings, numbers or booleans"},
-		"values":            {make("!('amount' in object.spec.numbers) || object.spec.numbers['amount'] <= 100"), ""},
-		"requester":         {make("has(object.spec.task.requestedBy) && object.spec.task.requestedBy.groups.exists(g, g == 'writers')"), ""},
-		"misspelt tool":     {make("!has(object.spec.codeExecution)"), "undefined field 'codeExecution'"},
-		"misspelt argument": {make("!has(object.spec.codeExec) || object.spec.codeExec.source == ''"), "undefined field 'source'"},
-		"wrong type":        {make("object.spec.webSearch.limit == 'many'"), "no matching overload"},
-		"misspelt condition": {make(good, func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+		"typed":             {policy(good), ""},
+		"free arguments":    {policy("object.spec.arguments.amount <= 100"), "use strings, numbers or booleans"},
+		"values":            {policy("!('amount' in object.spec.numbers) || object.spec.numbers['amount'] <= 100"), ""},
+		"requester":         {policy("has(object.spec.task.requestedBy) && object.spec.task.requestedBy.groups.exists(g, g == 'writers')"), ""},
+		"misspelt tool":     {policy("!has(object.spec.codeExecution)"), "undefined field 'codeExecution'"},
+		"misspelt argument": {policy("!has(object.spec.codeExec) || object.spec.codeExec.source == ''"), "undefined field 'source'"},
+		"wrong type":        {policy("object.spec.webSearch.limit == 'many'"), "no matching overload"},
+		"misspelt condition": {policy(good, func(s *admissionv1.ValidatingAdmissionPolicySpec) {
 			s.MatchConditions = []admissionv1.MatchCondition{{Name: "c", Expression: "object.spec.tool == 'code_exec'"}}
 		}), "spec.matchConditions[0].expression"},
-		"singular":    {make(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"toolcall"} })), "matches nothing"},
-		"subresource": {make(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"toolcalls/status"} })), "matches nothing"},
-		"update only": {make(good, rule(func(r *admissionv1.NamedRuleWithOperations) {
+		"singular":    {policy(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"toolcall"} })), "matches nothing"},
+		"subresource": {policy(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"toolcalls/status"} })), "matches nothing"},
+		"update only": {policy(good, rule(func(r *admissionv1.NamedRuleWithOperations) {
 			r.Operations = []admissionv1.OperationType{admissionv1.Update}
 		})), "matches nothing"},
-		"old version":   {make(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.APIVersions = []string{"v1"} })), "matches nothing"},
-		"ignores":       {make(good, func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.FailurePolicy = ptr.To(admissionv1.Ignore) }), "must be Fail"},
-		"other kinds":   {make("object.spec.anything == 'x'", rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"tasks"} })), ""},
-		"more than one": {make("has(object.spec.anything)", rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"tasks", "toolcalls"} })), ""},
+		"old version":   {policy(good, rule(func(r *admissionv1.NamedRuleWithOperations) { r.APIVersions = []string{"v1"} })), "matches nothing"},
+		"ignores":       {policy(good, func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.FailurePolicy = ptr.To(admissionv1.Ignore) }), "must be Fail"},
+		"other kinds":   {policy("object.spec.anything == 'x'", rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"tasks"} })), ""},
+		"more than one": {policy("has(object.spec.anything)", rule(func(r *admissionv1.NamedRuleWithOperations) { r.Resources = []string{"tasks", "toolcalls"} })), ""},
 	} {
 		errs := validatePolicy(t.Context(), c.policy)
 		switch text := errs.ToAggregate(); {

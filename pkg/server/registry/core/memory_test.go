@@ -101,7 +101,7 @@ func TestMemoryModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.ctx = s.worker(made.(*v1alpha1.Task))
+		w.ctx = s.worker(made.(*v1alpha1.Task)) //nolint:fatcontext // each worker has one of its own
 		for _, tool := range map[bool][]string{false: {"remember"}, true: {"web_fetch", "remember"}}[w.outside] {
 			e := ev(v1alpha1.EventToolCallStarted)
 			e.TaskName, e.ToolName, e.ToolCallID = w.task, tool, "call-"+tool

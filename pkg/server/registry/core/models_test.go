@@ -6,6 +6,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -29,9 +30,7 @@ spec: %s
 // model appends the event of a model request as the worker of a task, and returns the error.
 func (s *server) model(by context.Context, task string, typ v1alpha1.EventType, call int, content map[string]any) error {
 	all := map[string]any{"iteration": call, "attempt": 1, "provider": "p"}
-	for k, v := range content {
-		all[k] = v
-	}
+	maps.Copy(all, content)
 	e := event.New(typ, v1alpha1.SeverityInfo, fmt.Sprint(task, typ, call), string(typ), all)
 	_, err := s.CreateNamed(by, "tasks/events", task, e)
 	return err

@@ -125,7 +125,7 @@ func (b *batch) Discard() {
 	b.engine.release()
 }
 
-var errPebble = errors.New("Pebble stopped")
+var errPebble = errors.New("the storage engine stopped")
 
 // guard turns Pebble's panic on a failed log write into an error.
 func guard(f func() error) (err error) {

@@ -79,8 +79,9 @@ const memoryIntro = "# Memories\n\nTexts that were remembered from earlier work 
 // memoryBlock presents memories as data. JSON keeps a text from looking like a part of the prompt. The block has at most
 // the given number of characters.
 func memoryBlock(found []v1alpha1.MemoryMatch, most int) string {
-	block := memoryIntro
-	size, any := utf8.RuneCountInString(block), false
+	var block strings.Builder
+	block.WriteString(memoryIntro)
+	size, some := utf8.RuneCountInString(memoryIntro), false
 	for i := range found {
 		line, err := json.Marshal(memory.RecalledOf(&found[i]))
 		if err != nil {
@@ -90,13 +91,13 @@ func memoryBlock(found []v1alpha1.MemoryMatch, most int) string {
 		if size+n > most {
 			continue
 		}
-		block += "\n" + string(line)
-		size, any = size+n, true
+		block.WriteString("\n" + string(line))
+		size, some = size+n, true
 	}
-	if !any {
+	if !some {
 		return ""
 	}
-	return block
+	return block.String()
 }
 
 // recall searches memories. A search changes nothing but counters, so it is repeated while the server is away.
@@ -155,7 +156,7 @@ func toolError(err error) error {
 	if err == nil {
 		return nil
 	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	if !ok {
 		return tool.Errorf(tool.TypeUnavailable, "the server cannot be reached").Suggest("go on without it")
 	}

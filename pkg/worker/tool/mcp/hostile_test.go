@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // request is a message of the client.

@@ -71,8 +71,7 @@ func Open(ctx context.Context, name string, spec *v1alpha1.ToolSpec, o Options) 
 // refused says whether another attempt may succeed.
 func refused(err error) error {
 	r := &tool.RefusedError{Reason: v1alpha1.ReasonToolInvalid, Err: err}
-	var e *tool.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
 		r.Err = errors.New(e.Message)
 		if e.Type == tool.TypeUnavailable || e.Type == tool.TypeTimeout || e.Type == tool.TypeCancelled {
 			r.Reason, r.Retry = v1alpha1.ReasonToolUnavailable, true
@@ -193,13 +192,13 @@ func decode(raw []byte) any {
 }
 
 // shorten bounds a text of the server and removes the credential, which the server may repeat.
-func (s *server) shorten(text string, limit int) string {
+func (s *server) shorten(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(s.options.Credential) >= 4 {
 		text = strings.ReplaceAll(text, s.options.Credential, "[REDACTED]")
 	}
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + "…"
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	return text
 }

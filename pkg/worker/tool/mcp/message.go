@@ -30,7 +30,7 @@ func (w *wire) message(raw []byte) ([]byte, error) {
 		Method *json.RawMessage `json:"method"`
 	}
 	if json.Unmarshal(raw, &m) != nil || m.Method != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr,nilnil // dropped
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, raw); err != nil {

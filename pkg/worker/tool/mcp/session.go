@@ -45,7 +45,7 @@ type server struct {
 // conversation is one session with the server.
 type conversation struct {
 	*server
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // that of the call, for all its requests
 	session *sdk.ClientSession
 	wire    *wire
 }
@@ -131,7 +131,7 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 	}
 	all := strings.Join(texts, "\n")
 	if res.IsError {
-		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all, maxText))
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all))
 	}
 	return c.response(all, res.StructuredContent)
 }
@@ -178,15 +178,15 @@ func (s *server) explain(ctx context.Context, w *wire, err error) error {
 		return tool.Errorf(tool.TypePermissionDenied,
 			"the address of the server of %s is not allowed: it is private, local or reserved; the operator can allow it with --web-fetch-allow", s.name)
 	case broken != nil:
-		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be reached: %s", s.name, s.shorten(innermost(broken).Error(), maxText))
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be reached: %s", s.name, s.shorten(innermost(broken).Error()))
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return tool.Errorf(tool.TypePermissionDenied, "the server of %s answered with status %d", s.name, status)
 	case status >= http.StatusMultipleChoices:
 		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with status %d", s.name, status)
 	case errors.As(err, &rpc):
-		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with an error: %s", s.name, s.shorten(rpc.Message, maxText))
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with an error: %s", s.name, s.shorten(rpc.Message))
 	}
-	return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be used: %s", s.name, s.shorten(innermost(err).Error(), maxText))
+	return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be used: %s", s.name, s.shorten(innermost(err).Error()))
 }
 
 // innermost returns the cause without what each layer put before it, such as addresses.

@@ -25,7 +25,7 @@ const maxRedirects = 10
 type wire struct {
 	server *server
 	next   *http.Transport
-	life   context.Context
+	life   context.Context //nolint:containedctx // ends with the session
 	stop   context.CancelCauseFunc
 
 	mu   sync.Mutex
@@ -92,7 +92,7 @@ func (w *wire) redirect(next *http.Request, via []*http.Request) error {
 // RoundTrip sends a request and returns an answer of which only bounded JSON messages are left.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	unlink := context.AfterFunc(w.life, cancel)
+	unlink := context.AfterFunc(w.life, cancel) //nolint:contextcheck // the session may end before the request
 	release := func() { unlink(); cancel() }
 	req = req.Clone(ctx)
 	w.headers(req)

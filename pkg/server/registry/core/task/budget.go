@@ -89,7 +89,7 @@ func (r gated) usedBelow(ctx context.Context, root *v1alpha1.Task) (int64, error
 // usedBy returns the tokens that a task has used, by its stored events. A request whose tokens are unknown counts by
 // the estimate of the gate.
 func (r gated) usedBy(ctx context.Context, t *v1alpha1.Task) (int64, error) {
-	a, err := kin{r.Resource}.agentOf(ctx, t)
+	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
 		return 0, err
 	}

@@ -132,7 +132,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 	if slices.Contains(above, own) {
 		return nil, nil, refuse("a task above this one was asked exactly the same, so delegating it again would never end; solve it, or ask for a part of it")
 	}
-	d.record.Requests = append(above, own)
+	d.record.Requests = slices.Concat(above, []string{own})
 	return parent, d, r.inTime(t, d.record.Deadline, refuse)
 }
 

@@ -150,7 +150,7 @@ func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Execu
 // says. A worker that names a Provider which the task does not use is counted at the task's own.
 func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
 	q := modelgate.Request{Task: t.UID, Call: c.id}
-	a, err := kin{r.Resource}.agentOf(ctx, t)
+	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
 		return q, err
 	}

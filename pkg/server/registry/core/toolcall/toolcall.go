@@ -13,12 +13,9 @@ package toolcall
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -26,6 +23,7 @@ import (
 	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
@@ -109,18 +107,14 @@ func eventOf(t *v1alpha1.Task, c *v1alpha1.ToolCall) *v1alpha1.ExecutionEvent {
 	if first := c.Status.Findings[0].Action; first != v1alpha1.ToolCallAudit {
 		severity = v1alpha1.SeverityWarning
 	}
-	content, _ := json.Marshal(map[string]any{
-		"verdict": c.Status.Verdict, "callID": c.Spec.CallID, "findings": c.Status.Findings,
-	})
 	// A worker that did not get the answer asks again.
 	digest := sha256.Sum256(slices.Concat([]byte(c.Spec.CallID), []byte{0}, c.Spec.Arguments.Raw))
-	return &v1alpha1.ExecutionEvent{
-		DedupKey:   fmt.Sprintf("toolcall/%s/%s/%x", t.Status.JobUID, c.Spec.ToolName, digest[:12]),
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace},
-		TaskName:   t.Name, Type: v1alpha1.EventToolCallJudged, Severity: severity, ToolName: c.Spec.ToolName,
-		ToolCallID: c.Spec.CallID, AgentName: c.Spec.Task.AgentName,
-		Summary: summary(c), Content: &apiextensionsv1.JSON{Raw: content},
-	}
+	e := event.New(v1alpha1.EventToolCallJudged, severity, fmt.Sprintf("toolcall/%s/%s/%x", t.Status.JobUID, c.Spec.ToolName, digest[:12]), summary(c), map[string]any{
+		"verdict": c.Status.Verdict, "callID": c.Spec.CallID, "findings": c.Status.Findings,
+	})
+	e.Namespace, e.TaskName = t.Namespace, t.Name
+	e.ToolName, e.ToolCallID, e.AgentName = c.Spec.ToolName, c.Spec.CallID, c.Spec.Task.AgentName
+	return e
 }
 
 func summary(c *v1alpha1.ToolCall) string {

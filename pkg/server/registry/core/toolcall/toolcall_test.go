@@ -54,10 +54,10 @@ func TestValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		arguments, want string
 	}{
-		"empty":     {`{}`, `{} {} {}`},
-		"flat":      {`{"a":"x","b":1.5,"c":true,"d":null}`, `{"a":"x"} {"b":1.5} {"c":true}`},
-		"nested":    {`{"order":{"items":[{"name":"x"},{"name":"y"}],"total":3}}`, `{"order.items.0.name":"x","order.items.1.name":"y"} {"order.total":3} {}`},
-		"dots":      {`{"a.b":1,"a":{"b":2}}`, `{} {"a.b":2,"a\\.b":1} {}`},
+		"empty":     {`{}`, `[{},{},{}]`},
+		"flat":      {`{"a":"x","b":1.5,"c":true,"d":null}`, `[{"a":"x"},{"b":1.5},{"c":true}]`},
+		"nested":    {`{"order":{"items":[{"name":"x"},{"name":"y"}],"total":3}}`, `[{"order.items.0.name":"x","order.items.1.name":"y"},{"order.total":3},{}]`},
+		"dots":      {`{"a.b":1,"a":{"b":2}}`, `[{},{"a.b":2,"a\\.b":1},{}]`},
 		"twice":     {`{"a":1,"a":2}`, "ambiguous"},
 		"too many":  {`{"a":[` + strings.Repeat("1,", maxValues) + `1]}`, "at most"},
 		"no object": {`{`, "spec.arguments"},
@@ -67,10 +67,8 @@ func TestValues(t *testing.T) {
 		if err := values(&s); err != nil {
 			got = err.Error()
 		} else {
-			for _, m := range []any{s.Strings, s.Numbers, s.Booleans} {
-				raw, _ := json.Marshal(m)
-				got += string(raw) + " "
-			}
+			raw, err := json.Marshal([]any{s.Strings, s.Numbers, s.Booleans})
+			got = fmt.Sprint(string(raw), err)
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
