@@ -8226,7 +8226,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCall(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ToolCall is a call of a tool that a model wants to make. Workers create one before each call; it is judged by the ValidatingAdmissionPolicies that match creates of toolcalls, answered with a verdict, and not stored. A dry run (dryRun=All) answers in the same way and records nothing.",
+				Description: "ToolCall is a call of a tool that a model wants to make. Workers create one before each call; it is judged by the ValidatingAdmissionPolicies that match creates of toolcalls, answered with a verdict, and not stored. Other callers, and dry runs (dryRun=All), are answered in the same way, and nothing is recorded.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
