@@ -241,6 +241,7 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 
 // answer builds the answer from those of the native requests.
 func (c *call) answer(a Answer, parts document) error {
+	c.w.Header().Set("Audit-Id", c.id) // that of all native requests of the row
 	if a.Code == http.StatusNoContent {
 		c.w.WriteHeader(a.Code)
 		return nil
