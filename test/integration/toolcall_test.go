@@ -193,10 +193,7 @@ func TestWorkersAskAboutTheirOwnCalls(t *testing.T) {
 	mine, other := newWaiting(t, s, admin, "mine"), newWaiting(t, s, admin, "other")
 	worker := workerClient(t, s, "default", "mine", mine.task.UID).Discovery().RESTClient()
 	for name, task := range map[string]*v1alpha1.Task{"own": mine.task, "another": other.task} {
-		body := must[[]byte](t)(json.Marshal(&v1alpha1.ToolCall{
-			TypeMeta: metav1.TypeMeta{APIVersion: "core.platform.ai/v1alpha1", Kind: "ToolCall"},
-			Spec:     v1alpha1.ToolCallSpec{TaskName: task.Name, ToolName: "file_read"},
-		}))
+		body := fmt.Appendf(nil, `{"apiVersion":"core.platform.ai/v1alpha1","kind":"ToolCall","spec":{"taskName":%q,"toolName":"file_read"}}`, task.Name)
 		err := worker.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/toolcalls").
 			SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
 		if name == "own" && err != nil {
