@@ -21,34 +21,34 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 	}
 	object, err := c.object(b.Optional, look)
 	if err == nil {
-		namespace, err = c.members(b, object)
+		namespace, err = members(c, b, object)
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	native = map[string]any{}
-	members := native
+	fields := native
 	switch {
 	case b.Flat:
 		if native, namespace, err = flat(object); err != nil {
 			return nil, "", err
 		}
 	case b.Under != "":
-		members = map[string]any{}
-		native[b.Under] = members
+		fields = map[string]any{}
+		native[b.Under] = fields
 		fallthrough
 	default:
 		for name, raw := range object {
-			members[cmp.Or(b.Rename[name], name)] = raw
+			fields[cmp.Or(b.Rename[name], name)] = raw
 		}
 	}
 	for header, member := range b.Headers {
 		if value := c.r.Header.Get(header); value != "" {
-			members[member] = value
+			fields[member] = value
 		}
 	}
 	for member, value := range b.Set {
-		members[member] = c.expand(value, nil)
+		fields[member] = c.expand(value, nil)
 	}
 	if _, whole := native["kind"]; !whole || !b.Flat {
 		native["kind"] = b.Kind
@@ -61,7 +61,7 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 
 // members checks the members of a body by its row, and removes those that the native object does not have. It returns the
 // namespace that the body names.
-func (c *call) members(b *Body, object map[string]json.RawMessage) (namespace string, err error) {
+func members(c *call, b *Body, object map[string]json.RawMessage) (namespace string, err error) {
 	for header, member := range b.Headers {
 		if _, has := object[member]; has {
 			return "", badRequest("%s: is given in the header %s", member, header)
