@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,12 +33,6 @@ type helper struct {
 	// cached runs it with a watch cache in front; nil with notCached saying why not.
 	cached    func(ctx context.Context, t *testing.T, c *cached)
 	notCached string
-}
-
-// gated are the helpers that set a feature gate of the whole process, so no other row may run at the same time. Rows
-// that set one in their function with are gated, too.
-func gated(r helper) bool {
-	return r.with != nil || slices.Contains([]string{"RunWatchSemantics", "RunWatchSemanticInitialEventsExtended", "RunWatchListMatchSingle"}, r.name)
 }
 
 const (
@@ -107,27 +100,17 @@ func TestConformance(t *testing.T) {
 	}
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			ran, passed := map[string]bool{}, atomic.Int32{}
+			ran, passed := map[string]bool{}, 0
 			for _, r := range conformance() {
 				if m.mode.objects > 0 && r.notDecoded != "" || m.mode.cacher && r.cached == nil {
 					continue
 				}
 				ran[r.name] = true
-				t.Run(r.name, func(t *testing.T) {
-					if !gated(r) {
-						t.Parallel() // most rows wait, for seconds, for something that must not happen
-					}
-					t.Cleanup(func() {
-						if !t.Failed() {
-							passed.Add(1)
-						}
-					})
-					r.runIn(t, m.mode)
-				})
+				if t.Run(r.name, func(t *testing.T) { r.runIn(t, m.mode) }) {
+					passed++
+				}
 			}
-			t.Cleanup(func() {
-				t.Logf("conformance: mode %s: %d helpers, %d rows passed", m.name, len(ran), passed.Load())
-			})
+			t.Logf("conformance: mode %s: %d rows of %d helpers, %d passed", m.name, passed, len(ran), passed)
 		})
 	}
 }

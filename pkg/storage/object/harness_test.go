@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -40,10 +39,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Rows of the conformance kit wait more than they compute, so more of them run at a time than there are cores.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
