@@ -35,8 +35,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// patience bounds every wait. It is far more than anything takes on a busy machine.
-const patience = 60 * time.Second
+// patience bounds every wait. It is far more than anything takes on a busy machine, and longer than a worker waits for the
+// answer of a server that was stopped meanwhile (client.RequestTimeout) before it asks again.
+const patience = 150 * time.Second
 
 // platform is a server with its controllers, whose worker is a shell script.
 type platform struct {
