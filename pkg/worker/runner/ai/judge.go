@@ -7,10 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -23,22 +21,16 @@ func (r *run) judge(ctx context.Context, callID, tool string, arguments json.Raw
 	call := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
 		TaskName: r.Task.Name, ToolName: tool, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments},
 	}}
-	for pause := firstPause; ; pause = min(2*pause, lookPause) {
-		judged, err := r.API.CoreV1alpha1().ToolCalls(r.Task.Namespace).Create(ctx, call, metav1.CreateOptions{})
-		switch {
-		case ctx.Err() != nil:
-			return v1alpha1.ToolCallStatus{}, ctx.Err()
-		case err == nil:
-			return judged.Status, nil
-		case !client.Temporary(err):
-			return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %w", tool, err)
-		}
-		wait := pause
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = max(wait, time.Duration(seconds)*time.Second)
-		}
-		if !client.Sleep(ctx, r.Clock, wait) {
-			return v1alpha1.ToolCallStatus{}, ctx.Err()
-		}
+	var judged *v1alpha1.ToolCall
+	err := client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
+		judged, err = r.API.CoreV1alpha1().ToolCalls(r.Task.Namespace).Create(ctx, call, metav1.CreateOptions{})
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return v1alpha1.ToolCallStatus{}, ctx.Err()
+	case err != nil:
+		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %w", tool, err)
 	}
+	return judged.Status, nil
 }
