@@ -4,6 +4,8 @@
 package llm
 
 import (
+	"net/http"
+
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -31,4 +33,6 @@ type Endpoint struct {
 	// Key is the API key.
 	Key   string
 	Clock clock.WithDelayedExecution
+	// Transport sends the requests; nil means a transport of the model's own, without a proxy.
+	Transport http.RoundTripper
 }

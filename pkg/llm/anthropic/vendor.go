@@ -12,6 +12,6 @@ import (
 var Vendor = llm.Vendor{
 	Type: v1alpha1.ProviderAnthropic,
 	New: func(e llm.Endpoint) (llm.Model, error) {
-		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock})
+		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock, Transport: e.Transport})
 	},
 }

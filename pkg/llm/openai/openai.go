@@ -55,6 +55,9 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// Clock is required.
 	Clock clock.WithDelayedExecution
+	// Transport sends the requests. It must use no proxy. HeaderTimeout does not apply to it. Default: a transport of
+	// the client's own.
+	Transport http.RoundTripper
 }
 
 // Client is an llm.Model. It is safe for concurrent use.
@@ -90,7 +93,7 @@ func New(c Config) (*Client, error) {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = wire.HeaderTimeout
 	}
-	client, err := wire.Client(c.HeaderTimeout)
+	client, err := wire.Client(c.HeaderTimeout, c.Transport)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 var Vendor = llm.Vendor{
 	Type: v1alpha1.ProviderOpenAI,
 	New: func(e llm.Endpoint) (llm.Model, error) {
-		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock})
+		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock, Transport: e.Transport})
 	},
 }
 
@@ -28,7 +28,7 @@ var AzureVendor = llm.Vendor{
 			return nil, errors.New("spec.azure is required")
 		}
 		return New(Config{
-			APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock,
+			APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock, Transport: e.Transport,
 			Azure: &Azure{Deployment: e.Spec.Azure.DeploymentName, APIVersion: e.Spec.Azure.APIVersion},
 		})
 	},

@@ -52,16 +52,19 @@ func BaseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Client returns an HTTP client that uses no proxy and follows no redirect, so that a key is sent to the configured
-// address only.
-func Client(headerTimeout time.Duration) (*http.Client, error) {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("http.DefaultTransport was replaced")
+// Client returns an HTTP client that follows no redirect, so that a key is sent to the configured address only. If
+// transport is nil, it is one that uses no proxy and waits for the header of an answer for headerTimeout.
+func Client(headerTimeout time.Duration, transport http.RoundTripper) (*http.Client, error) {
+	if transport == nil {
+		standard, ok := http.DefaultTransport.(*http.Transport)
+		if !ok {
+			return nil, errors.New("http.DefaultTransport was replaced")
+		}
+		own := standard.Clone()
+		own.Proxy = nil
+		own.ResponseHeaderTimeout = headerTimeout
+		transport = own
 	}
-	transport = transport.Clone()
-	transport.Proxy = nil
-	transport.ResponseHeaderTimeout = headerTimeout
 	return &http.Client{
 		Transport:     boundedErrors{transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

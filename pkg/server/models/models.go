@@ -1,0 +1,143 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package models gives the server's own endpoints access to models: chats, and the vendors' APIs that the server
+// offers. It finds the models of a request by the rules of package plan, reads their keys with the server's own
+// identity, and checks whether a caller may use them at all. A key never leaves this package, except to the address of
+// its Provider.
+//
+//	models.go     which models answer a request
+//	candidate.go  one model, and requests to it
+//	reader.go     reading Providers, Agents and Secrets
+//	access.go     what a caller must be permitted to do
+package models
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/plan"
+)
+
+// DefaultProvider is the name of the Provider that is used if nothing names one.
+const DefaultProvider = "default"
+
+// idlePerHost is how many idle connections to one vendor are kept.
+const idlePerHost = 64
+
+// Options configure Models.
+type Options struct {
+	// Loopback is the configuration of the server's client of itself. It is required.
+	Loopback *rest.Config
+	// Host is the client configuration for the cluster that has the Secrets; nil means this server itself.
+	Host *rest.Config
+	// Authorizer decides what callers may do. It is required.
+	Authorizer authorizer.Authorizer
+	// Provider is the name of the Provider that is used if neither a request nor its Agent names one. Default:
+	// DefaultProvider.
+	Provider string
+	// Model is the model that is used if neither the request, its Agent nor the Provider names one. Empty for none.
+	Model string
+	// Clock is the clock of the vendors' clients. Default: the real clock.
+	Clock clock.WithDelayedExecution
+}
+
+// Models finds models and authorizes their use. All methods may be called concurrently.
+type Models struct {
+	o         Options
+	objects   versioned.Interface
+	secrets   kubernetes.Interface
+	transport http.RoundTripper
+	clients   clients
+}
+
+// New makes Models. It makes no request.
+func New(o Options) (*Models, error) {
+	if o.Loopback == nil || o.Authorizer == nil {
+		return nil, errors.New("models: Loopback and Authorizer are required")
+	}
+	o.Provider = cmp.Or(o.Provider, DefaultProvider)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	objects, err := versioned.NewForConfig(o.Loopback)
+	if err != nil {
+		return nil, fmt.Errorf("models: client of this server: %w", err)
+	}
+	host := rest.CopyConfig(cmp.Or(o.Host, o.Loopback))
+	host.QPS = -1 // requests of callers are limited where they arrive
+	secrets, err := kubernetes.NewForConfig(host)
+	if err != nil {
+		return nil, fmt.Errorf("models: client of the host: %w", err)
+	}
+	// A Provider's address may be inside the operator's network, as for runs. Metadata services stay out of reach.
+	transport := egress.Guard{Private: true}.Transport()
+	transport.ResponseHeaderTimeout = wire.HeaderTimeout
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, idlePerHost
+	return &Models{o: o, objects: objects, secrets: secrets, transport: transport}, nil
+}
+
+// Query is what a request says about the model that is to answer it. Every field but Namespace may be empty.
+type Query struct {
+	// Namespace is where the Provider and the Agent are.
+	Namespace string
+	// Provider is the name of a Provider, and Model the vendor's name of a model. Both override those of the Agent.
+	Provider, Model string
+	// Agent is the name of an Agent that supplies the Provider, the model and its fallbacks.
+	Agent string
+}
+
+// Choice is what answers a request.
+type Choice struct {
+	// Candidates are the model and its fallbacks, in the order in which they are tried. There is at least one.
+	Candidates []Candidate
+	// Agent is nil if the query names none.
+	Agent *v1alpha1.Agent
+	// Temperature is the Agent's; nil for the model's default.
+	Temperature *float64
+	// MaxTokens limits the output of one answer, in tokens: the Agent's limit or the default.
+	MaxTokens int64
+}
+
+// Resolve returns the models for a request. Its caller must have authorized the request. The error is a
+// *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
+// error says that this could not be found out.
+func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
+	r := &reader{models: m, keys: map[string]string{}}
+	p, err := plan.Answering(ctx, r, &plan.Question{
+		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,
+		DefaultProvider: m.o.Provider, DefaultModel: m.o.Model,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Choice{Agent: p.Agent, Temperature: p.Temperature, MaxTokens: p.MaxTokens}
+	for _, found := range p.Candidates {
+		c.Candidates = append(c.Candidates, Candidate{
+			Provider: found.Provider, Model: found.Model, key: r.keys[found.Provider.Name], models: m,
+		})
+	}
+	return c, nil
+}
+
+// Providers returns the Providers of a namespace. Its caller must have authorized the request.
+func (m *Models) Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error) {
+	list, err := m.objects.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("providers of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
+}
