@@ -37,6 +37,8 @@ type answer struct {
 	stop      llm.StopReason
 	usage     usage
 	events    int
+	// over is set once the vendor has said that nothing follows.
+	over bool
 }
 
 // block is one content block.
@@ -74,6 +76,8 @@ func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error 
 		if e.Delta.StopReason != "" {
 			a.stop = stopReason(e.Delta.StopReason)
 		}
+	case "message_stop":
+		a.over = true
 	}
 	return nil
 }

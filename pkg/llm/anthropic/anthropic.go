@@ -37,7 +37,8 @@ type Config struct {
 	BaseURL string
 	// IdleTimeout ends a stream on which nothing arrives for this long. Default 5 min.
 	IdleTimeout time.Duration
-	// HeaderTimeout ends a request whose response has not begun after this time. Default 10 min.
+	// HeaderTimeout ends a request whose response has not begun after this time, and a stream that brings no content
+	// for this long. Default 10 min: a model may think that long before it says anything.
 	HeaderTimeout time.Duration
 	// Clock is required.
 	Clock clock.WithDelayedExecution
@@ -50,10 +51,10 @@ type Config struct {
 type Client struct {
 	messages sdk.MessageService
 	// base is the address, which is a part of the origin of opaque data.
-	base  string
-	key   wire.Key
-	idle  time.Duration
-	clock clock.WithDelayedExecution
+	base         string
+	key          wire.Key
+	idle, silent time.Duration
+	clock        clock.WithDelayedExecution
 	// noCaching is set once the server has refused cache_control. Compatible servers may not know it.
 	noCaching atomic.Bool
 }
@@ -90,7 +91,10 @@ func New(c Config) (*Client, error) {
 	if c.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(c.APIKey))
 	}
-	return &Client{messages: sdk.NewMessageService(opts...), base: base, key: wire.Key(c.APIKey), idle: c.IdleTimeout, clock: c.Clock}, nil
+	return &Client{
+		messages: sdk.NewMessageService(opts...), base: base, key: wire.Key(c.APIKey),
+		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock,
+	}, nil
 }
 
 // Generate makes one attempt. If the server refuses cache_control for the first time, that does not count as a failed
@@ -118,14 +122,14 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	watchdog := c.clock.AfterFunc(c.idle, func() { cancel(wire.ErrIdle) })
-	defer watchdog.Stop()
+	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
+	defer watch.Stop()
 	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
-		watchdog.Reset(c.idle)
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err
 		}
+		watch.Event(a.size)
 	}
 	return a.response(), c.ended(ctx, &a, stream.Err())
 }

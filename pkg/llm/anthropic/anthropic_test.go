@@ -202,7 +202,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		want  llm.Error
 	}{
 		"bad key":      {`{status: 401, message: "invalid x-api-key ` + key + `"}`, llm.Error{Class: llm.ClassAuth, Status: 401, Code: "authentication_error", Message: "the provider refused the API key"}},
-		"forbidden":    {`{status: 403, message: no}`, llm.Error{Class: llm.ClassAuth, Status: 403, Code: "permission_error", Message: "the provider refused the API key"}},
+		"forbidden":    {`{status: 403, message: no}`, llm.Error{Class: llm.ClassAuth, Status: 403, Code: "permission_error", Message: "the provider does not permit this request with this API key"}},
 		"rate limited": {`{status: 429, retryAfter: "7", message: slow down}`, llm.Error{Class: llm.ClassRateLimited, Status: 429, Code: "rate_limit_error", Message: "slow down", RetryAfter: 7 * time.Second}},
 		"out of money": {`{status: 400, message: "Your credit balance is too low to access the API."}`, llm.Error{Class: llm.ClassQuota, Status: 400, Code: "invalid_request_error", Message: "Your credit balance is too low to access the API."}},
 		"billing":      {`{status: 402, code: insufficient_quota, message: pay}`, llm.Error{Class: llm.ClassQuota, Status: 402, Code: "billing_error", Message: "pay"}},
@@ -216,7 +216,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		"no model":      {`{status: 404, message: "model: x, key ` + key + `"}`, llm.Error{Class: llm.ClassInvalidRequest, Status: 404, Code: "not_found_error", Message: "model: x, key [REDACTED]"}},
 		"server":        {`{status: 500}`, llm.Error{Class: llm.ClassServer, Status: 500, Code: "api_error", Message: "Internal Server Error"}},
 		"overloaded":    {`{status: 529, retryAfter: "3"}`, llm.Error{Class: llm.ClassServer, Status: 529, Code: "overloaded_error", Message: "Overloaded", RetryAfter: 3 * time.Second}},
-		"gateway page":  {`{status: 502, body: "<html>bad gateway</html>", retryAfter: "1.5"}`, llm.Error{Class: llm.ClassServer, Status: 502, Message: "Bad Gateway", RetryAfter: 1500 * time.Millisecond}},
+		"gateway page":  {`{status: 502, body: "<html>bad gateway</html>", retryAfter: "1.5"}`, llm.Error{Class: llm.ClassServer, Status: 502, Message: "Bad Gateway (the answer is an HTML page, perhaps of a proxy; check baseURL)", RetryAfter: 1500 * time.Millisecond}},
 		"error as text": {`{status: 503, body: '{"error":"model is loading"}'}`, llm.Error{Class: llm.ClassServer, Status: 503, Message: "model is loading"}},
 		"redirect":      {`{status: 302}`, llm.Error{Class: llm.ClassInvalidRequest, Status: 302, Message: "the server answered with a redirect or an empty success; check baseURL"}},
 		"login page":    {`{notAStream: true}`, llm.Error{Class: llm.ClassMalformed, Status: 200, Message: `the answer is "text/html", not an event stream`}},

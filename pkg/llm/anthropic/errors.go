@@ -18,21 +18,19 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
 
-// statusOverloaded is the vendor's own status for a service that has too much to do.
-const statusOverloaded = 529
-
 // ended returns the error for the end of a stream; nil if it is complete. A stream is complete if the model said why
 // it stopped. One that ends earlier, for whatever reason, is cut.
 func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 	var inBand *sdk.Error
+	var stall *wire.StallError
 	switch {
 	case errors.As(err, &inBand):
-		return c.classify(vendorErrorOf([]byte(inBand.RawJSON())), 0, 0)
+		return c.classify(vendorErrorOf([]byte(inBand.RawJSON())), 0, false, 0)
 	case a.stop != "":
 		// A failure after the stop reason can lose nothing.
 		return nil
-	case errors.Is(context.Cause(ctx), wire.ErrIdle):
-		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: wire.ErrIdle}
+	case errors.As(context.Cause(ctx), &stall):
+		return &llm.Error{Class: llm.ClassCutStream, Message: stall.Error(), Err: stall}
 	case ctx.Err() != nil:
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
 	case wire.IsSyntax(err):
@@ -41,6 +39,8 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.key.Describe(err), Err: err}
 	case a.events == 0:
 		return malformed("the stream was empty")
+	case a.over && len(a.blocks) == 0:
+		return malformed("the answer has neither content nor a stop reason")
 	default:
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream ended before the model was done"}
 	}
@@ -62,7 +62,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 	}
 	// The SDK has read the body and put it back.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
-	return c.classify(vendorErrorOf(body), res.StatusCode, wire.RetryAfter(res.Header, c.clock.Now()))
+	return c.classify(vendorErrorOf(body), res.StatusCode, wire.IsPage(res.Header, body), wire.RetryAfter(res.Header, c.clock.Now()))
 }
 
 // vendorError is what a server says about a failure.
@@ -87,22 +87,20 @@ func vendorErrorOf(body []byte) vendorError {
 	return v
 }
 
-// classify makes the error of a failure. Status is 0 for one that was reported inside a stream.
-func (c *Client) classify(v vendorError, status int, after time.Duration) *llm.Error {
+// classify makes the error of a failure. Status is 0 for one that was reported inside a stream; page is set if the
+// server answered with a page for people.
+func (c *Client) classify(v vendorError, status int, page bool, after time.Duration) *llm.Error {
 	if status == 0 {
 		status = statusOf(v.Type)
 	}
 	e := &llm.Error{Class: classOf(v, status), Status: status, Code: c.key.Scrub(v.Type), RetryAfter: after}
 	switch {
 	case e.Class == llm.ClassAuth:
-		// The vendor's text may repeat parts of the key.
-		e.Message = "the provider refused the API key"
+		e.Message = wire.RefusedKey(status, page)
 	case v.Message != "":
 		e.Message = c.key.Scrub(v.Message)
-	case status == statusOverloaded:
-		e.Message = "Overloaded"
 	default:
-		e.Message = http.StatusText(status)
+		e.Message = wire.Refusal(status, page)
 	}
 	return e
 }
@@ -125,7 +123,7 @@ func statusOf(kind string) int {
 	case "rate_limit_error":
 		return http.StatusTooManyRequests
 	case "overloaded_error":
-		return statusOverloaded
+		return wire.StatusOverloaded
 	default:
 		return http.StatusInternalServerError
 	}

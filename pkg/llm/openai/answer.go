@@ -24,6 +24,8 @@ type answer struct {
 	stop      llm.StopReason
 	usage     llm.Usage
 	chunks    int
+	// begun is set once a chunk has a choice.
+	begun bool
 }
 
 type callBuilder struct {
@@ -48,6 +50,7 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 		if choice.Index != 0 {
 			continue
 		}
+		a.begun = true
 		if err := a.delta(choice.Delta, parts); err != nil {
 			return err
 		}
@@ -68,6 +71,12 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 		a.text.WriteString(text)
 		if parts != nil {
 			parts(llm.Part{Text: text})
+		}
+	}
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		// Compatible servers stream what a reasoning model thinks in these fields. It is not kept.
+		if f := d.JSON.ExtraFields[name]; f.Valid() {
+			a.size += len(f.Raw())
 		}
 	}
 	for _, t := range d.ToolCalls {

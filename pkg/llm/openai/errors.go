@@ -22,14 +22,15 @@ import (
 // if the model said why it stopped. One that ends earlier, for whatever reason, is cut.
 func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 	var inBand *ssestream.StreamError
+	var stall *wire.StallError
 	switch {
 	case errors.As(err, &inBand):
-		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, 0)
+		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, false, 0)
 	case a.stop != "":
 		// A failure after the stop reason can only have lost the usage.
 		return nil
-	case errors.Is(context.Cause(ctx), wire.ErrIdle):
-		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream brought nothing for " + c.idle.String(), Err: wire.ErrIdle}
+	case errors.As(context.Cause(ctx), &stall):
+		return &llm.Error{Class: llm.ClassCutStream, Message: stall.Error(), Err: stall}
 	case ctx.Err() != nil:
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
 	case wire.IsSyntax(err):
@@ -38,6 +39,8 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.key.Describe(err), Err: err}
 	case a.chunks == 0:
 		return malformed("the stream was empty")
+	case !a.begun:
+		return malformed("the answer has no choices")
 	default:
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream ended before the model was done"}
 	}
@@ -60,7 +63,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 	// The SDK has read the body and put it back; its own error drops the
 	// status when the body is not the vendor's JSON.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
-	return c.classify(vendorErrorOf(body), res.StatusCode, wire.RetryAfter(res.Header, c.clock.Now()))
+	return c.classify(vendorErrorOf(body), res.StatusCode, wire.IsPage(res.Header, body), wire.RetryAfter(res.Header, c.clock.Now()))
 }
 
 // vendorError is what a server says about a failure, in the shapes that
@@ -96,16 +99,16 @@ func vendorErrorOf(body []byte) vendorError {
 	return vendorError{Message: object.Message, Type: object.Type, Code: code, Param: object.Param}
 }
 
-func (c *Client) classify(v vendorError, status int, after time.Duration) *llm.Error {
+// classify makes the error of a failure. page is set if the server answered with a page for people.
+func (c *Client) classify(v vendorError, status int, page bool, after time.Duration) *llm.Error {
 	e := &llm.Error{Class: classOf(v, status), Status: status, Code: c.key.Scrub(v.Code), RetryAfter: after}
 	switch {
 	case e.Class == llm.ClassAuth:
-		// The vendor's text repeats parts of the key.
-		e.Message = "the provider refused the API key"
+		e.Message = wire.RefusedKey(status, page)
 	case v.Message != "":
 		e.Message = c.key.Scrub(v.Message)
 	default:
-		e.Message = http.StatusText(status)
+		e.Message = wire.Refusal(status, page)
 	}
 	return e
 }

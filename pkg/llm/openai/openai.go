@@ -50,8 +50,8 @@ type Config struct {
 	Azure *Azure
 	// IdleTimeout ends a stream on which nothing arrives for this long. Default 5 min.
 	IdleTimeout time.Duration
-	// HeaderTimeout ends a request whose response has not begun after this time. Default 10 min,
-	// as in the SDK: a model may think that long before the first byte.
+	// HeaderTimeout ends a request whose response has not begun after this time, and a stream that brings no content
+	// for this long. Default 10 min: a model may think that long before it says anything.
 	HeaderTimeout time.Duration
 	// Clock is required.
 	Clock clock.WithDelayedExecution
@@ -62,10 +62,10 @@ type Config struct {
 
 // Client is an llm.Model. It is safe for concurrent use.
 type Client struct {
-	chat  sdk.ChatCompletionService
-	key   wire.Key
-	idle  time.Duration
-	clock clock.WithDelayedExecution
+	chat         sdk.ChatCompletionService
+	key          wire.Key
+	idle, silent time.Duration
+	clock        clock.WithDelayedExecution
 	// quirks records which parameters this server was found not to support.
 	quirks quirks
 }
@@ -109,7 +109,7 @@ func New(c Config) (*Client, error) {
 	}
 	out := &Client{
 		chat: sdk.NewChatCompletionService(opts...), key: wire.Key(c.APIKey),
-		idle: c.IdleTimeout, clock: c.Clock,
+		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock,
 	}
 	// OpenAI's own models refuse or deprecate max_tokens; other servers often support nothing else.
 	out.quirks.newMaxTokens.Store(base.Host == "api.openai.com")
@@ -166,14 +166,14 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	watchdog := c.clock.AfterFunc(c.idle, func() { cancel(wire.ErrIdle) })
-	defer watchdog.Stop()
+	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
+	defer watch.Stop()
 	var a answer
 	for stream.Next() {
-		watchdog.Reset(c.idle)
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err
 		}
+		watch.Event(a.size)
 	}
 	return a.response(), c.ended(ctx, &a, stream.Err())
 }

@@ -138,7 +138,7 @@ func TestErrorsAreClassified(t *testing.T) {
 			`{status: 401, code: invalid_api_key, message: "Incorrect API key provided: ` + key + `"}`,
 			llm.Error{Class: llm.ClassAuth, Status: 401, Code: "invalid_api_key", Message: "the provider refused the API key"},
 		},
-		"forbidden": {`{status: 403, message: no}`, llm.Error{Class: llm.ClassAuth, Status: 403, Message: "the provider refused the API key"}},
+		"forbidden": {`{status: 403, message: no}`, llm.Error{Class: llm.ClassAuth, Status: 403, Message: "the provider does not permit this request with this API key"}},
 		"rate limited": {
 			`{status: 429, retryAfter: "7", code: rate_limit_exceeded, message: slow down}`,
 			llm.Error{Class: llm.ClassRateLimited, Status: 429, Code: "rate_limit_exceeded", Message: "slow down", RetryAfter: 7 * time.Second},
@@ -163,7 +163,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		"server": {`{status: 500, message: oops}`, llm.Error{Class: llm.ClassServer, Status: 500, Message: "oops"}},
 		"gateway page": {
 			`{status: 502, body: "<html>bad gateway</html>", retryAfter: "1.5"}`,
-			llm.Error{Class: llm.ClassServer, Status: 502, Message: "Bad Gateway", RetryAfter: 1500 * time.Millisecond},
+			llm.Error{Class: llm.ClassServer, Status: 502, Message: "Bad Gateway (the answer is an HTML page, perhaps of a proxy; check baseURL)", RetryAfter: 1500 * time.Millisecond},
 		},
 		"error as text": {`{status: 503, body: '{"error":"model is loading"}'}`, llm.Error{Class: llm.ClassServer, Status: 503, Message: "model is loading"}},
 		"redirect":      {`{status: 302}`, llm.Error{Class: llm.ClassInvalidRequest, Status: 302, Message: "the server answered with a redirect or an empty success; check baseURL"}},

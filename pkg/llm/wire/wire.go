@@ -6,6 +6,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -29,16 +30,19 @@ const (
 
 	// IdleTimeout is how long nothing may arrive on a stream, unless a client is configured otherwise.
 	IdleTimeout = 5 * time.Minute
-	// HeaderTimeout is how long a response may take to begin, unless a client is configured otherwise. A model may
-	// think that long before the first byte.
+	// HeaderTimeout is how long a response may take to begin, and how long a stream may go on without text, thinking
+	// or calls, unless a client is configured otherwise. A model may think that long before it says anything.
 	HeaderTimeout = 10 * time.Minute
 
 	// maxMessage bounds the vendor's text in an error, in bytes.
 	maxMessage = 512
-)
 
-// ErrIdle ends a stream on which nothing arrived for too long.
-var ErrIdle = errors.New("the model's server sent nothing for too long")
+	// longestRetryAfter is the longest pause that a vendor can ask for. No policy waits that long.
+	longestRetryAfter = 24 * time.Hour
+
+	// StatusOverloaded is Anthropic's own status for a service that has too much to do. Gateways use it, too.
+	StatusOverloaded = 529
+)
 
 // BaseURL parses a Provider's address. The errors do not show it, because it may hold credentials.
 func BaseURL(raw string) (*url.URL, error) {
@@ -84,23 +88,63 @@ func (t boundedErrors) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // RetryAfter reads retry-after-ms and Retry-After (RFC 9110), which holds seconds or an HTTP date. It returns 0 if
-// there is neither.
+// there is neither, and at most a day. A date is compared with the server's own clock if the response shows it.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e12 {
-		return time.Duration(ms * float64(time.Millisecond))
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return atMostADay(ms / 1000)
 	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s <= 0 || s != s {
-			return 0
-		}
-		// A day is longer than any policy waits, and far from overflow.
-		return time.Duration(min(s, 86400) * float64(time.Second))
+		return atMostADay(s)
 	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(at.Sub(now), 0)
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
 	}
-	return 0
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(at.Sub(now), 0), longestRetryAfter)
+}
+
+func atMostADay(seconds float64) time.Duration {
+	if seconds <= 0 || seconds != seconds {
+		return 0
+	}
+	return time.Duration(min(seconds, longestRetryAfter.Seconds()) * float64(time.Second))
+}
+
+// IsPage reports whether the body of a response is a page for people, such as that of a proxy.
+func IsPage(h http.Header, body []byte) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+}
+
+// Refusal describes a refused request whose body says nothing that can be shown.
+func Refusal(status int, page bool) string {
+	text := http.StatusText(status)
+	switch {
+	case status == StatusOverloaded:
+		text = "Overloaded"
+	case text == "":
+		text = "the provider gave no reason"
+	}
+	if page {
+		text += " (the answer is an HTML page, perhaps of a proxy; check baseURL)"
+	}
+	return text
+}
+
+// RefusedKey describes a request that was refused with 401 or 403. The vendor's own text is not shown, because it may
+// repeat parts of the key.
+func RefusedKey(status int, page bool) string {
+	switch {
+	case page:
+		return Refusal(status, page)
+	case status == http.StatusForbidden:
+		return "the provider does not permit this request with this API key"
+	default:
+		return "the provider refused the API key"
+	}
 }
 
 // Key is an API key, which no text may repeat.
