@@ -50,7 +50,7 @@ func (a *app) taskCreate() *cobra.Command {
 	f.StringArrayVar(&n.env, "env", nil, "NAME=VALUE for the worker; repeatable")
 	f.StringVar(&n.session, "session", "", "session that the task continues; made when it does not exist")
 	f.DurationVar(&n.timeout, "timeout", 0, "limit in wall-clock time, for example 30m")
-	f.Int32Var(&n.priority, "priority", 0, "place in the queue of agent runtimes, 0 to 1000")
+	f.Int32Var(&n.priority, "priority", 0, "from 0 to 1000; of the tasks that wait to start, higher goes first (default 500)")
 	f.StringVar(&n.schedule, "schedule", "", "cron schedule that makes the task a template")
 	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
 	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")

@@ -78,14 +78,8 @@ func Task(t *v1alpha1.Task) []Gap {
 			"spec.priorTaskRef", true, func(t *v1alpha1.Task) bool { return t.Spec.PriorTaskRef != nil },
 			"no other task's diff is applied; fork that task, or share spec.sessionRef with it",
 		},
-		{"spec.priority", false, func(t *v1alpha1.Task) bool {
-			return t.Spec.Type != v1alpha1.TaskTypeAgent && t.Spec.Priority != nil && *t.Spec.Priority != defaultPriority
-		}, "only the queue of agent runtimes is ordered by it; it has no effect on this task"},
 	})
 }
-
-// defaultPriority is the default of a task's priority.
-const defaultPriority = 500
 
 // Agent returns the gaps of an agent. A refused gap refuses the tasks of the agent, not the agent itself: it may
 // be written now and used later.

@@ -4,11 +4,13 @@
 package integration
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,7 +60,7 @@ func waitsFor(reason string) func(*v1alpha1.Task) bool {
 	}
 }
 
-// Twelve short tasks share one slot. They take it in the order of their
+// Twelve short tasks of one priority share one slot. They take it in the order of their
 // creation, one at a time, even if the server was restarted meanwhile.
 func TestOneSlot(t *testing.T) {
 	t.Parallel()
@@ -112,6 +114,56 @@ func TestOneSlot(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Tasks that many clients create at once start in the order of priority, and of creation within one priority, also if
+// the server is restarted while they wait. None is lost. A change of a waiting task's priority counts.
+func TestPriorityOfManyTasks(t *testing.T) {
+	t.Parallel()
+	const tasks, clients = 60, 6
+	d := diary(t.TempDir())
+	p := newPlatform(t, d.script("first"), func(o *standalone.Options) { o.MaxRunning = 1 })
+	p.run("first")
+	p.atWork("first")
+	// Further apart than what ageing adds before a task is promoted.
+	priorities := []int32{0, 400, 800}
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for i := c; i < tasks; i += clients {
+				k := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%02d", i)}, Spec: v1alpha1.TaskSpec{
+					Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Priority: &priorities[i%len(priorities)],
+				}}
+				if _, err := p.tasks().Create(t.Context(), k, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	var want []*v1alpha1.Task
+	for i := range tasks {
+		k, _ := p.await(fmt.Sprintf("t-%02d", i), waitsFor(v1alpha1.ReasonTaskLimitReached))
+		want = append(want, k)
+	}
+	last := want[tasks-1]
+	last.Spec.Priority = new(int32(401))
+	if _, err := p.tasks().Patch(t.Context(), last.Name, types.MergePatchType, []byte(`{"spec":{"priority":401}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(want, func(a, b *v1alpha1.Task) int {
+		return cmp.Or(cmp.Compare(*b.Spec.Priority, *a.Spec.Priority), cmp.Compare(a.Status.CreationRevision, b.Status.CreationRevision))
+	})
+	p.Restart(t)
+	d.open(t)
+	names := []string{"first"}
+	for _, k := range want {
+		p.awaitPhase(k.Name, v1alpha1.TaskSucceeded)
+		names = append(names, k.Name)
+	}
+	if got := d.order(t); !slices.Equal(got, names) {
+		t.Errorf("order %v, want %v", got, names)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,14 +19,15 @@ import (
 // siblings limits how many children of one task run at once: a ledger of slots for each parent.
 type siblings struct {
 	shows func(context.Context, *v1alpha1.Task) (bool, error)
+	now   func() time.Time
 
 	mu   sync.Mutex // guards all and wake
 	all  map[types.UID]*slots
 	wake func(types.NamespacedName)
 }
 
-func newSiblings(shows func(context.Context, *v1alpha1.Task) (bool, error)) *siblings {
-	return &siblings{shows: shows, all: map[types.UID]*slots{}}
+func newSiblings(now func() time.Time, shows func(context.Context, *v1alpha1.Task) (bool, error)) *siblings {
+	return &siblings{now: now, shows: shows, all: map[types.UID]*slots{}}
 }
 
 // of returns the ledger of a child's parent. Until a child asks for a slot, the limit is not known, and what runs is
@@ -36,7 +37,7 @@ func (s *siblings) of(t *v1alpha1.Task) *slots {
 	defer s.mu.Unlock()
 	room, ok := s.all[t.Status.Delegation.ParentUID]
 	if !ok {
-		room = newSlots(math.MaxInt, 0, s.shows)
+		room = newSlots(unknown, 0, s.now, s.shows)
 		if s.wake != nil {
 			room.wakeBy(s.wake)
 		}
@@ -79,7 +80,7 @@ func (s *siblings) observe(t *v1alpha1.Task) {
 func (s *siblings) remember(t *v1alpha1.Task) {
 	if belongs(t) {
 		room := s.of(t)
-		room.remember(t)
+		room.recall(t, waitsForSibling(t) || waitsForSlot(t))
 		s.tidy(t, room)
 	}
 }

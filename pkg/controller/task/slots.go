@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,19 +19,21 @@ import (
 )
 
 // slots limits how many tasks run at once. It is a ledger of the tasks that hold a slot, and of
-// those that wait for one, in the order of their creation.
+// those that wait for one, in the order of their priority and age (see standing).
 //
 // A slot is taken at the moment of the decision, before anything is written, and given back
 // when the cache shows that the attempt is over; no timer is involved. A free slot goes at once
-// to the next task in the line, which is then woken. So waiting tasks need not poll, and a
-// later task cannot overtake them.
+// to the next task in the queue, which is then woken. So waiting tasks need not poll, and no
+// other task can take the slot.
 //
 // The cache may lag behind the controller's writes, but never behind the ledger. Under the lock
 // the ledger asks the cache whether it still shows the version of the task that a decision is
 // about. Whatever the cache shows later, observe receives later.
 type slots struct {
-	// all and namespace are the limits for all namespaces and for each one; 0 means none.
+	// all and namespace are the limits for all namespaces and for each one; 0 means none, and unknown that tasks wait
+	// until limit is called.
 	all, namespace int
+	now            func() time.Time
 	// shows reports whether the cache holds the task in this version.
 	shows func(context.Context, *v1alpha1.Task) (bool, error)
 
@@ -48,17 +50,12 @@ type slots struct {
 	// parent that waits for its children must not keep them from running, so it takes no slot meanwhile.
 	kids map[types.UID]map[types.UID]bool
 	lent map[types.UID]hold
-	// lines holds the tasks that wait, by namespace, each line in the order of turns.
-	lines map[string][]waiter
+	// waiting holds the tasks that wait for a slot.
+	waiting queue
 }
 
-// waiter is a task in a line, with the attempt that it wants a slot for.
-type waiter struct {
-	turn
-	attempt int32
-}
-
-func (w waiter) compareTurn(t turn) int { return w.compare(t) }
+// unknown is a limit that is not known yet.
+const unknown = -1
 
 // hold is a slot that is taken.
 type hold struct {
@@ -66,22 +63,22 @@ type hold struct {
 	// attempt is the attempt of the task that has the slot.
 	attempt int32
 	// version is the version of the task before the write that records this attempt. It is empty
-	// for a slot that was given to a task in the line that has not called take yet.
+	// for a slot that was given to a task in the queue that has not called take yet.
 	version string
 }
 
-func newSlots(all, namespace int, shows func(context.Context, *v1alpha1.Task) (bool, error)) *slots {
+func newSlots(all, namespace int, now func() time.Time, shows func(context.Context, *v1alpha1.Task) (bool, error)) *slots {
 	return &slots{
-		all: all, namespace: namespace, shows: shows,
+		all: all, namespace: namespace, now: now, shows: shows,
 		kids: map[types.UID]map[types.UID]bool{}, lent: map[types.UID]hold{},
-		held: map[types.UID]hold{}, used: map[string]int{}, lines: map[string][]waiter{},
+		held: map[types.UID]hold{}, used: map[string]int{}, waiting: newQueue(),
 	}
 }
 
 func (s *slots) unlimited() bool { return s.all == 0 && s.namespace == 0 }
 
 // take gives the task a slot for its next attempt, or returns a queued error while it has to
-// wait in the line. It may be repeated.
+// wait in the queue. It may be repeated.
 func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 	if s.unlimited() {
 		return nil
@@ -110,7 +107,7 @@ func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 	return queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the server runs its limit of %d tasks", s.all)}}
 }
 
-// leave takes the task out of the line, and gives back a slot that it was given and cannot use
+// leave takes the task out of the queue, and gives back a slot that it was given and cannot use
 // now. A slot whose attempt may have been written stays taken.
 func (s *slots) leave(ctx context.Context, t *v1alpha1.Task) error {
 	if s.unlimited() {
@@ -122,7 +119,7 @@ func (s *slots) leave(ctx context.Context, t *v1alpha1.Task) error {
 	if err != nil || !ok { // a later version decides
 		return err
 	}
-	s.unqueue(t)
+	s.waiting.remove(t.UID)
 	h, ok := s.held[t.UID]
 	// If the task's version is another than the one before the write, but without the attempt, the write failed.
 	if ok && h.attempt == t.Status.Attempts+1 && h.version != t.ResourceVersion {
@@ -145,14 +142,16 @@ func (s *slots) observe(t *v1alpha1.Task) {
 
 // remember is observe for the tasks that exist at the start, which come in no particular order.
 // Nothing is decided before all of them are known.
-func (s *slots) remember(t *v1alpha1.Task) {
+func (s *slots) remember(t *v1alpha1.Task) { s.recall(t, waitsForSlot(t)) }
+
+func (s *slots) recall(t *v1alpha1.Task, waits bool) {
 	if s.unlimited() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note(t)
-	if t.Status.Phase == v1alpha1.TaskPending && waitsForSlot(t) {
+	if waits && t.Status.Phase == v1alpha1.TaskPending {
 		s.queue(t)
 	}
 }
@@ -164,7 +163,7 @@ func (s *slots) forget(t *v1alpha1.Task) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unqueue(t)
+	s.waiting.remove(t.UID)
 	s.release(t.UID)
 	delete(s.lent, t.UID)
 	s.noteChild(t, false)
@@ -182,48 +181,18 @@ func (s *slots) limit(n int) {
 func (s *slots) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held)+len(s.lines)+len(s.lent)+len(s.kids) == 0
-}
-
-// noteChild notes whether a delegated task has yet to end. With its first such child a parent gives its slot away, and
-// with the end of the last it has one again, even if more tasks than the limit then run.
-func (s *slots) noteChild(t *v1alpha1.Task, live bool) {
-	d := t.Status.Delegation
-	if d == nil {
-		return
-	}
-	kids := s.kids[d.ParentUID]
-	if kids[t.UID] == live {
-		return
-	}
-	if live {
-		if kids == nil {
-			kids = map[types.UID]bool{}
-			s.kids[d.ParentUID] = kids
-		}
-		kids[t.UID] = true
-		if h, ok := s.held[d.ParentUID]; ok && h.version == "" {
-			s.lent[d.ParentUID] = h
-			s.release(d.ParentUID)
-		}
-		return
-	}
-	if delete(kids, t.UID); len(kids) > 0 {
-		return
-	}
-	delete(s.kids, d.ParentUID)
-	if h, ok := s.lent[d.ParentUID]; ok {
-		delete(s.lent, d.ParentUID)
-		s.hold(d.ParentUID, h)
-	}
+	return len(s.held)+len(s.lent)+len(s.kids) == 0 && s.waiting.empty()
 }
 
 func (s *slots) note(t *v1alpha1.Task) {
+	if s.waiting.has(t.UID) {
+		s.queue(t) // its priority may have changed
+	}
 	s.noteChild(t, !t.Status.Phase.Terminal() && belongs(t))
 	if !usesSlot(t) {
 		delete(s.lent, t.UID)
 	} else if len(s.kids[t.UID]) > 0 {
-		s.unqueue(t)
+		s.waiting.remove(t.UID)
 		s.release(t.UID)
 		s.lent[t.UID] = hold{namespace: t.Namespace, attempt: t.Status.Attempts}
 		return
@@ -231,11 +200,11 @@ func (s *slots) note(t *v1alpha1.Task) {
 	h, ok := s.held[t.UID]
 	switch {
 	case t.Status.Phase.Terminal():
-		s.unqueue(t)
+		s.waiting.remove(t.UID)
 		s.release(t.UID)
 	case usesSlot(t):
-		s.unqueue(t)
-		if !ok || h.attempt < t.Status.Attempts {
+		s.waiting.remove(t.UID)
+		if !ok || h.attempt <= t.Status.Attempts {
 			s.hold(t.UID, hold{namespace: t.Namespace, attempt: t.Status.Attempts})
 		}
 	case ok && t.Status.Attempts >= h.attempt: // parked, or between two attempts
@@ -268,37 +237,18 @@ func (s *slots) release(uid types.UID) {
 	}
 }
 
-// queue puts the task into the line, unless it has a slot.
+// queue puts the task into the queue, unless it has a slot.
 func (s *slots) queue(t *v1alpha1.Task) {
-	if _, ok := s.held[t.UID]; ok {
-		return
+	if _, ok := s.held[t.UID]; !ok {
+		s.waiting.put(t)
 	}
-	line := s.lines[t.Namespace]
-	if at, ok := slices.BinarySearchFunc(line, turnOf(t), waiter.compareTurn); !ok {
-		s.lines[t.Namespace] = slices.Insert(line, at, waiter{turnOf(t), t.Status.Attempts + 1})
-	}
-}
-
-func (s *slots) unqueue(t *v1alpha1.Task) {
-	line := s.lines[t.Namespace]
-	if at, ok := slices.BinarySearchFunc(line, turnOf(t), waiter.compareTurn); ok {
-		s.setLine(t.Namespace, slices.Delete(line, at, at+1))
-	}
-}
-
-func (s *slots) setLine(namespace string, line []waiter) {
-	if len(line) == 0 {
-		delete(s.lines, namespace)
-		return
-	}
-	s.lines[namespace] = line
 }
 
 func (s *slots) crowded(namespace string) bool {
 	return s.namespace > 0 && s.used[namespace] >= s.namespace
 }
 
-// fill gives free slots to the next tasks in the lines and wakes them, except for the task asks, which is being
+// fill gives free slots to the next tasks in the queue and wakes them, except for the task asks, which is being
 // reconciled.
 func (s *slots) fill(asks types.UID) {
 	for s.all == 0 || len(s.held) < s.all {
@@ -306,7 +256,7 @@ func (s *slots) fill(asks types.UID) {
 		if !ok {
 			return
 		}
-		s.setLine(next.key.Namespace, s.lines[next.key.Namespace][1:])
+		s.waiting.remove(next.uid)
 		s.hold(next.uid, hold{namespace: next.key.Namespace, attempt: next.attempt})
 		switch {
 		case next.uid == asks:
@@ -318,14 +268,16 @@ func (s *slots) fill(asks types.UID) {
 	}
 }
 
-// next returns the first waiting task whose namespace has room.
-func (s *slots) next() (first waiter, ok bool) {
-	for namespace, line := range s.lines {
-		if !s.crowded(namespace) && (!ok || line[0].compare(first.turn) < 0) {
-			first, ok = line[0], true
-		}
+// next returns the waiting task that has a free slot.
+func (s *slots) next() (waiter, bool) {
+	if s.waiting.empty() {
+		return waiter{}, false
 	}
-	return first, ok
+	now := s.now()
+	if w, ok := s.heir(now); ok {
+		return w, true
+	}
+	return s.waiting.next(now, s.crowded)
 }
 
 // wakeBy sets the function that wakes tasks.

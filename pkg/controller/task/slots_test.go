@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,14 +25,15 @@ import (
 type shelf struct {
 	*slots
 	t     *testing.T
+	now   time.Time
 	mu    sync.Mutex
 	tasks map[types.UID]*v1alpha1.Task
 	woken []string
 }
 
 func newShelf(t *testing.T, all, namespace int) *shelf {
-	f := &shelf{t: t, tasks: map[types.UID]*v1alpha1.Task{}}
-	f.slots = newSlots(all, namespace, func(_ context.Context, k *v1alpha1.Task) (bool, error) {
+	f := &shelf{t: t, now: time.Unix(1e9, 0), tasks: map[types.UID]*v1alpha1.Task{}}
+	f.slots = newSlots(all, namespace, func() time.Time { return f.now }, func(_ context.Context, k *v1alpha1.Task) (bool, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		now, ok := f.tasks[k.UID]
@@ -45,6 +47,7 @@ func newShelf(t *testing.T, all, namespace int) *shelf {
 func (f *shelf) pending(namespace, name string) *v1alpha1.Task {
 	k := &v1alpha1.Task{ObjectMeta: in(namespace, name)}
 	k.UID, k.ResourceVersion = types.UID(namespace+"/"+name), "1"
+	k.CreationTimestamp.Time = f.now
 	k.Status.Phase, k.Status.CreationRevision = v1alpha1.TaskPending, int64(len(f.tasks)+1)
 	f.put(k)
 	return k
@@ -140,7 +143,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// The order is that of creation, not of asking.
+// The order of tasks of one priority is that of creation, not of asking.
 func TestSlotsInOrder(t *testing.T) {
 	f := newShelf(t, 1, 0)
 	first := f.pending("n", "first")
@@ -239,8 +242,8 @@ func TestSlotsWithALateCache(t *testing.T) {
 	f.forget(k)
 	f.ask(stale, "conflict")
 	f.ask(f.pending("n", "z"), "")
-	if len(f.held) != 1 || len(f.lines) != 0 {
-		t.Errorf("held %v, in line %v", f.held, f.lines)
+	if len(f.held) != 1 || !f.waiting.empty() {
+		t.Errorf("held %v, in line %v", f.held, f.waiting.places)
 	}
 }
 
@@ -308,7 +311,7 @@ func TestSlotsAreNotOvertaken(t *testing.T) {
 	}
 	<-over
 	close(work)
-	if len(f.held) != 0 || len(f.used) != 0 || len(f.lines) != 0 {
-		t.Errorf("held %v, used %v, in line %v", f.held, f.used, f.lines)
+	if len(f.held) != 0 || len(f.used) != 0 || !f.waiting.empty() {
+		t.Errorf("held %v, used %v, in line %v", f.held, f.used, f.waiting.places)
 	}
 }

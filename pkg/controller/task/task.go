@@ -108,8 +108,8 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, taskAPI{w}.shows)
-	kin := newSiblings(taskAPI{w}.shows)
+	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, o.Clock.Now, taskAPI{w}.shows)
+	kin := newSiblings(o.Clock.Now, taskAPI{w}.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },

@@ -59,10 +59,16 @@ func waitingCondition(t *v1alpha1.Task) *metav1.Condition {
 	return &copied
 }
 
-// waitsForSlot reports whether the task's status says that it waits for a slot.
+// waitsForSlot reports whether the task's status says that it waits for a slot of the server or of its namespace.
 func waitsForSlot(t *v1alpha1.Task) bool {
 	c := waitingCondition(t)
 	return c != nil && (c.Reason == v1alpha1.ReasonNamespaceTaskLimitReached || c.Reason == v1alpha1.ReasonTaskLimitReached)
+}
+
+// waitsForSibling reports whether the task's status says that it waits until fewer of its siblings run.
+func waitsForSibling(t *v1alpha1.Task) bool {
+	c := waitingCondition(t)
+	return c != nil && c.Reason == v1alpha1.ReasonChildLimitReached
 }
 
 // neverBegan adds to the message about the end of a task that none of its work was done, if it was still waiting.

@@ -141,7 +141,11 @@ type TaskSpec struct {
 	// +optional
 	// +k8s:optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// priority orders the queue of agent runtimes, from 0 to 1000; higher goes first.
+	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
+	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes
+	// before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it
+	// delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a
+	// task waits, its priority can be changed.
 	// +optional
 	// +default=500
 	// +k8s:optional

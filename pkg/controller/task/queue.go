@@ -1,0 +1,128 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// The description of TaskSpec.Priority states these rules to users.
+const (
+	// defaultPriority is the priority of a task that was stored without one.
+	defaultPriority = 500
+	maxPriority     = 1000
+	// A task gains agePoints for each full ageStep since its creation, up to maxPriority.
+	agePoints = 25
+	ageStep   = 30 * time.Second
+	// promotedAfter is how long after its creation a task goes before every task that is younger than that, so that
+	// none waits for ever.
+	promotedAfter = 5 * time.Minute
+)
+
+// standing returns the priority that a task has in the queue. It never falls while the task waits.
+func standing(priority int32, waited time.Duration) int32 {
+	if waited >= promotedAfter {
+		return maxPriority + 1
+	}
+	return min(maxPriority, priority+agePoints*int32(max(0, waited)/ageStep))
+}
+
+func priorityOf(t *v1alpha1.Task) int32 {
+	if t.Spec.Priority == nil {
+		return defaultPriority
+	}
+	return *t.Spec.Priority
+}
+
+// queue holds the tasks that wait for a slot. Of the tasks of one namespace and priority the one that was created first
+// is always the next, so only the first task of each such list is compared when a slot becomes free. Ageing therefore
+// needs no timer and no sorting.
+type queue struct {
+	places map[types.UID]waiter
+	// lists holds the same tasks by namespace and priority, each list in the order of turns. None is empty.
+	lists map[string]map[int32][]waiter
+}
+
+// waiter is a task in the queue, with the attempt that it wants a slot for.
+type waiter struct {
+	turn
+	attempt, priority int32
+}
+
+func (w waiter) compareTurn(o waiter) int { return w.compare(o.turn) }
+
+func newQueue() queue {
+	return queue{places: map[types.UID]waiter{}, lists: map[string]map[int32][]waiter{}}
+}
+
+func (q *queue) empty() bool { return len(q.places) == 0 }
+
+// put adds a task, or moves it if its priority has changed.
+func (q *queue) put(t *v1alpha1.Task) {
+	w := waiter{turnOf(t), t.Status.Attempts + 1, priorityOf(t)}
+	if q.places[t.UID] == w {
+		return
+	}
+	q.remove(t.UID)
+	q.places[t.UID] = w
+	lists := q.lists[t.Namespace]
+	if lists == nil {
+		lists = map[int32][]waiter{}
+		q.lists[t.Namespace] = lists
+	}
+	at, _ := slices.BinarySearchFunc(lists[w.priority], w, waiter.compareTurn)
+	lists[w.priority] = slices.Insert(lists[w.priority], at, w)
+}
+
+func (q *queue) has(uid types.UID) bool {
+	_, ok := q.places[uid]
+	return ok
+}
+
+func (q *queue) remove(uid types.UID) {
+	w, ok := q.places[uid]
+	if !ok {
+		return
+	}
+	delete(q.places, uid)
+	lists := q.lists[w.key.Namespace]
+	list := lists[w.priority]
+	at, _ := slices.BinarySearchFunc(list, w, waiter.compareTurn)
+	switch {
+	case len(list) > 1 && at == 0:
+		lists[w.priority] = list[1:] // without moving the others
+	case len(list) > 1:
+		lists[w.priority] = slices.Delete(list, at, at+1)
+	case len(lists) > 1:
+		delete(lists, w.priority)
+	default:
+		delete(q.lists, w.key.Namespace)
+	}
+}
+
+// next returns the task of the highest standing, and of several the one that was created first, of the namespaces
+// that are not crowded.
+func (q *queue) next(now time.Time, crowded func(namespace string) bool) (first waiter, ok bool) {
+	for namespace, lists := range q.lists {
+		if crowded(namespace) {
+			continue
+		}
+		for _, list := range lists {
+			if !ok || list[0].before(first, now) {
+				first, ok = list[0], true
+			}
+		}
+	}
+	return first, ok
+}
+
+func (w waiter) before(o waiter, now time.Time) bool {
+	a, b := standing(w.priority, now.Sub(w.created)), standing(o.priority, now.Sub(o.created))
+	return a > b || a == b && w.compareTurn(o) < 0
+}
