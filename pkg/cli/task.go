@@ -23,7 +23,7 @@ import (
 func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
-		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), a.taskFork(),
+		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), taskTree(a), a.taskFork(),
 		a.taskApprovals(), a.taskDecide(approval.Approve, "Let a task take the action that it asks for"), a.taskDecide(approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
 		a.taskLogs(), a.taskResult(), taskPlan(a), a.taskCancel(), a.taskDelete(),
 	)
@@ -147,14 +147,26 @@ func (a *app) event(lines *timeline, e *v1alpha1.ExecutionEvent, f format) error
 
 func (a *app) taskWatch() *cobra.Command {
 	var e eventFlags
+	var tree bool
 	cmd := &cobra.Command{
 		Use: "watch TASK", Aliases: []string{"follow"}, Short: "Follow the events of a task to its end", Args: cobra.ExactArgs(1),
-		Long:              "Follow the events of a task from the first one to its end, across cut connections.\n\n" + exitCodes,
+		Long: "Follow the events of a task from the first one to its end, across cut connections. With --tree, follow the task and everything\n" +
+			"that it delegates, on all levels, in the order in which the events were stored, until all of it has ended.\n\n" + exitCodes,
+		Example: "  platform task watch report\n" +
+			"  platform task watch report --tree\n" +
+			"  platform task watch report --tree --type TaskSucceeded --type TaskFailed --type TaskCancelled -o json",
 		ValidArgsFunction: a.names("tasks"),
 	}
 	e.add(cmd)
+	cmd.Flags().BoolVar(&tree, "tree", false, "also the events of everything that the task delegates")
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if tree && cmd.Flags().Changed("after") {
+			return errors.New("--after: a sequence belongs to one task and cannot be combined with --tree")
+		}
+		if tree {
+			return a.followTree(cmd.Context(), args[0], e.types, *f)
+		}
 		return a.follow(cmd.Context(), args[0], e, *f)
 	}
 	return cmd

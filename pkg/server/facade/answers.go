@@ -49,6 +49,12 @@ func planOfTask() []rest.Field {
 	)}}
 }
 
+// treeOfTask returns the tasks of a tree, each as the native API returns it, and the approvals that are pending in it.
+func treeOfTask() []rest.Field {
+	return append(rest.Fields(`rootTask: task.status.delegation.root | task.metadata.name = ""`, "items: tree.items = []"),
+		rest.Field{Name: "pendingApprovals", From: []string{"approvals.items"}, Default: "[]", Each: append(rest.Fields(`taskName: spec.taskName = ""`), approval()...)})
+}
+
 // figures returns the fields that the row of a session and its detail share. Token counts that nobody reported are
 // left out, because they are not zero.
 func figures(of string) []rest.Field {

@@ -43,6 +43,7 @@ func Rows() []rest.Row {
 		sessions          = "/api/v1/sessions"
 		session           = sessions + "/:id"
 		worker            = "/internal/v1"
+		root              = "{task.status.delegation.root | id}"                      // of the tree that a task belongs to
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
 	frame := []string{"kind", "apiVersion", "metadata"}                    // of an object
@@ -79,6 +80,14 @@ func Rows() []rest.Row {
 			Native: []rest.Native{
 				{Name: "task", Verb: "get", Path: "tasks/:id"},
 				{Name: "list", Verb: "list", Path: "tasks", Page: true, Set: map[string]string{"labelSelector": v1alpha1.LabelParentTask + "={label:id}"}},
+			},
+		},
+		{ // Of any task of the tree: the whole tree, with what waits for a decision anywhere in it.
+			Method: get, Path: task + "/tree", Answer: rest.Answer{Fields: treeOfTask()},
+			Native: []rest.Native{
+				{Name: "task", Verb: "get", Path: "tasks/:id"},
+				{Name: "tree", Verb: "list", Path: "tasks", All: true, Set: map[string]string{"fieldSelector": "rootTask=" + root, "limit": "500"}},
+				{Name: "approvals", Verb: "list", Path: "approvals", Set: map[string]string{"fieldSelector": "spec.rootTask=" + root + ",status.state=pending"}},
 			},
 		},
 

@@ -44,7 +44,7 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 		{
 			Method: http.MethodGet, Path: "/api/v1/things/:id", Native: []Native{
 				{Name: "thing", Verb: "get", Path: "things/:id", Pass: []string{"a", "b"}, Set: map[string]string{"a": "1", "fixed": "x"}},
-				{Name: "of", Verb: "list", Path: "others", Page: true, Set: map[string]string{"fieldSelector": "uid={thing.metadata.uid},id={id},{label:id}"}},
+				{Name: "of", Verb: "list", Path: "others", Page: true, Set: map[string]string{"fieldSelector": "uid={thing.metadata.uid},id={id},{label:id},{thing.none | id},{thing.path | id}"}},
 			},
 			Answer: Answer{Fields: Fields("path: of.path", "query: of.query")},
 		},
@@ -66,7 +66,7 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 	for _, tc := range []struct{ method, path, body, answer, asked string }{
 		{
 			"GET", "/api/v1/things/x?a=&b=2&limit=7&more=1", "", `{"path":"p"}`,
-			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx&limit=7&pretty=false",
+			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx%2Cx%2Cp&limit=7&pretty=false",
 		},
 		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs in spec
 		{

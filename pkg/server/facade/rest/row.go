@@ -13,7 +13,8 @@ import (
 // converted. A row is data. Behaviour that needs a decision belongs to the native resource.
 //
 // Texts in braces are replaced: {name} by a parameter of the path, {label:name} by that parameter as a label value,
-// and {part.path} by a member of an earlier native answer.
+// and {part.path} by a member of an earlier native answer. {one | other} is replaced by the first of these that has a
+// value.
 type Row struct {
 	// Method is the HTTP method.
 	Method string

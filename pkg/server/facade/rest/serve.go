@@ -182,13 +182,24 @@ func (c *call) expand(s string, parts document) string {
 	if !found || !closed {
 		return s
 	}
-	value, param := c.params[name]
-	if label, ok := strings.CutPrefix(name, "label:"); ok {
-		value = v1alpha1.LabelValue(c.params[label])
-	} else if !param {
-		value = parts.text(name)
+	value := ""
+	for one := range strings.SplitSeq(name, "|") {
+		if value = meant(strings.TrimSpace(one), c.params, parts); value != "" {
+			break
+		}
 	}
 	return before + value + c.expand(after, parts)
+}
+
+// meant returns what a text in braces stands for.
+func meant(name string, params map[string]string, parts document) string {
+	if label, ok := strings.CutPrefix(name, "label:"); ok {
+		return v1alpha1.LabelValue(params[label])
+	}
+	if value, ok := params[name]; ok {
+		return value
+	}
+	return parts.text(name)
 }
 
 // read returns a small answer as JSON; nil for an empty text.

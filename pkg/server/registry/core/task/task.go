@@ -169,6 +169,8 @@ func fields() []resource.Field[*v1alpha1.Task] {
 		}},
 		{Path: "spec.sessionRef.name", Value: session},
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
+		// As with events, a task that was not delegated is the root of its own tree.
+		{Path: "rootTask", Value: func(t *v1alpha1.Task) string { _, name := rootOf(t); return name }},
 	}
 }
 

@@ -1,0 +1,178 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/cli"
+)
+
+// treeEvents starts `platform task watch --tree -o json` and returns a func that reads the next event, and one that
+// reads the rest and returns the exit code.
+func (p *platform) treeEvents(task string, args ...string) (next func() *v1alpha1.ExecutionEvent, rest func() ([]v1alpha1.ExecutionEvent, int)) {
+	p.t.Helper()
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	p.t.Cleanup(cancel)
+	go func() {
+		all := append([]string{"--kubeconfig", p.Kubeconfig, "task", "watch", task, "--tree", "-o", "json"}, args...)
+		code <- cli.Main(ctx, "platform", all, cli.Streams{In: strings.NewReader(""), Out: out, Err: io.Discard})
+		_ = out.Close() // a pipe: it cannot fail
+	}()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	next = func() *v1alpha1.ExecutionEvent {
+		if !lines.Scan() {
+			return nil
+		}
+		e := &v1alpha1.ExecutionEvent{}
+		if err := json.Unmarshal(lines.Bytes(), e); err != nil {
+			p.t.Error(err)
+		}
+		return e
+	}
+	return next, func() (all []v1alpha1.ExecutionEvent, exit int) {
+		for e := next(); e != nil; e = next() {
+			all = append(all, *e)
+		}
+		return all, <-code
+	}
+}
+
+// TestTreeIsShown: the command shows a running tree, with what each task waits for, and follows it across a restart of the
+// server to the end of all of its tasks: each event once, in the order of the store. REST returns the same tasks.
+func TestTreeIsShown(t *testing.T) {
+	t.Parallel()
+	p, goOn := newTree(t, 1)
+	u := must[*url.URL](t)(url.Parse(p.URL))
+	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // the command and the workers find the server again
+	p.commission("other", "Start it.")
+	p.commission("root", "Down.")
+	next, rest := p.treeEvents("root")
+	lead := p.awaitTask("root", func(t *v1alpha1.Task) bool { return len(t.Status.ChildTasks) > 0 }).Status.ChildTasks[0].Name
+	p.awaitTask(lead, func(t *v1alpha1.Task) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
+	})
+	command := p.below("root")[1].Name
+	var seen []v1alpha1.ExecutionEvent
+	for e := next(); e != nil; e = next() {
+		seen = append(seen, *e)
+		if e.TaskName == command && e.Type == v1alpha1.EventWorkerStarted {
+			break
+		}
+	}
+	p.Restart(t)
+
+	out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "tree", "root")
+	for _, want := range []string{"TASK", "\nroot ", "\n└─ " + lead + " ", v1alpha1.ConditionWaitingForChildren, "\n   └─ " + command + " ", "\n3 Running\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Fatalf("exit code %d, without %q:\n%s%s", code, want, out, errs)
+		}
+	}
+	var node struct {
+		Name, Phase string
+		Children    []struct{ Name string }
+	}
+	out, errs, code = platformCommand(t.Context(), p.Kubeconfig, "task", "tree", lead, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &node); err != nil || code != 0 || node.Name != lead || node.Phase != "Running" || len(node.Children) != 1 || node.Children[0].Name != command {
+		t.Errorf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	rows := decode[struct {
+		RootTask         string
+		Items            []v1alpha1.Task
+		PendingApprovals []any
+	}](t, restAs(t, p.Server, "default", "vi", "view").get("/api/v1/tasks/"+command+"/tree").want(t, 200))
+	var names []string
+	for i := range rows.Items {
+		names = append(names, rows.Items[i].Name)
+	}
+	slices.Sort(names)
+	if want := []string{"root", lead, command}; rows.RootTask != "root" || !slices.Equal(names, slices.Sorted(slices.Values(want))) || rows.PendingApprovals == nil {
+		t.Errorf("REST: %s, %v", rows.RootTask, names)
+	}
+	for args, want := range map[string]string{
+		"task watch " + lead + " --tree":   "task " + lead + " was delegated by a task of the tree of root",
+		"task watch root --tree --after 3": "--after: a sequence belongs to one task",
+		"task watch root --tree --type x":  `--type: "x" is not an event type`,
+		"task tree none":                   `"none" not found`,
+	} {
+		if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, strings.Fields(args)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s", args, code, errs)
+		}
+	}
+
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	more, code := rest()
+	seen = append(seen, more...)
+	var watched, stored []string
+	for i := range seen {
+		watched = append(watched, seen[i].Name)
+	}
+	list := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "rootTask=root"}))
+	for i := range list.Items {
+		stored = append(stored, list.Items[i].Name)
+	}
+	if code != 0 || !slices.Equal(watched, stored) {
+		t.Errorf("exit code %d; the command printed\n%v\nthe server has\n%v", code, watched, stored)
+	}
+	if all, code := p.watched("root"); code != 0 || len(all) != len(stored) { // of a tree that has ended
+		t.Errorf("exit code %d, %d events", code, len(all))
+	}
+}
+
+func (p *platform) watched(task string, args ...string) ([]v1alpha1.ExecutionEvent, int) {
+	p.t.Helper()
+	_, rest := p.treeEvents(task, args...)
+	return rest()
+}
+
+// TestTreeWatchEndsWithTheLastTask: a root that is cancelled ends before the tasks below it have ended, and one that is deleted
+// takes its events along. The command still prints the end of each task that lived, and reports how the root ended.
+func TestTreeWatchEndsWithTheLastTask(t *testing.T) {
+	t.Parallel()
+	p, _ := newTree(t, 1)
+	for name, end := range map[string]func(){
+		"cancelled": func() {
+			must[*v1alpha1.Task](t)(p.tasks().Cancel(t.Context(), "cancelled", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}))
+		},
+		"deleted": func() {
+			if err := p.tasks().Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		p.commission(name, "Down.")
+		_, rest := p.treeEvents(name, "--type", string(v1alpha1.EventTaskCancelled))
+		lead := p.awaitTask(name, func(t *v1alpha1.Task) bool { return len(t.Status.ChildTasks) > 0 }).Status.ChildTasks[0].Name
+		p.awaitTask(lead, func(t *v1alpha1.Task) bool {
+			return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
+		})
+		end()
+		all, code := rest()
+		var ended []string
+		for i := range all {
+			ended = append(ended, all[i].TaskName)
+		}
+		if code != 3 || name == "cancelled" && (len(ended) < 2 || !slices.Contains(ended, name)) {
+			t.Errorf("%s: exit code %d; %q were cancelled", name, code, ended)
+		}
+	}
+}
