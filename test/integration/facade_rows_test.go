@@ -22,12 +22,16 @@ import (
 )
 
 // restTask makes a task through the native API and returns a client with the token of its worker.
-func restTask(t *testing.T, s *Server, name string) (*v1alpha1.Task, *restClient) {
+func restTask(t *testing.T, s *Server, name string, configure ...func(*v1alpha1.TaskSpec)) (*v1alpha1.Task, *restClient) {
 	t.Helper()
-	task, err := clientOf(t, s).Tasks("default").Create(t.Context(), &v1alpha1.Task{
+	made := &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
-	}, metav1.CreateOptions{})
+	}
+	for _, f := range configure {
+		f(&made.Spec)
+	}
+	task, err := clientOf(t, s).Tasks("default").Create(t.Context(), made, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

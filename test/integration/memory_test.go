@@ -5,8 +5,13 @@ package integration
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // memoryAnswer is a memory or a proposal as REST clients see it.
@@ -117,4 +122,68 @@ func TestRESTMemory(t *testing.T) {
 	worker.get("/internal/v1/sessions/default/search?query=x").want(t, 200, "[]")
 	worker.get("/internal/v1/sessions/default/search?query=x&sessionName=other").problem(t, 403)
 	viewer.get("/internal/v1/sessions/default/search").problem(t, 400, "query")
+}
+
+// Memories of a session are recalled by its own tasks, and not by those of a later session with the same name, whether
+// they were written before or after the session, whatever their writer says, and also after a restart.
+func TestMemoriesOfADeletedSession(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	sessions := clientOf(t, s).Sessions("default")
+	const native = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
+	begin := func() {
+		t.Helper()
+		made := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "talk"}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeTask}}
+		must[*v1alpha1.Session](t)(sessions.Create(t.Context(), made, metav1.CreateOptions{}))
+	}
+	joined := func(name string) *restClient {
+		t.Helper()
+		_, worker := restTask(t, s, name, func(spec *v1alpha1.TaskSpec) {
+			*spec = v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "p", SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"}}
+		})
+		return worker
+	}
+	write := func(name, status string) {
+		t.Helper()
+		restAs(t, s, "default", "ed", "edit").post(native+"memories", `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Memory","metadata":{"name":"`+name+
+			`"},"spec":{"content":"word `+name+`","sessionName":"talk"},"status":`+status+`}`).want(t, 201)
+	}
+	recalled := func(worker *restClient) string {
+		t.Helper()
+		var names []string
+		for _, m := range decode[v1alpha1.MemorySearch](t, worker.post(native+"memorysearches",
+			`{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemorySearch","spec":{"query":"word","recall":true}}`).want(t, 201)).Status.Items {
+			names = append(names, m.Memory.Name)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	write("early", "{}")
+	begin()
+	write("first", "{}")
+	old := joined("one")
+	if got := recalled(old); got != "early first" {
+		t.Fatalf("the first session recalls %q", got)
+	}
+	write("late", "{}")
+	if err := sessions.Delete(t.Context(), "talk", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	write("between", `{"sessionUID":"lie"}`)
+	begin()
+	write("second", `{"sessionUID":"lie"}`)
+	worker := joined("two")
+	for range 2 {
+		if got := recalled(worker); got != "between second" {
+			t.Errorf("the second session recalls %q", got)
+		}
+		for _, name := range []string{"early", "first", "late"} {
+			worker.get(native+"memories/"+name).want(t, 403, "not for the task")
+		}
+		if got := decode[memoryPage](t, restAs(t, s, "default", "vi", "view").get("/api/v1/memories?q=word").want(t, 200)); len(got.Items) != 5 {
+			t.Errorf("people find %+v", got)
+		}
+		s.Restart(t)
+		worker = worker.at(s.URL)
+	}
 }

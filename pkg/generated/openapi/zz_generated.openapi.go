@@ -3823,7 +3823,7 @@ func schema_pkg_apis_core_v1alpha1_MemorySpec(ref common.ReferenceCallback) comm
 					},
 					"sessionName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sessionName limits the memory to tasks of this session.",
+							Description: "sessionName limits the memory to tasks of this session. A later session of the same name does not recall the memory; see status.sessionUID.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3906,6 +3906,13 @@ func schema_pkg_apis_core_v1alpha1_MemoryStatus(ref common.ReferenceCallback) co
 					"proposalUID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "proposalUID is the UID of that proposal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionUID is the session that spec.sessionName stands for: the one of that name when the memory was written or moved to it. If there was none, it is the first one whose tasks recall the memory.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -65,7 +65,8 @@ type MemorySpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	Source string `json:"source,omitempty"`
-	// sessionName limits the memory to tasks of this session.
+	// sessionName limits the memory to tasks of this session. A later session of the same name does not recall the
+	// memory; see status.sessionUID.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=253
@@ -112,6 +113,10 @@ type MemoryStatus struct {
 	// proposalUID is the UID of that proposal.
 	// +optional
 	ProposalUID types.UID `json:"proposalUID,omitempty"`
+	// sessionUID is the session that spec.sessionName stands for: the one of that name when the memory was written or
+	// moved to it. If there was none, it is the first one whose tasks recall the memory.
+	// +optional
+	SessionUID types.UID `json:"sessionUID,omitempty"`
 	// origin is the run that proposed the memory; absent for one that a person proposed or wrote.
 	// +optional
 	// +k8s:optional

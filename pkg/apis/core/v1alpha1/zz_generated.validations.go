@@ -5428,6 +5428,7 @@ func Validate_MemoryStatus(
 	// field MemoryStatus.RecalledCount has no validation
 	// field MemoryStatus.ProposalName has no validation
 	// field MemoryStatus.ProposalUID has no validation
+	// field MemoryStatus.SessionUID has no validation
 
 	{ // field MemoryStatus.Origin
 		fn := func(

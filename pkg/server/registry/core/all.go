@@ -5,6 +5,9 @@
 package core
 
 import (
+	"context"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
@@ -42,14 +45,18 @@ func All(o Options) []resource.Resource {
 	o.Agent, o.Tool, o.Provider = agents.Get, tools.Get, providers.Get
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
-	memories := memory.New(memory.Options{Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories()})
+	memories := memory.New(memory.Options{
+		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories(),
+		Session: func(ctx context.Context, name string) (*v1alpha1.Session, error) { return workers.Session(ctx, name) },
+	})
 	proposals := memoryproposal.New(memoryproposal.Options{
 		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
 		Guard: workers.MemoryProposals(),
 	})
 	sessions := session.New(session.Options{
-		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Guard: workers.Sessions(),
+		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Deleted: memories.Bind, Guard: workers.Sessions(),
 	})
+	workers.Session = sessions.Get
 	return []resource.Resource{
 		tasks,
 		agents,

@@ -31,10 +31,25 @@ type who struct {
 	ctx            context.Context
 }
 
-// note is a memory of the model.
+// note is a memory of the model. of is which session of that name it belongs to, counted from 1; 0 is not known yet.
 type note struct {
 	agent, session    string
+	of                int
 	disabled, deleted bool
+}
+
+// sessions counts the sessions of each name. A name is in gone while its last session is deleted.
+type sessions struct {
+	last map[string]int
+	gone map[string]bool
+}
+
+// now returns which session of a name exists; 0 if none does.
+func (s *sessions) now(name string) int {
+	if s.gone[name] {
+		return 0
+	}
+	return s.last[name]
 }
 
 // offer is a proposal of the model.
@@ -46,8 +61,10 @@ type offer struct {
 }
 
 // recalls is the rule of recall: the memory's scope includes the caller's task.
-func (w *who) recalls(n *note, includeDisabled bool) bool {
-	return !n.deleted && (includeDisabled || !n.disabled) && (!w.worker || (n.agent == "" || n.agent == w.agent) && (n.session == "" || n.session == w.session))
+func (w *who) recalls(n *note, includeDisabled bool, all *sessions) bool {
+	now := all.now(n.session)
+	of := n.session == "" || n.session == w.session && now != 0 && (n.of == 0 || n.of == now)
+	return !n.deleted && (includeDisabled || !n.disabled) && (!w.worker || (n.agent == "" || n.agent == w.agent) && of)
 }
 
 // applies is the rule of application.
@@ -77,7 +94,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// 1,000 generated actions of workers and people on memories and proposals have the outcomes of the model above.
+// 2,000 generated actions of workers and people on memories, proposals and sessions have the outcomes of the model above.
 func TestMemoryModel(t *testing.T) {
 	s := start(t)
 	random := rand.New(rand.NewPCG(7, 11))
@@ -112,13 +129,15 @@ func TestMemoryModel(t *testing.T) {
 		callers = append(callers, w)
 	}
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	all := &sessions{map[string]int{}, map[string]bool{"s": true, "r": true}}
 	notes, offers := map[string]*note{}, map[string]*offer{}
 	var noteNames, offerNames []string
-	for i := range 1000 {
+	for i := range 2000 {
 		w := callers[random.IntN(len(callers))]
-		switch action := pick("write", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
+		switch action := pick("write", "session", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
 		case "write":
 			name, n := fmt.Sprintf("m%d", i), &note{agent: pick("", "a", "b"), session: pick("", "s", "r")}
+			n.of = all.now(n.session)
 			_, err := s.Create(w.ctx, "memories", &v1alpha1.Memory{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1alpha1.MemorySpec{Content: "common word", AgentName: n.agent, SessionName: n.session},
 			})
@@ -129,6 +148,21 @@ func TestMemoryModel(t *testing.T) {
 				notes[name] = n
 				noteNames = append(noteNames, name)
 			}
+		case "session":
+			name := pick("s", "r")
+			if all.now(name) == 0 {
+				s.MustApply("sessions", withHead("kind: Session\nspec: {}", name))
+				all.last[name]++
+				delete(all.gone, name)
+				continue
+			}
+			s.Remove("sessions", name)
+			for _, n := range notes {
+				if n.session == name && n.of == 0 {
+					n.of = all.now(name)
+				}
+			}
+			all.gone[name] = true
 		case "recall":
 			disabled := random.IntN(2) == 0
 			out, err := s.Create(w.ctx, "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{
@@ -142,8 +176,11 @@ func TestMemoryModel(t *testing.T) {
 				got = append(got, m.Memory.Name)
 			}
 			for name, n := range notes {
-				if w.recalls(n, disabled) {
+				if w.recalls(n, disabled, all) {
 					want = append(want, name)
+					if w.worker {
+						n.of = all.now(n.session)
+					}
 				}
 			}
 			slices.Sort(got)
@@ -159,7 +196,7 @@ func TestMemoryModel(t *testing.T) {
 			n := notes[name]
 			if action == "get" {
 				_, err := s.Storage["memories"].(rest.Getter).Get(w.ctx, name, &metav1.GetOptions{})
-				if want := !w.worker || w.recalls(n, true); (err == nil) != want {
+				if want := !w.worker || w.recalls(n, true, all); (err == nil) != want {
 					t.Fatalf("%d: %s gets %s: %v, want %v", i, w.name, name, err, want)
 				}
 				continue
@@ -204,7 +241,7 @@ func TestMemoryModel(t *testing.T) {
 			if len(offerNames) == 0 {
 				continue
 			}
-			name := pick(offerNames...)
+			name := pick(offerNames[max(0, len(offerNames)-12):]...) // older ones are mostly closed
 			o := offers[name]
 			var body runtime.Object
 			want, next := "", o.state
@@ -252,7 +289,7 @@ func TestMemoryModel(t *testing.T) {
 			applied++
 		}
 	}
-	if len(notes) < 20 || applied < 5 {
+	if len(notes) < 40 || applied < 10 {
 		t.Errorf("only %d memories and %d applied proposals", len(notes), applied)
 	}
 }

@@ -39,8 +39,9 @@ import (
 // Workers makes the guards. The funcs read from the store, in the namespace of the context. Their errors are API
 // errors.
 type Workers struct {
-	Task  func(ctx context.Context, name string) (*v1alpha1.Task, error)
-	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	Task    func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	Agent   func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	Session func(ctx context.Context, name string) (*v1alpha1.Session, error)
 }
 
 // run identifies the run that a worker's credential is for.

@@ -32,11 +32,45 @@ func (w *Workers) Caller(ctx context.Context) (*v1alpha1.Task, error) {
 	return s.task, nil
 }
 
-// Recalls reports whether the scope of a memory includes the task.
-func Recalls(t *v1alpha1.Task, m *v1alpha1.Memory) bool {
+// Recalls reports whether the scope of a memory includes the task. session is the task's session; nil if it has none.
+// Agents are compared by name, because an agent that is deleted and created again is the same agent with other settings.
+func Recalls(t *v1alpha1.Task, session *v1alpha1.Session, m *v1alpha1.Memory) bool {
 	return m.Namespace == t.Namespace && !m.Status.Deleted &&
 		(m.Spec.AgentName == "" || m.Spec.AgentName == v1alpha1.MemoryAgent(t)) &&
-		(m.Spec.SessionName == "" || t.Spec.SessionRef != nil && t.Spec.SessionRef.Name == m.Spec.SessionName)
+		(m.Spec.SessionName == "" || session != nil && ofSession(m, session))
+}
+
+// ofSession reports whether a memory with a session belongs to this one. A memory without a recorded UID was written
+// before its session existed, or by a server that recorded none. It belongs to this session unless an earlier one of the
+// same name recalled it.
+func ofSession(m *v1alpha1.Memory, s *v1alpha1.Session) bool {
+	if m.Spec.SessionName != s.Name || m.Namespace != s.Namespace {
+		return false
+	}
+	if m.Status.SessionUID != "" {
+		return m.Status.SessionUID == s.UID
+	}
+	began, recalled := s.CreationTimestamp, m.Status.LastRecalledAt
+	return recalled == nil || !recalled.Before(&began) || !m.CreationTimestamp.Before(&began)
+}
+
+// session returns the session of the worker's task; nil if the task has none, or if it does not exist.
+func (s *scope) session(ctx context.Context) (*v1alpha1.Session, error) {
+	ref := s.task.Spec.SessionRef
+	if ref == nil || ref.Name == "" {
+		return nil, nil //nolint:nilnil // no session
+	}
+	found, err := s.w.Session(request.WithNamespace(ctx, s.run.namespace), ref.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no session
+	}
+	return found, err
+}
+
+// recalls is Recalls for the task of a scope.
+func (s *scope) recalls(ctx context.Context, m *v1alpha1.Memory) (bool, error) {
+	session, err := s.session(ctx)
+	return err == nil && Recalls(s.task, session, m), err
 }
 
 // Memories is the guard of memories. A worker may read a memory that it may recall. It finds memories by a
@@ -44,20 +78,24 @@ func Recalls(t *v1alpha1.Task, m *v1alpha1.Memory) bool {
 func (w *Workers) Memories() resource.Guard[*v1alpha1.Memory] {
 	return &rule[*v1alpha1.Memory]{
 		w: w, resource: v1alpha1.Resource("memories"),
-		object: func(_ context.Context, s *scope, a resource.Access, m *v1alpha1.Memory) error {
+		object: func(ctx context.Context, s *scope, a resource.Access, m *v1alpha1.Memory) error {
 			if err := readable(a); err != nil {
 				return err
 			}
-			if !Recalls(s.task, m) {
-				return errors.New("the memory is not for the task of the caller's credential")
+			ok, err := s.recalls(ctx, m)
+			if err == nil && !ok {
+				err = errors.New("the memory is not for the task of the caller's credential")
 			}
-			return nil
+			return err
 		},
-		narrow: func(_ context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.Memory) bool, error) {
+		narrow: func(ctx context.Context, s *scope, _ resource.Access, o *metainternalversion.ListOptions) (func(*v1alpha1.Memory) bool, error) {
 			if oneOf(o, "metadata.name") == "" { // it finds others by a MemorySearch
 				return nil, unnarrowed("the field metadata.name")
 			}
-			return func(m *v1alpha1.Memory) bool { return Recalls(s.task, m) }, nil
+			return func(m *v1alpha1.Memory) bool {
+				ok, err := s.recalls(ctx, m)
+				return ok && err == nil
+			}, nil
 		},
 	}
 }

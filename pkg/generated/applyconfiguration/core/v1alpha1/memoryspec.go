@@ -17,7 +17,8 @@ type MemorySpecApplyConfiguration struct {
 	Tags []string `json:"tags,omitempty"`
 	// source is where the text came from, in the writer's words; "memory_proposal" for an applied proposal.
 	Source *string `json:"source,omitempty"`
-	// sessionName limits the memory to tasks of this session.
+	// sessionName limits the memory to tasks of this session. A later session of the same name does not recall the
+	// memory; see status.sessionUID.
 	SessionName *string `json:"sessionName,omitempty"`
 	// agentName limits the memory to tasks of this agent: NAME, or NAMESPACE/NAME for an agent of another namespace.
 	AgentName *string `json:"agentName,omitempty"`

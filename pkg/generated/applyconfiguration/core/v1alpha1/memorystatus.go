@@ -29,6 +29,9 @@ type MemoryStatusApplyConfiguration struct {
 	ProposalName *string `json:"proposalName,omitempty"`
 	// proposalUID is the UID of that proposal.
 	ProposalUID *types.UID `json:"proposalUID,omitempty"`
+	// sessionUID is the session that spec.sessionName stands for: the one of that name when the memory was written or
+	// moved to it. If there was none, it is the first one whose tasks recall the memory.
+	SessionUID *types.UID `json:"sessionUID,omitempty"`
 	// origin is the run that proposed the memory; absent for one that a person proposed or wrote.
 	Origin *MemoryOriginApplyConfiguration `json:"origin,omitempty"`
 }
@@ -92,6 +95,14 @@ func (b *MemoryStatusApplyConfiguration) WithProposalName(value string) *MemoryS
 // If called multiple times, the ProposalUID field is set to the value of the last call.
 func (b *MemoryStatusApplyConfiguration) WithProposalUID(value types.UID) *MemoryStatusApplyConfiguration {
 	b.ProposalUID = &value
+	return b
+}
+
+// WithSessionUID sets the SessionUID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionUID field is set to the value of the last call.
+func (b *MemoryStatusApplyConfiguration) WithSessionUID(value types.UID) *MemoryStatusApplyConfiguration {
+	b.SessionUID = &value
 	return b
 }
 

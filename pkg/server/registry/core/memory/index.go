@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -47,7 +48,7 @@ func document(obj runtime.Object) *fulltext.Document {
 		marks = append(marks, markTag+tag)
 	}
 	return &fulltext.Document{
-		Space: m.Namespace, Group: group(visibilityOf(m), m.Spec.AgentName, m.Spec.SessionName), Name: m.Name,
+		Space: m.Namespace, Group: group(visibilityOf(m), m.Spec.AgentName, sessionKey(m.Spec.SessionName, m.Status.SessionUID)), Name: m.Name,
 		Rank:  uint64(m.CreationTimestamp.Unix()),
 		Text:  m.Spec.Content + "\n" + strings.Join(m.Spec.Tags, "\n"),
 		Marks: marks,
@@ -57,11 +58,14 @@ func document(obj runtime.Object) *fulltext.Document {
 // mark is an exact value that a search can require.
 type mark struct{ name, value string }
 
-const markTag = "tag="
+const (
+	markTag     = "tag="
+	markSession = "session="
+)
 
 // marked lists the fields of a memory that a search can require, or those of a search.
 func marked(s *v1alpha1.MemorySpec) []mark {
-	return []mark{{"source=", s.Source}, {"session=", s.SessionName}, {"agent=", s.AgentName}, {"task=", s.TaskName}, {"parent=", s.ParentTask}}
+	return []mark{{"source=", s.Source}, {markSession, s.SessionName}, {"agent=", s.AgentName}, {"task=", s.TaskName}, {"parent=", s.ParentTask}}
 }
 
 // visibility says which searches find a memory.
@@ -83,7 +87,19 @@ func visibilityOf(m *v1alpha1.Memory) visibility {
 	return visible
 }
 
+// sessionKey identifies the session of a memory. A memory without a recorded UID has its session's name alone, which is
+// also how older servers indexed all memories.
+func sessionKey(name string, uid types.UID) string {
+	if uid == "" {
+		return name
+	}
+	return name + "/" + string(uid)
+}
+
 // group returns the group of memories of a visibility and a scope.
 func group(v visibility, agent, session string) string {
-	return string(v) + "\x01" + agent + "\x01" + session
+	return string(v) + "\x01" + agent + groupEnd(session)
 }
+
+// groupEnd ends the groups of a session.
+func groupEnd(session string) string { return "\x01" + session }

@@ -42,6 +42,8 @@ type Options struct {
 	Index *fulltext.Index
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
+	// Session reads a session of the context's namespace. Errors are API errors.
+	Session func(ctx context.Context, name string) (*v1alpha1.Session, error)
 	// Guard limits workers to the memories that their task may recall.
 	Guard resource.Guard[*v1alpha1.Memory]
 }
@@ -53,6 +55,7 @@ type Resource struct {
 	clock      clock.PassiveClock
 	index      *fulltext.Index
 	caller     func(ctx context.Context) (*v1alpha1.Task, error)
+	session    func(ctx context.Context, name string) (*v1alpha1.Session, error)
 	scheme     *runtime.Scheme
 	admission  admission.Interface // may be nil
 
@@ -69,7 +72,7 @@ type store interface {
 
 // New makes the resource memories.
 func New(o Options) *Resource {
-	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller}
+	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller, session: o.Session}
 	change := func(name string, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
 		return resource.Subresource[*v1alpha1.Memory]{
 			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),
@@ -171,10 +174,14 @@ func (r *Resource) prepareForCreate(ctx context.Context, m *v1alpha1.Memory) {
 	}
 	m.Status.UpdatedAt = r.now()
 	clean(m)
+	m.Status.SessionUID = r.uidOf(ctx, m)
 }
 
-func (r *Resource) prepareForUpdate(_ context.Context, m, old *v1alpha1.Memory) {
+func (r *Resource) prepareForUpdate(ctx context.Context, m, old *v1alpha1.Memory) {
 	clean(m)
+	if m.Spec.SessionName != old.Spec.SessionName {
+		m.Status.SessionUID, m.Status.LastRecalledAt = r.uidOf(ctx, m), nil // the new session has not recalled it
+	}
 	if !equality.Semantic.DeepEqual(m.Spec, old.Spec) {
 		m.Status.UpdatedAt = r.now()
 	}

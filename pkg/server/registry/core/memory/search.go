@@ -44,9 +44,10 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.MemorySearch]) resour
 
 // finder is one search.
 type finder struct {
-	spec *v1alpha1.MemorySearchSpec
-	task *v1alpha1.Task // of the worker that searches; nil for other callers
-	ns   string
+	spec    *v1alpha1.MemorySearchSpec
+	task    *v1alpha1.Task    // of the worker that searches; nil for other callers
+	session *v1alpha1.Session // of that task; may be nil
+	ns      string
 }
 
 // search answers a MemorySearch.
@@ -55,6 +56,11 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 	var err error
 	if f.task, err = r.caller(ctx); err != nil {
 		return nil, err
+	}
+	if f.task != nil && f.task.Spec.SessionRef != nil {
+		if f.session, err = r.existing(ctx, f.task.Spec.SessionRef.Name); err != nil {
+			return nil, err
+		}
 	}
 	limit, err := resource.Limit(s.Spec.Limit, defaultLimit, maxLimit)
 	switch {
@@ -93,7 +99,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 		s.Status.Items = append(s.Status.Items, v1alpha1.MemoryMatch{Score: int64(h.Score * 1000), Memory: *m})
 	}
 	if f.task != nil && s.Spec.Recall {
-		r.recalled(ctx, s.Status.Items)
+		r.recalled(ctx, f, s.Status.Items)
 	}
 	return s, nil
 }
@@ -134,8 +140,8 @@ func (f *finder) groups() []string {
 	if agent := v1alpha1.MemoryAgent(f.task); agent != "" {
 		agents = []string{agent, ""}
 	}
-	if ref := f.task.Spec.SessionRef; ref != nil && ref.Name != "" {
-		sessions = []string{ref.Name, ""}
+	if f.session != nil {
+		sessions = []string{sessionKey(f.session.Name, f.session.UID), f.session.Name, ""}
 	}
 	states := []visibility{visible}
 	if f.spec.IncludeDisabled {
@@ -155,7 +161,7 @@ func (f *finder) groups() []string {
 // wants reports whether a stored memory matches.
 func (f *finder) wants(m *v1alpha1.Memory) bool {
 	s := f.spec
-	if m.Status.Deleted && !s.IncludeDeleted || m.Status.Disabled && !s.IncludeDisabled || f.task != nil && !guard.Recalls(f.task, m) {
+	if m.Status.Deleted && !s.IncludeDeleted || m.Status.Disabled && !s.IncludeDisabled || f.task != nil && !guard.Recalls(f.task, f.session, m) {
 		return false
 	}
 	if len(s.IDs) > 0 && !slices.Contains(s.IDs, m.Name) {
@@ -171,8 +177,8 @@ func (f *finder) wants(m *v1alpha1.Memory) bool {
 }
 
 // recalled raises the counters of memories that were given to a task. The task gets them anyway if that fails, for
-// example on a full disk.
-func (r *Resource) recalled(ctx context.Context, items []v1alpha1.MemoryMatch) {
+// example on a full disk. A memory without a recorded session gets that of the task.
+func (r *Resource) recalled(ctx context.Context, f *finder, items []v1alpha1.MemoryMatch) {
 	_, statuses, err := r.storage()
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Recalled memories were not counted")
@@ -190,6 +196,9 @@ func (r *Resource) recalled(ctx context.Context, items []v1alpha1.MemoryMatch) {
 				}
 				stored.Status.RecalledCount++
 				stored.Status.LastRecalledAt = now
+				if s := f.session; s != nil && stored.Spec.SessionName == s.Name && stored.Status.SessionUID == "" {
+					stored.Status.SessionUID = s.UID
+				}
 				return stored, nil
 			})
 			out, _, err := statuses.Update(byServer(ctx), m.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})

@@ -38,6 +38,8 @@ type Options struct {
 	MaxChatBytes int64
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
+	// Deleted is called with each session that was deleted. A crash may prevent that.
+	Deleted func(ctx context.Context, s *v1alpha1.Session)
 	// Guard limits workers to the session of their task.
 	Guard resource.Guard[*v1alpha1.Session]
 }
@@ -81,6 +83,7 @@ func New(o Options) *Resource {
 			AfterDelete: func(ctx context.Context, s *v1alpha1.Session) {
 				defer r.timelines.Deleted(s.UID)
 				r.forget(ctx, s)
+				o.Deleted(ctx, s)
 			},
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Session]{
@@ -111,6 +114,11 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 		r.catch(ctx, sessions)
 	}()
 	return paths, nil
+}
+
+// Get reads a session of the context's namespace on behalf of the server. Errors are API errors.
+func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Session, error) {
+	return r.definition.Get(ctx, name)
 }
 
 // forget deletes the transcript. If a crash or a failure prevents that, the
