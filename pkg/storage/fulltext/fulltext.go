@@ -14,8 +14,11 @@
 //
 // index is the letter of the index. term is "w" and a word, "m" and a mark, or "a", which every document has. Documents
 // with a higher rank are newer and sort first. count is how often the document has the word, and length is its number
-// of words. A search reads a bounded number of rows, the newest of each group first. Its cost therefore does not grow
-// with the number of documents; of a word that very many documents have, only the newest documents are found.
+// of words.
+//
+// A search reads a bounded number of rows, so its cost does not grow with the number of documents. It reads some rows of
+// each word, the newest first, and spends the rest on the words that are rarest by the ranks of those. Of a word that
+// very many documents have, only the newest documents are found.
 //
 // A change of the rule that makes words of texts needs an index with another letter.
 package fulltext
@@ -144,9 +147,6 @@ func (x *Index) count(space string, by int64) {
 	}
 }
 
-// clean makes a text a part of a key.
-func clean(s string) string { return strings.ReplaceAll(s, "\x00", " ") }
-
 // prefix returns the start of the keys of a term.
 func (x *Index) prefix(space, term string) []byte {
 	k := make([]byte, 0, len(space)+len(term)+96)
@@ -162,52 +162,28 @@ func (x *Index) Clear(b engine.Batch, space string) error {
 	return b.DeleteRange(prefix, owned.After(prefix))
 }
 
-// size returns the number of documents of a space, which it counts the first time.
-func (x *Index) size(space string) (int64, error) {
+// size returns the number of documents of a space, which it counts the first time, up to maxCounted.
+func (x *Index) size(it engine.Iter, space string) (int64, error) {
 	space = clean(space)
 	if n, ok := x.sizes.Load(space); ok {
 		return n.(*atomic.Int64).Load(), nil
 	}
-	prefix := x.prefix(space, termAll)
-	it, err := x.engine.NewIter(prefix, owned.After(prefix))
-	if err != nil {
-		return 0, err
-	}
-	n := new(atomic.Int64)
-	for ok := it.First(); ok && n.Load() < maxCounted; ok = it.Next() {
+	prefix, n := x.prefix(space, termAll), new(atomic.Int64)
+	for ok := it.SeekGE(prefix); ok && n.Load() < maxCounted && bytes.HasPrefix(it.Key(), prefix); ok = it.Next() {
 		n.Add(1)
 	}
-	if err := it.Close(); err != nil {
+	if err := it.Error(); err != nil {
 		return 0, err
 	}
 	known, _ := x.sizes.LoadOrStore(space, n)
 	return known.(*atomic.Int64).Load(), nil
 }
 
-// maxCounted bounds the first count of a space.
-const maxCounted = 1 << 20
+// maxCounted bounds the first count of a space, so that a search after a start takes milliseconds. The ranking takes
+// words that more documents have as equally common.
+const maxCounted = 1 << 15
 
 // slicesByLength sorts the longest first.
 func slicesByLength(s []string) {
 	slices.SortStableFunc(s, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
-
-// posting is one row of a term.
-type posting struct {
-	tail          []byte // group 0 ^rank name; valid until the next row
-	count, length uint64
-}
-
-// parse reads a row whose key has the prefix.
-func parse(prefix, key, value []byte) (p posting, group []byte, ok bool) {
-	p.tail = key[len(prefix):]
-	group, rest, ok := bytes.Cut(p.tail, []byte{0})
-	var a, b int
-	p.count, a = binary.Uvarint(value)
-	if a > 0 {
-		p.length, b = binary.Uvarint(value[a:])
-	}
-	return p, group, ok && len(rest) >= rankLen && b > 0
-}
-
-const rankLen = 8

@@ -5,11 +5,8 @@ package fulltext_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
@@ -141,51 +138,101 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch measures searches among 100,000 documents of one group, by queries of one rare, one common, and many
-// words, and reports the slowest of a hundred.
-func BenchmarkSearch(b *testing.B) {
-	e, x := open(b)
-	const documents = 100_000
-	random := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(random, 1.1, 4, 50_000)
-	sentence := func(n int) string {
-		var s strings.Builder
-		for range n {
-			fmt.Fprintf(&s, "w%d ", zipf.Uint64())
+// Of the words of a long query, the rarest are found in all their documents, also in the oldest, and common ones do not
+// take their place.
+func TestRareWordsFirst(t *testing.T) {
+	e, x := open(t)
+	const documents, some = 4000, 900
+	common := "a b c d e f g h i j "
+	fill(t, e, x, documents, func(i int) *fulltext.Document {
+		text := common
+		if i < some {
+			text += "seldom"
 		}
-		return s.String()
+		return &fulltext.Document{Space: "ns", Group: strings.Repeat("g", i%2), Name: fmt.Sprint(i), Rank: uint64(i), Text: text}
+	})
+	hits, err := x.Search(fulltext.Query{Space: "ns", Groups: []string{"", "g", "none"}, Text: common + "seldom", Limit: some})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if len(hits) != some {
+		t.Fatalf("%d hits, want %d", len(hits), some)
+	}
+	for _, h := range hits {
+		if h.Rank >= some {
+			t.Fatalf("document %d is among the best %d", h.Rank, some)
+		}
+	}
+}
+
+// steps counts the moves of iterators.
+type steps struct {
+	engine.Engine
+	n int
+}
+
+type counted struct {
+	engine.Iter
+	s *steps
+}
+
+func (s *steps) NewIter(lower, upper []byte) (engine.Iter, error) {
+	it, err := s.Engine.NewIter(lower, upper)
+	return counted{it, s}, err
+}
+func (c counted) Next() bool           { c.s.n++; return c.Iter.Next() }
+func (c counted) SeekGE(k []byte) bool { c.s.n++; return c.Iter.SeekGE(k) }
+
+// A search is bounded, however many words, groups and marks it has and however many documents have them.
+func TestBounds(t *testing.T) {
+	e, _ := open(t)
+	s := &steps{Engine: e}
+	x := fulltext.New(s, 't')
+	var text strings.Builder
+	for i := range 80 {
+		fmt.Fprintf(&text, "word%d ", i)
+	}
+	const groups = 300
+	fill(t, e, x, 3000, func(i int) *fulltext.Document {
+		return &fulltext.Document{Space: "ns", Group: fmt.Sprint(i % groups), Name: fmt.Sprint(i), Rank: uint64(i), Text: text.String(), Marks: []string{"red"}}
+	})
+	for name, c := range map[string]struct {
+		q    fulltext.Query
+		most int
+	}{
+		"a group":       {fulltext.Query{Groups: []string{"7"}, Text: text.String()}, 5000},
+		"all groups":    {fulltext.Query{Text: text.String()}, 64*64*14 + 5000},
+		"with a mark":   {fulltext.Query{Text: text.String(), Marks: []string{"red"}}, 64*64*14 + 2<<16 + 5000},
+		"without words": {fulltext.Query{}, 12000},
+	} {
+		c.q.Space, s.n = "ns", 0
+		hits, err := x.Search(c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.n > c.most || len(hits) == 0 {
+			t.Errorf("%s: %d steps for %d hits, at most %d are allowed", name, s.n, len(hits), c.most)
+		}
+	}
+}
+
+// fill stores documents, many at a time.
+func fill(t testing.TB, e engine.Engine, x *fulltext.Index, documents int, doc func(i int) *fulltext.Document) {
+	t.Helper()
+	const each = 2000
 	for i := 0; i < documents; {
 		batch, err := e.NewBatch()
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
-		for range 500 {
-			if err := fulltext.Replace(batch, fulltext.Rows{}, x.Rows(&fulltext.Document{Space: "ns", Name: fmt.Sprintf("mem-%d", i), Rank: uint64(i), Text: sentence(40)})); err != nil {
-				b.Fatal(err)
+		for range min(each, documents-i) {
+			if err := fulltext.Replace(batch, fulltext.Rows{}, x.Rows(doc(i))); err != nil {
+				t.Fatal(err)
 			}
 			i++
 		}
 		if err := e.Apply(batch, engine.NoSync); err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
-	}
-	for name, words := range map[string]func() string{
-		"rare":   func() string { return fmt.Sprintf("w%d", 20_000+random.IntN(20_000)) },
-		"common": func() string { return "w0" },
-		"prompt": func() string { return sentence(40) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			var took []time.Duration
-			for b.Loop() {
-				began := time.Now()
-				if _, err := x.Search(fulltext.Query{Space: "ns", Groups: []string{""}, Text: words()}); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -17,16 +16,21 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
-// Bounds of a search.
+// Bounds of a search. They hold for all its words and groups together, so its cost grows neither with the number of
+// documents nor with the length of the query.
 const (
 	// maxAsked is the number of different words of a query that count.
 	maxAsked = 64
-	// rowsRead is how many rows a search by words reads.
-	rowsRead = 4096
-	// marksRead is how many rows of each mark a search reads, and of the words beside them.
-	marksRead = 1 << 16
-	// groupsRead is in how many groups a search that names none looks.
-	groupsRead = 1 << 12
+	// rowsRead is how many rows a search reads by its words, apart from the first ones of each word and group.
+	rowsRead = 3072
+	// rowsMarked is how many rows a search with marks reads: of its marks, and once more of its words.
+	rowsMarked = 1 << 16
+	// firstRows is how many rows of each word are read at first, divided among the groups, and moreRows how many at a
+	// time after that.
+	firstRows, leastRows, moreRows = 48, 4, 256
+	// groupsRead is in how many groups a search that names none looks, divided among its words, and leastGroups how many
+	// those are for each word at least.
+	groupsRead, leastGroups = 4096, 64
 	// MaxHits is how many documents a search finds at most.
 	MaxHits = 2000
 )
@@ -47,6 +51,8 @@ type Query struct {
 	Text string
 	// Marks must all be on a document.
 	Marks []string
+	// Limit is how many documents to find; 0 stands for MaxHits, which is also the highest.
+	Limit int
 }
 
 // Hit is a document that was found.
@@ -57,199 +63,177 @@ type Hit struct {
 }
 
 // Search returns the best documents first, and the newer first among equals.
-func (x *Index) Search(q Query) ([]Hit, error) {
-	s := search{index: x, query: &q, found: make(map[uint64]int, rowsRead), docs: make([]candidate, 0, rowsRead)}
+func (x *Index) Search(q Query) (hits []Hit, err error) {
+	prefix := append(append([]byte{byte(keyspace), x.letter}, clean(q.Space)...), 0)
+	it, err := x.engine.NewIter(prefix, owned.After(prefix))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	s := &search{
+		index: x, query: &q, it: it, seed: maphash.MakeSeed(),
+		found: make(map[uint64]int32, rowsRead), docs: make([]candidate, 0, rowsRead), groups: map[string]int32{},
+	}
+	for _, g := range q.Groups {
+		s.wanted = append(s.wanted, clean(g))
+	}
+	slices.Sort(s.wanted)
+	s.wanted = slices.Compact(s.wanted)
 	if err := s.run(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(s.hits, func(a, b Hit) int {
-		if c := cmp.Compare(b.Score, a.Score); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(b.Rank, a.Rank); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	return s.hits[:min(len(s.hits), MaxHits)], nil
+	return s.best(), it.Error()
 }
 
 // search is one Search.
 type search struct {
-	index *Index
-	query *Query
-	seed  maphash.Seed
-	found map[uint64]int // place in docs, by the hash of the tail
-	docs  []candidate
-	tails []byte // of all docs
-	hits  []Hit
+	index  *Index
+	query  *Query
+	wanted []string // the groups of the query, in the order of their keys
+	words  bool     // the query has words
+	it     engine.Iter
+	seed   maphash.Seed
+	found  map[uint64]int32 // place in docs, by the hash of group and tail
+	docs   []candidate
+	tails  []byte           // of all docs
+	groups map[string]int32 // place in names
+	names  []group
+}
+
+// group is a group in which rows were read.
+type group struct {
+	name           string
+	known          bool // the ranks are known
+	newest, oldest uint64
 }
 
 // candidate is a document that has all marks seen so far, or any word.
 type candidate struct {
-	from, to int // of its tail in tails
-	marks    int
+	from, to int32 // of its tail in tails
+	group    int32
+	marks    int32
 	score    float64
 }
 
 func (s *search) run() error {
-	s.seed = maphash.MakeSeed()
 	for i, m := range s.query.Marks {
-		_, err := s.scan(termMark+m, marksRead, func(p posting) {
-			if c := s.candidate(p, i == 0); c != nil && c.marks == i {
-				c.marks++
+		l := &lists{search: s, budget: rowsMarked, take: func(p posting) {
+			if at := s.place(p, i == 0); at >= 0 && int(s.docs[at].marks) == i {
+				s.docs[at].marks++
 			}
-		})
-		if err != nil {
+		}}
+		if err := l.read([]string{termMark + m}); err != nil {
 			return err
 		}
 	}
-	text := asked(s.query.Text, maxAsked)
-	if err := s.score(text); err != nil {
-		return err
+	text, marked := asked(s.query.Text, maxAsked), len(s.query.Marks) > 0
+	s.words = len(text) > 0
+	switch {
+	case s.words:
+		return s.score(text, marked)
+	case marked:
+		return nil
 	}
-	for i := range s.docs {
-		c := &s.docs[i]
-		if c.marks < len(s.query.Marks) || len(text) > 0 && c.score == 0 {
-			continue
-		}
-		group, rest, _ := bytes.Cut(s.tails[c.from:c.to], []byte{0})
-		s.hits = append(s.hits, Hit{
-			Group: string(group), Name: string(rest[rankLen:]), Rank: ^binary.BigEndian.Uint64(rest), Score: c.score,
-		})
-	}
-	return nil
+	l := &lists{search: s, budget: rowsRead, take: func(p posting) { s.place(p, true) }}
+	return l.read([]string{termAll})
 }
 
-// score adds the scores of the words. Without words, and without marks that select documents, all are candidates.
-func (s *search) score(text []string) error {
-	marked := len(s.query.Marks) > 0
-	if len(text) == 0 {
-		if marked {
-			return nil
-		}
-		_, err := s.scan(termAll, rowsRead, func(p posting) { s.candidate(p, true) })
-		return err
-	}
-	size, err := s.index.size(s.query.Space)
+// part is what a word contributes to the score of a document, before the weight of the word.
+type part struct {
+	doc   int32
+	word  int32
+	value float64
+}
+
+// score adds the scores of the words. Without marks, their documents are the candidates.
+func (s *search) score(text []string, marked bool) error {
+	size, err := s.index.size(s.it, s.query.Space)
 	if err != nil {
 		return err
 	}
-	each := rowsRead / len(text)
+	terms := make([]string, len(text))
+	for i, w := range text {
+		terms[i] = termWord + w
+	}
+	slices.Sort(terms) // seeks in the order of the keys are cheaper
+	parts := make([]part, 0, rowsRead)
+	l := &lists{search: s, budget: rowsRead, take: func(p posting) {
+		at := s.place(p, !marked)
+		if at < 0 {
+			return
+		}
+		count := float64(p.count)
+		norm := saturation * (1 - lengthWeight + lengthWeight*float64(p.length)/typicalLength)
+		parts = append(parts, part{at, p.term, count * (saturation + 1) / (count + norm)})
+	}}
 	if marked {
-		each = marksRead
+		l.budget = rowsMarked
 	}
-	type part struct {
-		doc   int
-		value float64
+	if err := l.read(terms); err != nil {
+		return err
 	}
-	var parts []part
-	for _, w := range text {
-		parts = parts[:0]
-		cut, err := s.scan(termWord+w, each, func(p posting) {
-			i := s.place(p, !marked)
-			if i < 0 {
-				return
-			}
-			count := float64(p.count)
-			norm := saturation * (1 - lengthWeight + lengthWeight*float64(p.length)/typicalLength)
-			parts = append(parts, part{i, count * (saturation + 1) / (count + norm)})
-		})
-		if err != nil {
-			return err
-		}
-		weight := weight(size, int64(len(parts)), cut)
-		for _, p := range parts {
-			s.docs[p.doc].score += weight * p.value
-		}
+	weights := make([]float64, len(terms))
+	for i, have := range l.frequencies(len(terms), float64(size)) {
+		all := max(float64(size), have)
+		weights[i] = math.Log(1 + (all-have+0.5)/(have+0.5))
+	}
+	for _, p := range parts {
+		s.docs[p.doc].score += weights[p.word] * p.value
 	}
 	return nil
 }
 
-// weight is the inverse document frequency of a word. If not all its rows were read, the word counts as one that half
-// of the documents have.
-func weight(size, have int64, cut bool) float64 {
-	if cut {
-		have = max(have, size/2)
-	}
-	size = max(size, have)
-	return math.Log(1 + (float64(size-have)+0.5)/(float64(have)+0.5))
-}
-
-// candidate returns the document of a row, which it adds if add is set; nil if there is none.
-func (s *search) candidate(p posting, add bool) *candidate {
-	i := s.place(p, add)
-	if i < 0 {
-		return nil
-	}
-	return &s.docs[i]
-}
-
-// place returns the place of the document of a row in docs, or -1.
-func (s *search) place(p posting, add bool) int {
-	h := maphash.Bytes(s.seed, p.tail)
-	i, ok := s.found[h]
+// place returns the place of the document of a row in docs, or -1 if it is not there and add is not set.
+func (s *search) place(p posting, add bool) int32 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.Write(p.tail)
+	key := h.Sum64() ^ uint64(p.group)*0x9E3779B97F4A7C15
+	i, ok := s.found[key]
 	if ok {
 		return i
 	}
 	if !add {
 		return -1
 	}
-	i = len(s.docs)
-	s.found[h] = i
-	s.docs = append(s.docs, candidate{from: len(s.tails), to: len(s.tails) + len(p.tail)})
+	i = int32(len(s.docs))
+	s.found[key] = i
+	s.docs = append(s.docs, candidate{from: int32(len(s.tails)), to: int32(len(s.tails) + len(p.tail)), group: p.group})
 	s.tails = append(s.tails, p.tail...)
 	return i
 }
 
-// scan calls f with the newest rows of a term, at most limit in each group. cut reports that there are more.
-func (s *search) scan(term string, limit int, f func(posting)) (cut bool, err error) {
-	prefix := s.index.prefix(s.query.Space, term)
-	it, err := s.index.engine.NewIter(prefix, owned.After(prefix))
-	if err != nil {
-		return false, err
+// best returns the documents that match, the best first.
+func (s *search) best() []Hit {
+	limit := MaxHits
+	if s.query.Limit > 0 {
+		limit = min(limit, s.query.Limit)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if s.query.Groups != nil {
-		for _, group := range s.query.Groups {
-			start := append(append(bytes.Clone(prefix), clean(group)...), 0)
-			if it.SeekGE(start) {
-				more, err := readGroup(it, prefix, start, limit, f)
-				if err != nil {
-					return false, err
-				}
-				cut = cut || more
-			}
+	order := func(a, b candidate) int {
+		if c := cmp.Compare(b.score, a.score); c != 0 {
+			return c
 		}
-		return cut, it.Error()
+		return bytes.Compare(s.tails[a.from:a.to], s.tails[b.from:b.to]) // newer first, then by name
 	}
-	for n, ok := 0, it.First(); ok && n < groupsRead; n++ {
-		group, _, _ := bytes.Cut(it.Key()[len(prefix):], []byte{0})
-		start := append(append(bytes.Clone(prefix), group...), 0)
-		more, err := readGroup(it, prefix, start, limit, f)
-		if err != nil {
-			return false, err
+	// Whenever twice as many are collected as are wanted, the worse half goes, so not all have to be sorted.
+	matching := make([]candidate, 0, 2*limit)
+	var worst *candidate
+	for _, c := range s.docs {
+		if int(c.marks) < len(s.query.Marks) || s.words && c.score == 0 || worst != nil && order(c, *worst) > 0 {
+			continue
 		}
-		if ok = it.Valid(); more {
-			cut, ok = true, it.SeekGE(owned.After(start))
+		if matching = append(matching, c); len(matching) == 2*limit {
+			slices.SortFunc(matching, order)
+			matching = matching[:limit]
+			worst = new(matching[limit-1])
 		}
 	}
-	return cut, it.Error()
-}
-
-// readGroup calls f with the rows from the current one on that start with start, at most limit. more reports that there
-// are more.
-func readGroup(it engine.Iter, prefix, start []byte, limit int, f func(posting)) (more bool, err error) {
-	for n := 0; it.Valid() && bytes.HasPrefix(it.Key(), start); n++ {
-		if n == limit {
-			return true, nil
-		}
-		p, _, ok := parse(prefix, it.Key(), it.Value())
-		if !ok {
-			return false, errors.Join(fmt.Errorf("fulltext: malformed row at %q", it.Key()), it.Error())
-		}
-		f(p)
-		it.Next()
+	slices.SortFunc(matching, order)
+	hits := make([]Hit, min(limit, len(matching)))
+	for i := range hits {
+		c := &matching[i]
+		tail := s.tails[c.from:c.to]
+		hits[i] = Hit{Group: s.names[c.group].name, Name: string(tail[rankLen:]), Rank: ^binary.BigEndian.Uint64(tail), Score: c.score}
 	}
-	return false, it.Error()
+	return hits
 }

@@ -29,6 +29,8 @@ import (
 const (
 	defaultLimit = 50
 	maxLimit     = 200
+	// spareHits and spareTimes are how many more hits of the index are looked at than are wanted.
+	spareHits, spareTimes = 50, 4
 )
 
 // Searches returns the resource memorysearches.
@@ -71,7 +73,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 	case s.Spec.MaxCharacters < 0:
 		return nil, apierrors.NewBadRequest("maxCharacters: must be at least 0")
 	}
-	hits, err := r.hits(f)
+	hits, err := r.hits(f, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +106,8 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 	return s, nil
 }
 
-// hits returns the memories that may match, best first.
-func (r *Resource) hits(f *finder) ([]fulltext.Hit, error) {
+// hits returns the memories that may match, best first: more than the limit, because some of them may not fit.
+func (r *Resource) hits(f *finder, limit int) ([]fulltext.Hit, error) {
 	if len(f.spec.IDs) > 0 && strings.TrimSpace(f.spec.Query) == "" {
 		hits := make([]fulltext.Hit, len(f.spec.IDs))
 		for i, id := range f.spec.IDs {
@@ -113,7 +115,10 @@ func (r *Resource) hits(f *finder) ([]fulltext.Hit, error) {
 		}
 		return hits, nil
 	}
-	q := fulltext.Query{Space: f.ns, Text: f.spec.Query, Groups: f.groups()}
+	q := fulltext.Query{Space: f.ns, Text: f.spec.Query, Groups: f.groups(), Limit: spareHits + spareTimes*limit}
+	if len(f.spec.IDs) > 0 {
+		q.Limit = 0 // most hits are others
+	}
 	for _, m := range marked(f.fields()) {
 		if m.value != "" {
 			q.Marks = append(q.Marks, m.name+m.value)
