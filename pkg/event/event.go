@@ -94,6 +94,8 @@ var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventArtifactUploadCompleted: {Worker, 0},
 	v1alpha1.EventArtifactUploadFailed:    {Worker, 0},
 	v1alpha1.EventPlanUpdated:             {Server, 0},
+	v1alpha1.EventTaskMessageReceived:     {Server, 0},
+	v1alpha1.EventTaskMessagesRead:        {Server, 0},
 
 	v1alpha1.EventGatewayDeliveryCompleted: {Server, late},
 

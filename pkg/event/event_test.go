@@ -23,7 +23,7 @@ type ev = v1alpha1.ExecutionEvent
 func raw(s string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(s)} }
 
 func TestTable(t *testing.T) {
-	const documented, own = 41, 1 // ToolCallJudged is not in the contract
+	const documented, own = 41, 3 // ToolCallJudged and the two of messages are not in the contract
 	if n := len(Types()); n != documented+own {
 		t.Errorf("%d types, the contract has %d, and there are %d more", n, documented, own)
 	}
@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 	}
 	wantOwned := []string{
 		"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "GatewayDeliveryCompleted",
-		"PlanUpdated", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged",
+		"PlanUpdated", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged",
 		"TaskStarted", "TaskSucceeded", "ToolCallJudged",
 	}
 	if diff := cmp.Diff(wantOwned, owned); diff != "" {

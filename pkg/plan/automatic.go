@@ -28,6 +28,7 @@ func automatics() []automatic {
 	return []automatic{
 		{tools: []string{memory.RecallName, memory.RememberName, memory.ProposeName, memory.SearchName}, when: always, kept: true},
 		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
+		{tools: []string{coordination.NameSend, coordination.NameCheck}, when: hasFamily},
 		{tools: []string{"update_plan"}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: Autonomous},
 	}
@@ -39,6 +40,11 @@ func always(*v1alpha1.Task, *v1alpha1.Agent) bool { return true }
 // coordinates reports whether the agent may delegate to others.
 func coordinates(_ *v1alpha1.Task, a *v1alpha1.Agent) bool {
 	return a != nil && a.Spec.Coordination != nil && a.Spec.Coordination.Enabled
+}
+
+// hasFamily reports whether there may be tasks that this one can write to: it was delegated, or it may delegate.
+func hasFamily(t *v1alpha1.Task, a *v1alpha1.Agent) bool {
+	return t.Status.Delegation != nil || coordinates(t, a)
 }
 
 // Autonomous reports whether the task works in iterations until its agent reports that the goal is complete. The agent

@@ -35,14 +35,20 @@ func restTask(t *testing.T, s *Server, name string, configure ...func(*v1alpha1.
 	if err != nil {
 		t.Fatal(err)
 	}
+	return task, restWorker(t, s, task)
+}
+
+// restWorker returns a client with the token of a worker of a task, which gets a run.
+func restWorker(t *testing.T, s *Server, task *v1alpha1.Task) *restClient {
+	t.Helper()
 	accountToken(t, s, "default", "platform-ai-worker", "platform-worker")
-	publishRun(t, s, "default", name)
+	publishRun(t, s, "default", task.Name)
 	req := must[*authenticationv1.TokenRequest](t)(s.Kubernetes(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "platform-ai-worker", &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
 			APIVersion: "core.platform.ai/v1alpha1", Kind: "Task", Name: task.Name, UID: task.UID,
 		}},
 	}, metav1.CreateOptions{}))
-	return task, restOf(t, s).with("Authorization", "Bearer "+req.Status.Token)
+	return restOf(t, s).with("Authorization", "Bearer "+req.Status.Token)
 }
 
 func TestRESTWorkerPaths(t *testing.T) {
@@ -78,7 +84,7 @@ func TestRESTWorkerPaths(t *testing.T) {
 	worker.with("Content-Type", "text/markdown").post("/internal/v1/artifacts/default/mine/notes%20one.md", "# hi").want(t, 201)
 	worker.post("/internal/v1/artifacts/default/mine/a%2Fb", "x").problem(t, 400, "filename: must be one path element")
 	worker.post("/internal/v1/artifacts/default/mine/"+strings.Repeat("n", 256), "x").problem(t, 400, "filename: must be at most 255 bytes")
-	worker.post("/internal/v1/messages", "{}").problem(t, 404, "nothing at")
+	worker.post("/internal/v1/nothing", "{}").problem(t, 404, "nothing at")
 
 	c := restAs(t, s, "default", "vi", "view")
 	c.get("/api/v1/tasks/mine/result").want(t, 200)

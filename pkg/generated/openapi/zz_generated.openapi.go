@@ -93,6 +93,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ProviderStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ProviderStatus(ref),
 		v1alpha1.PullRequestReceipt{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_PullRequestReceipt(ref),
 		v1alpha1.RateLimit{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_RateLimit(ref),
+		v1alpha1.ReceivedMessage{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ReceivedMessage(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
 		v1alpha1.RetryPolicy{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RetryPolicy(ref),
 		v1alpha1.Session{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1alpha1_Session(ref),
@@ -129,7 +130,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskForkSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskForkSpec(ref),
 		v1alpha1.TaskForkStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskForkStatus(ref),
 		v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_TaskHarnessRuntime(ref),
+		v1alpha1.TaskInbox{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskInbox(ref),
+		v1alpha1.TaskInboxSpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskInboxSpec(ref),
+		v1alpha1.TaskInboxStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskInboxStatus(ref),
 		v1alpha1.TaskList{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskList(ref),
+		v1alpha1.TaskMessage{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_TaskMessage(ref),
+		v1alpha1.TaskMessageSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskMessageSpec(ref),
+		v1alpha1.TaskMessageStatus{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TaskMessageStatus(ref),
 		v1alpha1.TaskPlan{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskPlan(ref),
 		v1alpha1.TaskRequester{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRequester(ref),
 		v1alpha1.TaskResult{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskResult(ref),
@@ -1983,11 +1990,11 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {
@@ -2666,11 +2673,11 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {
@@ -4377,6 +4384,92 @@ func schema_pkg_apis_core_v1alpha1_RateLimit(ref common.ReferenceCallback) commo
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ReceivedMessage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReceivedMessage is a message in the inbox of a task.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the name of the event that holds the message.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number counts the messages of the recipient, from 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of both tasks.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fromTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fromTask is the sender.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toTask is the recipient.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTask is the parent of the family that the message belongs to.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is the text, without secrets.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"read": {
+						SchemaProps: spec.SchemaProps{
+							Description: "read is set if the message counts as read from now on.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when the message was sent.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "number", "namespace", "fromTask", "toTask", "parentTask", "content", "read", "createdAt"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -6664,6 +6757,133 @@ func schema_pkg_apis_core_v1alpha1_TaskHarnessRuntime(ref common.ReferenceCallba
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_TaskInbox(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskInbox shows the messages that a task has not read yet, the oldest first. A get changes nothing. A create, which the task's own worker makes, marks messages as read unless markRead is false.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the task in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to read.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskInboxSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what there is to read.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskInboxStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskInboxSpec{}.OpenAPIModelName(), v1alpha1.TaskInboxStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskInboxSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskInboxSpec is what to read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"markRead": {
+						SchemaProps: spec.SchemaProps{
+							Description: "markRead says whether what is returned counts as read; the default is true.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"through": {
+						SchemaProps: spec.SchemaProps{
+							Description: "through marks all messages up to this number as read, and returns none.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"parentTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTask is the parent of the family; a value that is neither the parent of the task nor the task itself is refused.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskInboxStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskInboxStatus is what there is to read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"messages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "messages are the oldest unread messages, at most 20.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ReceivedMessage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"unread": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unread is the number of messages that are still unread.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"unread"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReceivedMessage{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_TaskList(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6711,6 +6931,152 @@ func schema_pkg_apis_core_v1alpha1_TaskList(ref common.ReferenceCallback) common
 		},
 		Dependencies: []string{
 			v1alpha1.Task{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskMessage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskMessage is a message from one task to another of its family: to a sibling, which has the same parent, to the parent, or to a child. A create on tasks/messages of the sender sends it. Each recipient gets it as an event of type TaskMessageReceived in its own stream, so it goes when the recipient is deleted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to send to whom.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskMessageSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says who has got it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskMessageStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskMessageSpec{}.OpenAPIModelName(), v1alpha1.TaskMessageStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskMessageSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskMessageSpec is what to send to whom.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"toTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toTask is the name of the recipient, or \"*\" for all siblings of the sender that have not ended.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is the text, at most 16,384 characters.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentTask": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTask is the parent of the family that the message belongs to. The server knows it; a value that differs is refused.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"messageID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "messageID is chosen by the sender, at most 128 characters. A message that is sent again with the same one is delivered once.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"toTask", "content"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskMessageStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskMessageStatus says who has got a message.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"recipients": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "recipients are the tasks that have got the message.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"full": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "full are the siblings that have not got it, because they have too many messages.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -9352,11 +9718,11 @@ func schema_pkg_apis_core_v1alpha1_TraceProblem(ref common.ReferenceCallback) co
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
 						},
 					},
 					"severity": {

@@ -94,6 +94,12 @@ func identity() []rest.Field {
 	)
 }
 
+// messages returns the fields of a message between tasks.
+func messages() []rest.Field {
+	return append(rest.Fields("id: id", "namespace: namespace", "fromTask: fromTask", "toTask: toTask", "parentTask: parentTask", `content: content = ""`, "read: read = false"),
+		rest.Field{Name: "createdAt", From: []string{"createdAt"}, As: shortTime})
+}
+
 // stored returns the fields that say where an event was stored. Its time has no trailing zeros.
 func stored() []rest.Field {
 	return append(rest.Fields(`id: id = ""`, "seq: seq = 0"), rest.Field{Name: "createdAt", From: []string{"createdAt"}, Default: `"0001-01-01T00:00:00Z"`, As: shortTime})

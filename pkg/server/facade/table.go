@@ -158,6 +158,15 @@ func Rows() []rest.Row {
 				}{},
 			},
 		},
+		{
+			Method: post, Path: worker + "/messages/:namespace", Native: one("create", "tasks/:fromTask/messages"), Answer: rest.Answer{Code: http.StatusNoContent},
+			Body: &rest.Body{Max: maxEvent, Kind: "TaskMessage", Under: "spec", Params: []string{"fromTask"}, Required: []string{"toTask", "parentTask", "content"}},
+		},
+		{
+			Method: get, Path: worker + "/messages/:namespace/:task",
+			Native: []rest.Native{{Verb: "create", Path: "tasks/:task/inbox", Ask: "TaskInbox", AskFor: []string{"parentTask!", "markRead?"}}},
+			Answer: rest.Answer{Bare: true, Fields: list("status.messages", messages())},
+		},
 		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
 		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}},
 		{Method: post, Path: worker + "/artifacts/:namespace/:task/:filename", Native: one("create", "tasks/:task/artifacts/:filename"), Body: &rest.Body{Max: maxUpload, Raw: true}},

@@ -88,6 +88,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		})
 		body := map[string]string{
 			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
+			"POST /internal/v1/messages/:namespace": `{"fromTask":"x","toTask":"y","parentTask":"z","content":"c"}`,
 		}[r.Method+" "+r.Path]
 		if strings.Contains(r.Path, "/memor") {
 			body = `{"content":"x","title":"x","status":"accepted"}`
@@ -95,7 +96,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		if body == "" && r.Method == http.MethodPost {
 			body = "{}"
 		}
-		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+"?watch=true&fieldSelector=a&pretty=1&"+r.When+"=true", strings.NewReader(body))
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+"?watch=true&fieldSelector=a&pretty=1&"+r.When+"=true&parentTask=x", strings.NewReader(body))
 		req.Header.Set("X-Api-Key", "secret")
 		req.Header.Set("Accept-Encoding", "gzip")
 		req.Header.Set("Accept", "text/html")

@@ -52,6 +52,8 @@ var typeNames = [...]v1alpha1.EventType{
 	40: v1alpha1.EventApprovalCancelled,
 	41: v1alpha1.EventApprovalExecutionUpdated,
 	42: v1alpha1.EventToolCallJudged,
+	43: v1alpha1.EventTaskMessageReceived,
+	44: v1alpha1.EventTaskMessagesRead,
 }
 
 // severityNames gives every severity its number on disk. Append only.

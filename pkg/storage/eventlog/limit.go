@@ -14,8 +14,8 @@ import (
 )
 
 // Limits bound what tasks may append. Bytes are those of the events as stored, plus indexCost for each
-// event. 0 means no limit. Events that controllers and the server write are not limited, except plans, which
-// the server writes whenever a worker asks.
+// event. 0 means no limit. Events that controllers and the server write are not limited, except plans and
+// messages, which the server writes whenever a worker asks.
 type Limits struct {
 	// TaskEvents and TaskBytes bound the stream of a task. A stream that was made before bytes were counted
 	// counts only the bytes appended since.
@@ -36,7 +36,7 @@ func outside(t v1alpha1.EventType) bool {
 	switch t {
 	case v1alpha1.EventTaskCreated, v1alpha1.EventTaskPhaseChanged, v1alpha1.EventTaskJobCreated, v1alpha1.EventTaskStarted:
 		return true
-	case v1alpha1.EventPlanUpdated: // written by the server, but as often as an agent wants
+	case v1alpha1.EventPlanUpdated, v1alpha1.EventTaskMessageReceived, v1alpha1.EventTaskMessagesRead: // written by the server, but as often as an agent wants
 		return false
 	}
 	return event.ControllerOwned(t) || event.Late(t)

@@ -115,6 +115,15 @@ const (
 	EventPlanUpdated EventType = "PlanUpdated"
 )
 
+// Events of messages between the tasks of a family, in the stream of the recipient.
+const (
+	// EventTaskMessageReceived: another task of the family sent a message, which is the text. Content: number, fromTask,
+	// fromTaskUID, parentTask.
+	EventTaskMessageReceived EventType = "TaskMessageReceived"
+	// EventTaskMessagesRead: the task read its messages up to a number. Content: through, run, iteration, before.
+	EventTaskMessagesRead EventType = "TaskMessagesRead"
+)
+
 // Events of messages to the outside.
 const (
 	// EventGatewayDeliveryCompleted: a message was delivered through a gateway. Content: that of the producer.

@@ -45,7 +45,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{}, &ToolCall{},
-		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{},
+		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{},
 	}
 }
 

@@ -59,6 +59,9 @@ const (
 // +genclient:method=Fork,verb=create,subresource=fork,input=TaskFork,result=TaskFork
 // +genclient:method=GetPlan,verb=get,subresource=plan,result=TaskPlan
 // +genclient:method=UpdatePlan,verb=create,subresource=plan,input=TaskPlan,result=TaskPlan
+// +genclient:method=SendMessage,verb=create,subresource=messages,input=TaskMessage,result=TaskMessage
+// +genclient:method=GetInbox,verb=get,subresource=inbox,result=TaskInbox
+// +genclient:method=ReadInbox,verb=create,subresource=inbox,input=TaskInbox,result=TaskInbox
 // +genclient:method=GetTrace,verb=get,subresource=trace,result=TaskTrace
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"

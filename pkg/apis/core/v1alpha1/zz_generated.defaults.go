@@ -29,6 +29,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&SessionList{}, func(obj interface{}) { SetObjectDefaults_SessionList(obj.(*SessionList)) })
 	scheme.AddTypeDefaultingFunc(&Task{}, func(obj interface{}) { SetObjectDefaults_Task(obj.(*Task)) })
 	scheme.AddTypeDefaultingFunc(&TaskFork{}, func(obj interface{}) { SetObjectDefaults_TaskFork(obj.(*TaskFork)) })
+	scheme.AddTypeDefaultingFunc(&TaskInbox{}, func(obj interface{}) { SetObjectDefaults_TaskInbox(obj.(*TaskInbox)) })
 	scheme.AddTypeDefaultingFunc(&TaskList{}, func(obj interface{}) { SetObjectDefaults_TaskList(obj.(*TaskList)) })
 	scheme.AddTypeDefaultingFunc(&Tool{}, func(obj interface{}) { SetObjectDefaults_Tool(obj.(*Tool)) })
 	scheme.AddTypeDefaultingFunc(&ToolList{}, func(obj interface{}) { SetObjectDefaults_ToolList(obj.(*ToolList)) })
@@ -235,6 +236,13 @@ func SetObjectDefaults_TaskFork(in *TaskFork) {
 				in.Spec.Workspace.ForgeCredentialRef.Key = "token"
 			}
 		}
+	}
+}
+
+func SetObjectDefaults_TaskInbox(in *TaskInbox) {
+	if in.Spec.MarkRead == nil {
+		var ptrVar1 bool = true
+		in.Spec.MarkRead = &ptrVar1
 	}
 }
 

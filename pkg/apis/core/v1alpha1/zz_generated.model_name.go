@@ -334,6 +334,11 @@ func (in RateLimit) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReceivedMessage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ReceivedMessage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RepositoryIdentity) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.RepositoryIdentity"
 }
@@ -514,8 +519,38 @@ func (in TaskHarnessRuntime) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskInbox) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskInbox"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskInboxSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskInboxSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskInboxStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskInboxStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskList) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskMessage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskMessage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskMessageSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskMessageSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskMessageStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskMessageStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

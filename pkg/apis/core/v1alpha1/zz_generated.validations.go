@@ -331,6 +331,36 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskInbox
+	scheme.AddValidationFunc(
+		(*TaskInbox)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskInbox(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskInbox),
+					safe.Cast[*TaskInbox](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type TaskMessage
+	scheme.AddValidationFunc(
+		(*TaskMessage)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskMessage(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskMessage),
+					safe.Cast[*TaskMessage](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskPlan
 	scheme.AddValidationFunc(
 		(*TaskPlan)(nil),
@@ -9233,6 +9263,284 @@ func Validate_TaskHarnessRuntime(
 	}
 
 	// field TaskHarnessRuntime.ProfileDigest has no validation
+	return errs
+}
+
+// Validate_TaskInbox validates an instance of TaskInbox according
+// to declarative validation rules in the API schema.
+func Validate_TaskInbox(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskInbox) (errs field.ErrorList) {
+
+	// field TaskInbox.TypeMeta has no validation
+
+	{ // field TaskInbox.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskInbox) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskInbox.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskInboxSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskInboxSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskInbox) *TaskInboxSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskInbox.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskInboxStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskInboxStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskInbox) *TaskInboxStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskInboxSpec validates an instance of TaskInboxSpec according
+// to declarative validation rules in the API schema.
+func Validate_TaskInboxSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskInboxSpec) (errs field.ErrorList) {
+
+	{ // field TaskInboxSpec.MarkRead
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskInboxSpec) *bool {
+				return oldObj.MarkRead
+			})
+		errs = append(errs, fn(fldPath.Child("markRead"), obj.MarkRead, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskInboxSpec.Through has no validation
+	// field TaskInboxSpec.ParentTask has no validation
+	return errs
+}
+
+// Validate_TaskInboxStatus validates an instance of TaskInboxStatus according
+// to declarative validation rules in the API schema.
+func Validate_TaskInboxStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskInboxStatus) (errs field.ErrorList) {
+
+	{ // field TaskInboxStatus.Messages
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ReceivedMessage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskInboxStatus) []ReceivedMessage {
+				return oldObj.Messages
+			})
+		errs = append(errs, fn(fldPath.Child("messages"), obj.Messages, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskInboxStatus.Unread has no validation
+	return errs
+}
+
+// Validate_TaskMessage validates an instance of TaskMessage according
+// to declarative validation rules in the API schema.
+func Validate_TaskMessage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskMessage) (errs field.ErrorList) {
+
+	// field TaskMessage.TypeMeta has no validation
+
+	{ // field TaskMessage.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskMessage) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskMessage.Spec has no validation
+
+	{ // field TaskMessage.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskMessageStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskMessageStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskMessage) *TaskMessageStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskMessageStatus validates an instance of TaskMessageStatus according
+// to declarative validation rules in the API schema.
+func Validate_TaskMessageStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskMessageStatus) (errs field.ErrorList) {
+
+	{ // field TaskMessageStatus.Recipients
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskMessageStatus) []string {
+				return oldObj.Recipients
+			})
+		errs = append(errs, fn(fldPath.Child("recipients"), obj.Recipients, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskMessageStatus.Full
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskMessageStatus) []string {
+				return oldObj.Full
+			})
+		errs = append(errs, fn(fldPath.Child("full"), obj.Full, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 

@@ -17,7 +17,7 @@ func (c *call) ask(n Native) ([]byte, error) {
 	spec := map[string]any{}
 	for _, line := range n.AskFor {
 		name, params, _ := strings.Cut(line, ":")
-		member := strings.TrimRight(name, "[]#?")
+		member := strings.TrimRight(name, "[]#?!")
 		if params == "" {
 			params = member
 		}
@@ -33,6 +33,9 @@ func (c *call) ask(n Native) ([]byte, error) {
 			}
 			spec[member] = v
 			break
+		}
+		if _, has := spec[member]; !has && strings.HasSuffix(name, "!") {
+			return nil, badRequest("%s: is required", params)
 		}
 	}
 	data, err := json.Marshal(map[string]any{"kind": n.Ask, "apiVersion": v1alpha1.SchemeGroupVersion.String(), "spec": spec})

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
@@ -91,7 +93,29 @@ func members(c *call, b *Body, object map[string]json.RawMessage) (namespace str
 			return "", badRequest("%s: is required", member)
 		}
 	}
+	for _, member := range b.Params {
+		if err := param(c, object, member); err != nil {
+			return "", err
+		}
+	}
 	return namespace, nil
+}
+
+// param makes a member of the body a parameter of the path. It must be the name of an object, which has no slashes.
+func param(c *call, object map[string]json.RawMessage, member string) error {
+	var name string
+	if raw := object[member]; raw != nil && json.Unmarshal(raw, &name) != nil {
+		return badRequest("%s: must be text", member)
+	}
+	if name == "" {
+		return badRequest("%s: is required", member)
+	}
+	if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
+		return badRequest("%s: %s", member, strings.Join(msgs, "; "))
+	}
+	c.params[member] = name
+	delete(object, member)
+	return nil
 }
 
 // flat reads the three forms of an object: flat fields, fields and spec, or metadata and spec. The native side

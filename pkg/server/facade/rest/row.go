@@ -67,7 +67,7 @@ type Native struct {
 	Send string
 	// Ask is the kind of a native object whose spec consists of query parameters; AskFor lists them as "name", "name:
 	// parameter | other parameter", with "[]" after the name of a list whose elements are separated by commas, "#" after
-	// that of a number and "?" after that of a boolean.
+	// that of a number, "?" after that of a boolean and "!" after that of a text that is required.
 	Ask    string
 	AskFor []string
 	// Same is the name of an earlier answer. A delete then deletes only that same object, not a later one of its
@@ -91,6 +91,8 @@ type Body struct {
 	Merge bool
 	// Same are members that the body may repeat from the path; other values are refused.
 	Same []string
+	// Params are members that name objects. They become parameters of the path instead of members of the native object.
+	Params []string
 	// Optional accepts an empty body as an empty object.
 	Optional bool
 	// Members is a struct with all members that the object may have; if it is nil, the native side checks them.

@@ -162,8 +162,10 @@ func may(caller, path, verb, of string) bool {
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
-	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork", "tasks/plan"}, path):
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox"}, path):
 		return own == of
+	case path == "tasks/inbox":
+		return own == of && verb == "get"
 	case path == "tasks/cancel":
 		return family
 	case path == "tasks":

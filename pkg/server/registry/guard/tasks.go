@@ -62,6 +62,10 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		if a.Verb == "create" {
 			return mine(own)
 		}
+	case "messages", "inbox": // a task sends as itself and reads its own messages
+		if err := mine(own); err != nil || a.Verb == "create" {
+			return err
+		}
 	default:
 		return errNotAWorkers
 	}

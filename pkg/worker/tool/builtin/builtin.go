@@ -22,8 +22,10 @@ import (
 var list = []tool.Builtin{
 	approval.Builtin,
 	coordination.CancelBuiltin,
+	coordination.CheckBuiltin,
 	coordination.ContainerBuiltin,
 	coordination.DelegateBuiltin,
+	coordination.SendBuiltin,
 	coordination.WaitBuiltin,
 	exec.Builtin,
 	file.ReadBuiltin,

@@ -3,7 +3,7 @@
 
 // Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
-// everything that it delegated.
+// everything that it delegated. With send_message and check_messages the tasks of a family talk to each other.
 //
 // The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
 // repeated because its answer was lost does not make a second child: the name of a child is derived from the run and
@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,8 @@ const (
 	NameWait      = "wait_for_tasks"
 	NameContainer = "create_container_task"
 	NameCancel    = "cancel_task"
+	NameSend      = "send_message"
+	NameCheck     = "check_messages"
 )
 
 // The built-in tools.
@@ -44,6 +47,8 @@ var (
 	WaitBuiltin      = tool.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
 	ContainerBuiltin = tool.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
 	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
+	SendBuiltin      = tool.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
+	CheckBuiltin     = tool.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
 )
 
 // of returns the New of a tool.
@@ -64,7 +69,7 @@ type family struct {
 	clock   clock.Clock
 	// kind tells the calls of different tools apart.
 	kind string
-	// calls counts the children that the tool has created in this run.
+	// calls counts the children that the tool has created, or the messages that it has sent, in this run.
 	calls atomic.Int64
 }
 
@@ -163,10 +168,7 @@ func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := err.Error()
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		text = status.Status().Message
-	}
+	text := textOf(err)
 	switch {
 	case apierrors.IsForbidden(err):
 		// The server begins with the kind and the name of the object.
@@ -183,6 +185,14 @@ func explain(ctx context.Context, err error) error {
 	default:
 		return tool.Errorf(tool.TypeUnavailable, "%s", text)
 	}
+}
+
+// textOf returns the server's message, without what Go says about the request.
+func textOf(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
 }
 
 // decode reads the arguments of a call, which fit the tool's schema.

@@ -70,6 +70,7 @@ type Resource struct {
 	guard      resource.Guard[*v1alpha1.Task]
 	ends       ends
 	trees      trees
+	inboxes    inboxes
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	log        *eventlog.Log
 	timelines  *timeline.Server
@@ -146,6 +147,8 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
+			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: resource.Writers()},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork, Creators: resource.Writers()},

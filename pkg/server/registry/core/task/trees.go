@@ -91,6 +91,20 @@ func (t *trees) loaded(ctx context.Context) error {
 	}
 }
 
+// children returns the names of the tasks that a task delegated, sorted.
+func (t *trees) children(root, uid types.UID) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for _, m := range t.members[root] {
+		if n := len(m.ancestors); n > 0 && m.ancestors[n-1] == uid {
+			names = append(names, m.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // below returns the names and UIDs of the tasks below a task, in no order.
 func (t *trees) below(root, uid types.UID) map[types.UID]string {
 	t.mu.Lock()

@@ -47,6 +47,9 @@ type TaskInterface interface {
 	Fork(ctx context.Context, taskName string, taskFork *corev1alpha1.TaskFork, opts v1.CreateOptions) (*corev1alpha1.TaskFork, error)
 	GetPlan(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskPlan, error)
 	UpdatePlan(ctx context.Context, taskName string, taskPlan *corev1alpha1.TaskPlan, opts v1.CreateOptions) (*corev1alpha1.TaskPlan, error)
+	SendMessage(ctx context.Context, taskName string, taskMessage *corev1alpha1.TaskMessage, opts v1.CreateOptions) (*corev1alpha1.TaskMessage, error)
+	GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskInbox, error)
+	ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (*corev1alpha1.TaskInbox, error)
 	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
 
 	TaskExpansion
@@ -198,6 +201,50 @@ func (c *tasks) UpdatePlan(ctx context.Context, taskName string, taskPlan *corev
 		SubResource("plan").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskPlan).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// SendMessage takes the representation of a taskMessage and creates it.  Returns the server's representation of the taskMessage, and an error, if there is any.
+func (c *tasks) SendMessage(ctx context.Context, taskName string, taskMessage *corev1alpha1.TaskMessage, opts v1.CreateOptions) (result *corev1alpha1.TaskMessage, err error) {
+	result = &corev1alpha1.TaskMessage{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("messages").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskMessage).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// GetInbox takes name of the task, and returns the corresponding corev1alpha1.TaskInbox object, and an error if there is any.
+func (c *tasks) GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (result *corev1alpha1.TaskInbox, err error) {
+	result = &corev1alpha1.TaskInbox{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("inbox").
+		VersionedParams(&options, scheme.ParameterCodec).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// ReadInbox takes the representation of a taskInbox and creates it.  Returns the server's representation of the taskInbox, and an error, if there is any.
+func (c *tasks) ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (result *corev1alpha1.TaskInbox, err error) {
+	result = &corev1alpha1.TaskInbox{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("inbox").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskInbox).
 		Do(ctx).
 		Into(result)
 	return

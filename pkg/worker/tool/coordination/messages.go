@@ -1,0 +1,145 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const sendParameters = `{
+	"type": "object",
+	"properties": {
+		"to_task": {"type": "string", "minLength": 1, "description": "Name of the task that gets the message: one with the same parent as yours, your parent, or one that you created. * sends it to all tasks with the same parent as yours"},
+		"content": {"type": "string", "minLength": 1, "maxLength": 16384, "description": "The message"}
+	},
+	"required": ["to_task", "content"],
+	"additionalProperties": false
+}`
+
+type sendArguments struct {
+	ToTask  string `json:"to_task"`
+	Content string `json:"content"`
+}
+
+type sendTool struct{ *family }
+
+var _ tool.Tool = sendTool{}
+
+// Definition describes the tool.
+func (sendTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name:        NameSend,
+		Description: "Send a message to another task that works on the same goal. It reads the message when it calls " + NameCheck + ".",
+		Parameters:  json.RawMessage(sendParameters),
+	}
+}
+
+// Call sends the message. If the request has to be repeated, the message is delivered once.
+func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[sendArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%d", t.task.Status.JobUID, t.attempt, t.kind, t.calls.Add(1)))
+	m := &v1alpha1.TaskMessage{Spec: v1alpha1.TaskMessageSpec{ToTask: a.ToTask, Content: a.Content, MessageID: hex.EncodeToString(sum[:16])}}
+	var sent *v1alpha1.TaskMessage
+	err = t.persist(ctx, func() (err error) {
+		sent, err = t.api.CoreV1alpha1().Tasks(t.task.Namespace).SendMessage(ctx, t.task.Name, m, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsConflict(err) && ctx.Err() == nil { // the recipient has ended, or its inbox is full
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s", textOf(err))
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	text := "no task got the message: none with the same parent as yours is left"
+	if to := sent.Status.Recipients; len(to) > 0 {
+		text = "the message was sent to " + strings.Join(to, ", ")
+	}
+	if full := sent.Status.Full; len(full) > 0 {
+		text += "; these have too many messages and did not get it: " + strings.Join(full, ", ")
+	}
+	return text, nil
+}
+
+const checkParameters = `{
+	"type": "object",
+	"properties": {
+		"mark_read": {"type": "boolean", "default": true, "description": "false returns the same messages again next time"}
+	},
+	"additionalProperties": false
+}`
+
+type checkArguments struct {
+	MarkRead *bool `json:"mark_read"`
+}
+
+type checkTool struct {
+	*family
+	// one makes calls one after the other, so that each message is returned by one of them.
+	one *sync.Mutex
+}
+
+var _ tool.Tool = checkTool{}
+
+// Definition describes the tool.
+func (checkTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name: NameCheck,
+		Description: "Read the messages that other tasks sent to you with " + NameSend + ", the oldest first. " +
+			"You get at most 20 at a time: call it again until there are no new messages.",
+		Parameters: json.RawMessage(checkParameters),
+	}
+}
+
+// Call reads the messages, and then marks exactly these as read. Both requests can be repeated.
+func (t checkTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[checkArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	t.one.Lock()
+	defer t.one.Unlock()
+	tasks := t.api.CoreV1alpha1().Tasks(t.task.Namespace)
+	var box *v1alpha1.TaskInbox
+	err = t.persist(ctx, func() (err error) {
+		box, err = tasks.GetInbox(ctx, t.task.Name, metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	messages := box.Status.Messages
+	if len(messages) == 0 {
+		return "no new messages", nil
+	}
+	if a.MarkRead != nil && !*a.MarkRead {
+		return messages, nil
+	}
+	mark := &v1alpha1.TaskInbox{Spec: v1alpha1.TaskInboxSpec{Through: messages[len(messages)-1].Number}}
+	err = t.persist(ctx, func() error {
+		_, err := tasks.ReadInbox(ctx, t.task.Name, mark, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	for i := range messages {
+		messages[i].Read = true
+	}
+	return messages, nil
+}

@@ -1,0 +1,129 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// messageScript: a chief delegates to two clerks, of whom one runs at a time. The first greets its siblings and reports to
+// the chief; the second reads the greeting. If the second does not exist yet, the first greets again.
+const messageScript = `
+models: [scripted-1]
+turns:
+- name: delegate
+  match: {turn: 1, lastRole: user, contains: Ask both, offered: [delegate_task, send_message, check_messages]}
+  reply: {toolCalls: [{name: delegate_task, arguments: {agent: clerk, prompt: "Greet the others."}}, {name: delegate_task, arguments: {agent: clerk, prompt: "Read the greeting."}}]}
+- name: greet
+  match: {turn: 1, lastRole: user, contains: Greet the others, offered: [send_message, check_messages]}
+  reply: {toolCalls: [{name: send_message, arguments: {to_task: "*", content: "good morning, the key is ghp_abcdefghijklmnopqrstuvwxyz0123456789"}}]}
+- name: greet again
+  match: {lastRole: tool, contains: no task got the message}
+  reply: {toolCalls: [{name: send_message, arguments: {to_task: "*", content: "good morning, the key is ghp_abcdefghijklmnopqrstuvwxyz0123456789"}}]}
+- name: write to a stranger
+  match: {lastRole: tool, contains: "the message was sent to team-child-"}
+  reply: {toolCalls: [{name: send_message, arguments: {to_task: other, content: "hello"}}]}
+- name: report
+  match: {lastRole: tool, contains: 'task \"other\" is not of its family'}
+  reply: {toolCalls: [{name: send_message, arguments: {to_task: team, content: "I greeted them."}}]}
+- name: greeted
+  match: {lastRole: tool, contains: '"the message was sent to team"'}
+  reply: {text: I greeted.}
+- name: read
+  match: {turn: 1, lastRole: user, contains: Read the greeting}
+  reply: {toolCalls: [{name: check_messages, arguments: {}}]}
+- name: read twice
+  match: {turn: 2, lastRole: tool, contains: 'good morning'}
+  reply: {toolCalls: [{name: check_messages, arguments: {}}]}
+- name: has read
+  match: {turn: 3, lastRole: tool, contains: 'no new messages'}
+  reply: {text: "I have read it once."}
+- name: wait
+  match: {turn: 2, lastRole: tool, contains: '"status":"created"'}
+  reply: {toolCalls: [{name: wait_for_tasks, arguments: {tasks: ["{{ .Results.delegate_task.data.taskName }}"]}}]}
+- name: listen
+  match: {turn: 3, lastRole: tool, contains: 'I have read it once.'}
+  reply: {toolCalls: [{name: check_messages, arguments: {}}]}
+- name: answer
+  match: {turn: 4, lastRole: tool}
+  reply: {text: "{{ (index .Results.check_messages.data 0).content }}"}
+`
+
+// TestMessagesOfATeam: children of one task write to each other and to their parent; the messages are events that people
+// can read, and are served to workers on the documented path.
+func TestMessagesOfATeam(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, messageScript)
+	p.team()
+	chief := must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Get(t.Context(), "chief", metav1.GetOptions{}))
+	chief.Spec.Coordination.MaxConcurrentChildren = new(int32(1))
+	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Update(t.Context(), chief, metav1.UpdateOptions{}))
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "@yearly"},
+	}, metav1.CreateOptions{}))
+	p.give("team", "chief", "Ask both.", v1alpha1.TaskSucceeded)
+	if got := p.resultOf("team"); got != "I greeted them." {
+		t.Errorf("the result is %q", got)
+	}
+	list := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{
+		FieldSelector: "rootTask=team,type=" + string(v1alpha1.EventTaskMessageReceived),
+	}))
+	var texts []string
+	for _, e := range list.Items {
+		texts = append(texts, e.ContentText)
+	}
+	if got := strings.Join(texts, "; "); got != "good morning, the key is [REDACTED]; I greeted them." && got != "I greeted them.; good morning, the key is [REDACTED]" {
+		t.Errorf("the messages are %q", got)
+	}
+}
+
+// TestRESTMessages: workers send and read messages on the documented paths.
+func TestRESTMessages(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	core := clientOf(t, s)
+	must[*v1alpha1.Agent](t)(core.Agents("default").Create(t.Context(), &v1alpha1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Name: "chief"}, Spec: v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true}},
+	}, metav1.CreateOptions{}))
+	lead := must[*v1alpha1.Task](t)(core.Tasks("default").Create(t.Context(), &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{Name: "lead"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "p", AgentRef: &v1alpha1.NamespacedReference{Name: "chief"}},
+	}, metav1.CreateOptions{}))
+	workers := map[string]*restClient{"lead": restWorker(t, s, lead)}
+	for _, name := range []string{"a", "b"} {
+		workers["lead"].post("/apis/core.platform.ai/v1alpha1/namespaces/default/tasks", fmt.Sprintf(`{"metadata":{"name":%q,"ownerReferences":[
+			{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","name":"lead","uid":%q,"controller":true}]},"spec":{"type":"container","command":["true"]}}`, name, lead.UID)).want(t, 201)
+		workers[name] = restWorker(t, s, must[*v1alpha1.Task](t)(core.Tasks("default").Get(t.Context(), name, metav1.GetOptions{})))
+	}
+	const all = "/internal/v1/messages/default"
+	say := func(by, body string) answer { return workers[by].post(all, body) }
+	if a := say("a", `{"fromTask":"a","toTask":"*","parentTask":"lead","content":"hello"}`); a.code != 204 || a.body != "" {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+	for by, paths := range map[string][]string{"b": {"/b?parentTask=lead&markRead=false", "/b?parentTask=lead", "/b?parentTask=lead"}} {
+		for i, want := range []string{`"read":false`, `"read":true`, "[]"} {
+			workers[by].get(all+paths[i]).want(t, 200, want)
+		}
+	}
+	say("b", `{"fromTask":"b","toTask":"lead","parentTask":"lead","content":"hello, too"}`).want(t, 204)
+	got := decode[[]map[string]any](t, workers["lead"].get(all+"/lead?parentTask=lead").want(t, 200))
+	if len(got) != 1 || got[0]["id"] == "" || got[0]["createdAt"] == nil || len(got[0]) != 8 || got[0]["fromTask"] != "b" || got[0]["toTask"] != "lead" ||
+		got[0]["parentTask"] != "lead" || got[0]["namespace"] != "default" || got[0]["content"] != "hello, too" || got[0]["read"] != true {
+		t.Errorf("got %v", got)
+	}
+	say("a", `{"fromTask":"b","toTask":"lead","parentTask":"lead","content":"x"}`).problem(t, 403, "another task")
+	say("a", `{"fromTask":"a/messages","toTask":"lead","parentTask":"lead","content":"x"}`).problem(t, 400, "fromTask: ")
+	say("a", `{"fromTask":"a","toTask":"lead","content":"x"}`).problem(t, 400, "parentTask: is required")
+	say("a", `{"fromTask":"a","toTask":"lead","parentTask":"other","content":"x"}`).problem(t, 400, "the parent of the family is")
+	say("a", `{"fromTask":"a","toTask":"lead","parentTask":"lead","content":"x","colour":"red"}`).problem(t, 400, "colour")
+	workers["a"].get(all+"/a").problem(t, 400, "parentTask: is required")
+	workers["a"].get(all+"/b?parentTask=lead").problem(t, 403, "another task")
+	workers["a"].get(all+"/a?parentTask=other").problem(t, 403, "spec.parentTask")
+	restAs(t, s, "default", "vi", "view").get(all+"/a?parentTask=lead").problem(t, 403, "cannot create")
+}
