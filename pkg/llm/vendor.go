@@ -5,6 +5,7 @@ package llm
 
 import (
 	"net/http"
+	"net/url"
 
 	"k8s.io/utils/clock"
 
@@ -22,9 +23,31 @@ type Vendor struct {
 	// DefaultModel returns the model to use if nothing else names one; empty if there is none. Nil
 	// means that there is none.
 	DefaultModel func(*v1alpha1.ProviderSpec) string
+	// Protocol is the API that the vendor's servers speak.
+	Protocol Protocol
+	// Target returns where a request of that API goes. The path is relative to the API's version, such as
+	// chat/completions or messages. An error means that the vendor does not have the path.
+	Target func(e Endpoint, path string) (Target, error)
 	// New makes a model of a Provider. It does not open a connection. The error names the field
 	// that is wrong.
 	New func(Endpoint) (Model, error)
+}
+
+// Protocol is an API of which several vendors have servers.
+type Protocol string
+
+// Protocols.
+const (
+	// ProtocolOpenAI has chat completions and responses.
+	ProtocolOpenAI Protocol = "openai"
+	// ProtocolAnthropic has messages.
+	ProtocolAnthropic Protocol = "anthropic"
+)
+
+// Target is the address of one operation of a Provider, with the header that authenticates requests there.
+type Target struct {
+	URL    *url.URL
+	Header http.Header
 }
 
 // Endpoint is a Provider with everything that is needed to use it.

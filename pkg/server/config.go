@@ -15,8 +15,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -49,6 +51,12 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	access, err := models.New(models.Options{
+		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
 	return &apiserver.Config{
 		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{
@@ -69,5 +77,8 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		},
 		Clock: o.Clock,
 		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
+		Compat: &compat.Options{
+			Models: access, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
+		},
 	}, nil
 }

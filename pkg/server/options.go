@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/profiling"
@@ -86,6 +87,8 @@ type Options struct {
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
 	// cluster can honour.
 	LocalRuns bool
+	// Host is the client configuration for the cluster that has the Secrets of Providers; nil means this server itself.
+	Host *rest.Config
 	// LockTimeout is how long the start waits while another server has the store open; 0 does not wait.
 	LockTimeout time.Duration
 

@@ -7,9 +7,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,14 +65,11 @@ var _ llm.Model = (*Client)(nil)
 
 // New checks the configuration and returns a client. It does not open a connection.
 func New(c Config) (*Client, error) {
-	if c.BaseURL == "" {
-		c.BaseURL = defaultBaseURL
-	}
-	u, err := wire.BaseURL(c.BaseURL)
+	address, err := baseURL(c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	base := strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/v1")
+	base := address.String()
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = wire.IdleTimeout
 	}
@@ -95,6 +94,16 @@ func New(c Config) (*Client, error) {
 		messages: sdk.NewMessageService(opts...), base: base, key: wire.Key(c.APIKey),
 		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock,
 	}, nil
+}
+
+// baseURL returns the address that v1/messages is appended to, without a slash at its end.
+func baseURL(raw string) (*url.URL, error) {
+	u, err := wire.BaseURL(cmp.Or(raw, defaultBaseURL))
+	if err != nil {
+		return nil, err
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), ""
+	return u, nil
 }
 
 // Generate makes one attempt. If the server refuses cache_control for the first time, that does not count as a failed

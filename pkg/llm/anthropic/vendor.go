@@ -4,14 +4,31 @@
 package anthropic
 
 import (
+	"net/http"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
 // Vendor is Anthropic and every server that implements its Messages protocol.
 var Vendor = llm.Vendor{
-	Type: v1alpha1.ProviderAnthropic,
+	Type:     v1alpha1.ProviderAnthropic,
+	Protocol: llm.ProtocolAnthropic,
+	Target: func(e llm.Endpoint, path string) (llm.Target, error) {
+		base, err := baseURL(e.Spec.BaseURL)
+		if err != nil {
+			return llm.Target{}, err
+		}
+		t := llm.Target{URL: base.JoinPath("v1", path), Header: http.Header{"Anthropic-Version": {version}}}
+		if e.Key != "" {
+			t.Header.Set("X-Api-Key", e.Key)
+		}
+		return t, nil
+	},
 	New: func(e llm.Endpoint) (llm.Model, error) {
 		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Clock: e.Clock, Transport: e.Transport})
 	},
 }
+
+// version of the protocol that is sent if a client names none.
+const version = "2023-06-01"

@@ -146,6 +146,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if err := a.delegate(ctx, g); err != nil {
 		return nil, err
 	}
+	a.Host = a.config
 	config, err := a.Config(g, scheme, st)
 	if err != nil {
 		return nil, err

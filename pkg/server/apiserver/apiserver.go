@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -77,6 +78,8 @@ type Config struct {
 	Clock clock.PassiveClock
 	// REST, if set, serves the documented REST paths in addition to the Kubernetes API.
 	REST *facade.Options
+	// Compat, if set, serves the APIs of model vendors beside the REST paths.
+	Compat *compat.Options
 	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
 	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
 	Handlers map[string]http.Handler
@@ -167,17 +170,22 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{}
+	vendors, err := c.vendors(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var facadeErr error
 	if c.REST != nil {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+			inside := chain(vendors.inner(api), g)
 			var f *facade.Facade
-			if f, facadeErr = facade.New(chain(api, g), *c.REST); facadeErr != nil {
+			if f, facadeErr = facade.New(inside, *c.REST); facadeErr != nil {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)
-			s.REST = c.guard(f.Alone())
-			return f
+			s.REST = c.guard(vendors.wrap(inside, f.Alone()))
+			return vendors.wrap(inside, f)
 		}
 	}
 	c.guardListener()

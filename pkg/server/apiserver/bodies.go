@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
@@ -79,7 +80,9 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 		}
 		limit := int64(maxBody)
 		info, _ := request.RequestInfoFrom(r.Context())
-		if info != nil && info.IsResourceRequest {
+		if compat.IsCall(r.Context()) {
+			limit = compat.MaxBody
+		} else if info != nil && info.IsResourceRequest {
 			gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
 			if own, ok := limits[gvr][info.Resource+"/"+info.Subresource]; ok {
 				limit = own

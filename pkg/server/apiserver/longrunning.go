@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/platform-ai/platform/pkg/server/compat"
 )
 
 // LongRunning reports whether a request has no deadline and does not count against the limit of requests in flight:
@@ -30,11 +32,14 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	return false
 }
 
-// addLongRunning treats requests to Handlers as long-running.
+// addLongRunning treats requests to Handlers and to models as long-running.
 func (c *Config) addLongRunning() {
 	inner := c.Generic.LongRunningFunc
 	c.Generic.LongRunningFunc = func(r *http.Request, info *request.RequestInfo) bool {
 		if info != nil && !info.IsResourceRequest && c.Handlers[info.Path] != nil {
+			return true
+		}
+		if compat.IsCall(r.Context()) {
 			return true
 		}
 		return inner(r, info)

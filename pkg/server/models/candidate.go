@@ -4,8 +4,11 @@
 package models
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +16,11 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
+	"github.com/platform-ai/platform/pkg/llm/wire"
 )
+
+// minKey is the length of the shortest key that is looked for in texts. A shorter one is no secret.
+const minKey = 4
 
 // maxClients bounds how many clients of vendors are kept.
 const maxClients = 512
@@ -35,6 +42,58 @@ func (c Candidate) LLM() (llm.Candidate, error) {
 		return llm.Candidate{}, fmt.Errorf("provider %q: %w", c.Provider.Name, err)
 	}
 	return llm.Candidate{Provider: c.Provider.Name, Name: c.Model, Model: model}, nil
+}
+
+// Protocol returns the API that the Provider's servers speak.
+func (c Candidate) Protocol() llm.Protocol {
+	vendor, _ := vendors.Find(c.Provider.Spec.Type)
+	return vendor.Protocol
+}
+
+// TargetError says that a Provider does not have an operation.
+type TargetError struct{ Err error }
+
+// Error names the Provider and the reason.
+func (e *TargetError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// Send posts a body to an operation of the Provider's own API, such as chat/completions, with the Provider's
+// credentials. It follows no redirect. The header is that of the request and is completed here. The error is a
+// *TargetError if the Provider does not have the operation; the text of any other error is safe to show.
+func (c Candidate) Send(ctx context.Context, path string, header http.Header, body []byte) (*http.Response, error) {
+	vendor, ok := vendors.Find(c.Provider.Spec.Type)
+	if !ok {
+		return nil, &TargetError{fmt.Errorf("provider %q: spec.type: must be %s, not %s", c.Provider.Name, vendors.Types(), c.Provider.Spec.Type)}
+	}
+	target, err := vendor.Target(llm.Endpoint{Spec: &c.Provider.Spec, Key: c.key}, path)
+	if err != nil {
+		return nil, &TargetError{fmt.Errorf("provider %q: %w", c.Provider.Name, err)}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, &TargetError{fmt.Errorf("provider %q: spec.baseURL cannot be used", c.Provider.Name)}
+	}
+	for name, values := range target.Header {
+		if name != "Anthropic-Version" || header.Get(name) == "" { // a client may name another version, but no credentials
+			header[name] = values
+		}
+	}
+	req.Header = header
+	resp, err := c.models.transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key).Describe(err)) //nolint:errorlint // the text of the cause may hold the address
+	}
+	return resp, nil
+}
+
+// Scrub removes the Provider's key from what its server said.
+func (c Candidate) Scrub(text []byte) []byte {
+	if len(c.key) < minKey || !bytes.Contains(text, []byte(c.key)) {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte(c.key), []byte("[REDACTED]"))
 }
 
 // LLM returns the candidates for llm.Call.

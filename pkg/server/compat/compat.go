@@ -1,0 +1,281 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compat serves the APIs of model vendors, so that their clients can use the Providers of a namespace without
+// knowing a vendor's key. A request to a Provider of the same protocol is passed on as it is: only the name of the
+// model and the credentials are replaced, and the answer comes back byte for byte.
+//
+//	compat.go    the handler, before and inside the handler chain
+//	route.go     the paths
+//	exchange.go  one request: who, where, which model
+//	forward.go   asking one candidate after the other
+//	relay.go     the answer on its way to the client
+//	event.go     server-sent events
+//	object.go    JSON objects whose members are replaced in place
+//	request.go   what is checked and changed in a request
+//	usage.go     what answers say about the use of tokens
+//	meter.go     counting it
+//	slots.go     how many requests are answered at a time
+//	problem.go   errors, in the form of the vendor whose path was called
+//	list.go      the list of models
+//
+// The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
+// list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
+// Inner, the innermost handler, then recognises the request by its context and serves it.
+package compat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/sparse"
+)
+
+// MaxBody is the maximum size of a request, in bytes.
+const MaxBody = 15 << 20
+
+const (
+	headerRequestID = "X-Request-Id"
+	// headerTools switches the tools of the server off; its alias is read, too.
+	headerTools, headerToolsAlias = "X-Platform-Tools", "X-Orka-Tools"
+	toolsDisabled                 = "disabled"
+
+	defaultWriteTimeout = 30 * time.Second
+	// defaultDrain is how long an answer is read after its client has left.
+	defaultDrain = 2 * time.Minute
+	// defaultRequests is how many requests are answered at a time.
+	defaultRequests = 1024
+)
+
+// Options configure a Handler. Models is required.
+type Options struct {
+	Models *models.Models
+	// Meter records the use of models. Default: a PrometheusMeter that is registered with Metrics.
+	Meter Meter
+	// Metrics, if set, registers the metrics until Close.
+	Metrics prometheus.Registerer
+	// Origins are the origins whose pages may read answers; empty, or "*", allows any.
+	Origins []string
+	// Namespace, if set, is the only namespace that is served.
+	Namespace string
+	// Requests is how many requests are answered at a time; a caller may have as many as are still free. Default: 1024.
+	Requests int
+	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
+	WriteTimeout time.Duration
+	// Drain is how long the answer to a client that has left is read, so that its usage is known. Default: 2 minutes.
+	Drain time.Duration
+	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
+	Sparse *sparse.Log
+	// Clock measures durations. Default: the real clock.
+	Clock clock.WithTickerAndDelayedExecution
+}
+
+// Handler serves the vendors' APIs.
+type Handler struct {
+	o     Options
+	cors  cors.Policy
+	slots *slots
+	own   *PrometheusMeter // nil if Options has another Meter
+}
+
+// New makes a handler. It fails if its metrics are already registered.
+func New(o Options) (*Handler, error) {
+	if o.Models == nil {
+		return nil, errors.New("compat: Models is required")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Sparse == nil {
+		o.Sparse = sparse.New(o.Clock)
+	}
+	if o.Requests == 0 {
+		o.Requests = defaultRequests
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.Drain == 0 {
+		o.Drain = defaultDrain
+	}
+	h := &Handler{slots: newSlots(o.Requests), cors: newCORS(o.Origins)}
+	if o.Meter == nil {
+		h.own = NewPrometheusMeter()
+		o.Meter = h.own
+		if o.Metrics != nil {
+			if err := o.Metrics.Register(h.own); err != nil {
+				return nil, fmt.Errorf("compat: metrics: %w", err)
+			}
+		}
+	}
+	h.o = o
+	return h, nil
+}
+
+// Close unregisters the metrics.
+func (h *Handler) Close() {
+	if h.own != nil && h.o.Metrics != nil {
+		h.o.Metrics.Unregister(h.own)
+	}
+}
+
+// Wrap serves the vendors' paths with the help of the chain, whose innermost handler is Inner. Requests for other
+// paths go to next.
+func (h *Handler) Wrap(chain, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !owns(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.enter(w, r, chain)
+	})
+}
+
+// callKey is the key of a *call in the context of a request on its way through the chain.
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// IsCall reports whether a request on its way through the chain is one of Wrap. Such a request has no deadline, and its
+// body may have MaxBody bytes.
+func IsCall(ctx context.Context) bool { return callOf(ctx) != nil }
+
+// call is a request on its way through the chain.
+type call struct {
+	route     route
+	path      string // as the client wrote it
+	query     url.Values
+	namespace string
+	id        string
+	header    http.Header // of the client
+	served    bool        // the request has reached Inner
+}
+
+// enter does everything that needs no identity, and then gives the request to the chain.
+func (h *Handler) enter(w http.ResponseWriter, r *http.Request, chain http.Handler) {
+	id := rest.RequestID(r)
+	style := styleOf(r.URL.Path)
+	header := w.Header()
+	header.Set(headerRequestID, id)
+	header.Set("Cache-Control", "private, no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	h.cors.Allow(header, r)
+	if cors.IsPreflight(r) {
+		h.cors.Preflight(header)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	out := &answer{ResponseWriter: w, style: style}
+	defer h.recoverPanic(out, r)
+	c, err := h.begin(r, id)
+	if err != nil {
+		h.fail(r.Context(), out.direct(), style, err)
+		return
+	}
+	out.call = c
+	chain.ServeHTTP(out, c.native(r))
+	out.finish()
+}
+
+// begin finds the route and the namespace of a request.
+func (h *Handler) begin(r *http.Request, id string) (*call, error) {
+	found, err := find(r.Method, r.URL.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !rest.HasCredentials(r) {
+		return nil, problem{code: http.StatusUnauthorized, message: "a ServiceAccount token is required, as a Bearer token or in x-api-key"}
+	}
+	if r.Header.Get("Txn-Token") != "" {
+		return nil, problem{code: http.StatusUnauthorized, message: "transaction tokens are not accepted here"}
+	}
+	c := &call{route: found, path: r.URL.Path, query: r.URL.Query(), id: id, header: r.Header}
+	c.namespace, err = h.namespace(r, c.query)
+	return c, err
+}
+
+// namespace returns the namespace that the query names, otherwise the caller's own namespace, otherwise "default".
+func (h *Handler) namespace(r *http.Request, query url.Values) (string, error) {
+	ns := "default"
+	if own := rest.OwnNamespace(r); own != "" {
+		ns = own
+	}
+	if named := query["namespace"]; len(named) > 1 {
+		return "", invalid("namespace", "namespace may be given once")
+	} else if len(named) == 1 && named[0] != "" {
+		ns = named[0]
+	}
+	if msgs := validation.IsDNS1123Label(ns); len(msgs) > 0 {
+		return "", invalid("namespace", "namespace: %s", strings.Join(msgs, "; "))
+	}
+	if h.o.Namespace != "" && ns != h.o.Namespace {
+		return "", problem{code: http.StatusForbidden, message: "namespace not allowed"}
+	}
+	return ns, nil
+}
+
+// native returns the request as the chain sees it.
+func (c *call) native(r *http.Request) *http.Request {
+	out := r.Clone(context.WithValue(r.Context(), callKey{}, c))
+	rest.Authorize(out)
+	for _, name := range []string{"Accept-Encoding", "Origin"} {
+		out.Header.Del(name)
+	}
+	out.Header.Set("Accept", "application/json")
+	out.Header.Set("Audit-ID", c.id)
+	out.URL = &url.URL{Path: "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + c.namespace + "/" + c.route.resource}
+	out.RequestURI = out.URL.RequestURI()
+	return out
+}
+
+// Inner is the innermost handler of the chain. It serves the requests of Wrap and passes all others on.
+func (h *Handler) Inner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r.Context())
+		if c == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c.served = true
+		caller, ok := request.UserFrom(r.Context())
+		if !ok {
+			h.fail(r.Context(), w, c.route.style, problem{code: http.StatusUnauthorized})
+			return
+		}
+		x := &exchange{h: h, w: w, r: r, call: c, caller: caller}
+		if err := x.serve(); err != nil {
+			h.fail(r.Context(), w, c.route.style, err)
+		}
+	})
+}
+
+// recoverPanic answers if the handler panicked outside of the chain. An aborted answer stays aborted.
+func (h *Handler) recoverPanic(w *answer, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.sent {
+		panic(http.ErrAbortHandler)
+	}
+	h.o.Sparse.Error(r.Context(), fmt.Errorf("panic: %v", v), "Request to a vendor's API panicked", "stack", string(debug.Stack()))
+	h.fail(r.Context(), w.direct(), w.style, problem{code: http.StatusInternalServerError})
+}

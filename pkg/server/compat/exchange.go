@@ -1,0 +1,125 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/models"
+)
+
+// exchange is one request whose caller is known, and its answer.
+type exchange struct {
+	h      *Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	call   *call
+	caller user.Info
+}
+
+// serve carries out the request. It returns an error only if nothing was written.
+func (x *exchange) serve() error {
+	ctx := x.r.Context()
+	audit.AddAuditAnnotation(ctx, "compat."+v1alpha1.GroupName+"/path", x.call.path)
+	needs := models.Chat()
+	if x.call.route.op == opModels {
+		needs = models.Discover()
+	}
+	agent := x.call.query.Get("agent")
+	if agent != "" {
+		needs = append(needs, models.Access{Verb: "get", Resource: "agents", Name: agent})
+	}
+	if err := x.h.o.Models.Authorize(ctx, x.caller, x.call.namespace, needs...); err != nil {
+		return err
+	}
+	x.w.Header().Set(headerTools, toolsDisabled)
+	if x.call.route.op == opModels {
+		return x.list()
+	}
+	if err := x.tools(); err != nil {
+		return err
+	}
+	if !x.h.slots.acquire(x.caller.GetName()) {
+		return problem{code: http.StatusTooManyRequests, message: "too many requests are being answered, in total or for you; try again later", after: "1"}
+	}
+	release := sync.OnceFunc(func() { x.h.slots.release(x.caller.GetName()) })
+	in, err := x.read()
+	if err != nil {
+		release()
+		return err
+	}
+	choice, err := x.choose(in.model, agent)
+	if err != nil {
+		release()
+		return err
+	}
+	return x.forward(in, choice, release)
+}
+
+// tools refuses a request that switches the server's tools on, which this version does not have.
+func (x *exchange) tools() error {
+	for _, name := range []string{headerTools, headerToolsAlias} {
+		if v := x.call.header.Get(name); v != "" && !strings.EqualFold(v, toolsDisabled) {
+			return problem{code: http.StatusBadRequest, message: fmt.Sprintf("header %s: %q is not supported: this version has no tools of the server for this API; leave the header out, or set it to %q", name, v, toolsDisabled)}
+		}
+	}
+	return nil
+}
+
+// read reads and checks the body, which the chain has opened.
+func (x *exchange) read() (*incoming, error) {
+	data, err := io.ReadAll(x.r.Body)
+	if err != nil {
+		if p, ok := asProblem(err); ok {
+			return nil, p
+		}
+		return nil, invalid("", "the body could not be read: %v", err)
+	}
+	return read(x.call.route.op, data)
+}
+
+// choose finds the model that a name means: PROVIDER/MODEL if there is such a Provider, otherwise a model of the Agent
+// or of the default Provider.
+func (x *exchange) choose(name, agent string) (*models.Choice, error) {
+	q := models.Query{Namespace: x.call.namespace, Agent: agent, Model: name}
+	prefix, rest, ok := strings.Cut(name, "/")
+	if ok && rest != "" && len(validation.IsDNS1123Subdomain(prefix)) == 0 {
+		q.Provider, q.Model = prefix, rest
+		c, err := x.resolve(q)
+		if refused, is := errors.AsType[*plan.RefusedError](err); !is || refused.Reason != v1alpha1.ReasonProviderNotFound {
+			return c, shown(err)
+		}
+		q.Provider, q.Model = "", name
+	}
+	c, err := x.resolve(q)
+	return c, shown(err)
+}
+
+func (x *exchange) resolve(q models.Query) (*models.Choice, error) {
+	return x.h.o.Models.Resolve(x.r.Context(), q)
+}
+
+// shown turns a refusal into an error of the client's.
+func shown(err error) error {
+	refused, ok := errors.AsType[*plan.RefusedError](err)
+	if !ok {
+		return err
+	}
+	message := refused.Message
+	if refused.Reason == v1alpha1.ReasonProviderNotFound {
+		message += "; name one of the namespace's Providers as PROVIDER/MODEL"
+	}
+	return invalid("model", "model: %s", message)
+}

@@ -1,0 +1,184 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/server/models"
+)
+
+// Causes of the end of a request.
+var (
+	errIdle    = errors.New("the vendor sent nothing for too long")
+	errDrained = errors.New("the client left, and the answer did not end in time")
+)
+
+// forward asks one candidate after the other until one answers. Another one is asked only while nothing has been sent
+// to the client. It calls release when the last answer has ended, which may be after it returned.
+func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
+	var err error
+	for i, c := range choice.Candidates {
+		a := &attempt{exchange: x, in: in, candidate: c, number: i + 1, release: release}
+		err = a.run()
+		if err == nil {
+			return nil
+		}
+		if p, ok := asProblem(err); !ok || !p.next || x.r.Context().Err() != nil {
+			break
+		}
+	}
+	release()
+	return err
+}
+
+// attempt is one request to one candidate.
+type attempt struct {
+	*exchange
+
+	in        *incoming
+	candidate models.Candidate
+	number    int
+	release   func()
+
+	measured Measurement
+	tally    tally
+	cancel   context.CancelCauseFunc
+	idle     interface {
+		Reset(d time.Duration) bool
+		Stop() bool
+	}
+}
+
+// run makes the request. It returns an error if nothing was written; otherwise it has called release, or will.
+func (a *attempt) run() error {
+	if a.candidate.Protocol() != protocolOf(a.in.op) {
+		return invalid("model", "model: Provider %q speaks the %s protocol; this version passes requests on to Providers of the same protocol only",
+			a.candidate.Provider.Name, a.candidate.Protocol())
+	}
+	resp, err := a.send()
+	if err != nil {
+		return err
+	}
+	if p, failed := a.refused(resp); failed {
+		a.end()
+		return p
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return a.stream(resp)
+	}
+	return a.whole(resp)
+}
+
+// send records the start and makes the request. The request outlives its client for a while, so that its usage is
+// known.
+func (a *attempt) send() (*http.Response, error) {
+	c := a.candidate
+	body, err := a.in.forModel(c.Model, true)
+	if err != nil {
+		return nil, err
+	}
+	client := a.r.Context()
+	a.tally.op = a.in.op
+	a.measured, err = a.h.o.Meter.Start(client, Asked{
+		Namespace: a.call.namespace, Provider: c.Provider.Name, Model: c.Model, User: a.caller.GetName(), ID: a.call.id, Candidate: a.number,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the start of a request could not be recorded: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
+	a.cancel = cancel
+	context.AfterFunc(client, func() {
+		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
+		context.AfterFunc(ctx, func() { t.Stop() })
+	})
+	a.idle = a.h.o.Clock.AfterFunc(wire.HeaderTimeout, func() { cancel(errIdle) })
+	resp, err := c.Send(ctx, string(a.in.op), outgoing(a.call.header), body)
+	if err == nil {
+		return resp, nil
+	}
+	a.end()
+	if target, ok := errors.AsType[*models.TargetError](err); ok {
+		return nil, invalid("model", "model: %v", target)
+	}
+	return nil, problem{code: http.StatusBadGateway, message: err.Error(), next: true}
+}
+
+// end records the end of the request.
+func (a *attempt) end() {
+	a.idle.Stop()
+	a.cancel(context.Canceled)
+	a.measured.End(a.tally.usage)
+}
+
+// outgoing returns the header of a client's request that its vendor gets.
+func outgoing(client http.Header) http.Header {
+	out := http.Header{"Accept-Encoding": {"identity"}, "Content-Type": {"application/json"}}
+	for _, name := range []string{"Accept", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "Idempotency-Key"} {
+		if v := client[name]; len(v) > 0 {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// copyHeader copies what a client learns of a vendor's header. Names of accounts and cookies are not part of it.
+func copyHeader(to, from http.Header) {
+	for name, values := range from {
+		switch {
+		case name == "Content-Type", name == "Content-Encoding", name == "Retry-After", name == "Retry-After-Ms", name == "X-Should-Retry",
+			name == "Request-Id", name == "Openai-Processing-Ms", name == "Openai-Version",
+			strings.HasPrefix(name, "X-Ratelimit-"), strings.HasPrefix(name, "Anthropic-Ratelimit-"):
+			to[name] = values
+		case name == headerRequestID:
+			to["X-Provider-Request-Id"] = values
+		}
+	}
+}
+
+// refused returns the problem if the vendor did not accept the request.
+func (a *attempt) refused(resp *http.Response) (problem, bool) {
+	code := resp.StatusCode
+	if code == http.StatusOK {
+		return problem{}, false
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
+	name := a.candidate.Provider.Name
+	switch {
+	case code < http.StatusBadRequest:
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q answered %d, which is no answer; redirects are not followed", name, code)}, true
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		// The vendor's text repeats parts of the key, and the client's own credentials are valid.
+		a.nothingUsed()
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: its API key was refused", name), next: true}, true
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody))
+	text = a.candidate.Scrub(text)
+	p := problem{code: code, message: fmt.Sprintf("Provider %q answered %d %s", name, code, http.StatusText(code)), header: resp.Header}
+	if err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		p.raw = text
+	} else {
+		p.header = http.Header{"Retry-After": resp.Header["Retry-After"]}
+	}
+	p.next = code >= http.StatusInternalServerError || code == http.StatusNotFound || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests
+	if code < http.StatusInternalServerError {
+		a.nothingUsed()
+	}
+	return p, true
+}
+
+// nothingUsed records that the vendor refused the request, which costs nothing.
+func (a *attempt) nothingUsed() {
+	zero := int64(0)
+	a.tally.usage = llm.Usage{InputTokens: &zero, OutputTokens: &zero}
+}

@@ -1,0 +1,111 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/metric"
+)
+
+// Asked is a request to a model that is about to be sent.
+type Asked struct {
+	Namespace, Provider, Model string
+	// User is the name of the caller.
+	User string
+	// ID is the request's ID, which is also that of its audit event. Candidate counts the attempts at one request from
+	// 1.
+	ID        string
+	Candidate int
+}
+
+// Meter records the use of models. The start of each request is recorded before the request is sent, so that a request
+// whose end is missing is a gap and not zero.
+type Meter interface {
+	// Start records that a request is about to be sent. If it fails, the request is not sent.
+	Start(ctx context.Context, a Asked) (Measurement, error)
+}
+
+// Measurement is a request that was started.
+type Measurement interface {
+	// End records what the request used, once. Figures that the vendor did not report are unknown.
+	End(u llm.Usage)
+}
+
+// maxSeries bounds the pairs of Provider and model that have counters of their own, because clients choose the names of
+// models. All others are counted together.
+const maxSeries = 1000
+
+// otherModels is the model under which requests are counted after maxSeries pairs.
+const otherModels = "other"
+
+// PrometheusMeter counts requests and tokens. It is a collector of its counters.
+type PrometheusMeter struct {
+	metric.Group
+
+	requests, unreported *prometheus.CounterVec
+	tokens               *prometheus.CounterVec
+
+	mu   sync.Mutex
+	seen map[[2]string]bool
+}
+
+var _ Meter = (*PrometheusMeter)(nil)
+
+// NewPrometheusMeter makes a meter whose counters are zero.
+func NewPrometheusMeter() *PrometheusMeter {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "platform_compat", Name: name, Help: help},
+			append([]string{"provider", "model"}, labels...))
+	}
+	m := &PrometheusMeter{
+		seen:       map[[2]string]bool{},
+		requests:   counter("model_requests_total", "Requests of clients of the vendors' APIs to models, by Provider (namespace/name) and model."),
+		unreported: counter("model_requests_unreported_total", "Requests that ended without a report of the tokens they used."),
+		tokens:     counter("model_tokens_total", "Tokens that vendors reported, by direction: input, output, cache_read or cache_write. The latter two are parts of input.", "direction"),
+	}
+	m.Group = metric.Group{m.requests, m.unreported, m.tokens}
+	return m
+}
+
+// Start counts the request.
+func (m *PrometheusMeter) Start(_ context.Context, a Asked) (Measurement, error) {
+	provider, model := a.Namespace+"/"+a.Provider, a.Model
+	m.mu.Lock()
+	if id := [2]string{provider, model}; !m.seen[id] {
+		if len(m.seen) < maxSeries {
+			m.seen[id] = true
+		} else {
+			provider, model = otherModels, otherModels
+		}
+	}
+	m.mu.Unlock()
+	m.requests.WithLabelValues(provider, model).Inc()
+	return counted{m, provider, model}, nil
+}
+
+// counted is a request of a PrometheusMeter.
+type counted struct {
+	*PrometheusMeter
+
+	provider, model string
+}
+
+// End counts the tokens.
+func (c counted) End(u llm.Usage) {
+	if !u.Known() {
+		c.unreported.WithLabelValues(c.provider, c.model).Inc()
+	}
+	for direction, n := range map[string]*int64{
+		"input": u.InputTokens, "output": u.OutputTokens, "cache_read": u.CachedInputTokens, "cache_write": u.CacheWriteInputTokens,
+	} {
+		if n != nil {
+			c.tokens.WithLabelValues(c.provider, c.model, direction).Add(float64(*n))
+		}
+	}
+}

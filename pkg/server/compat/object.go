@@ -1,0 +1,135 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// object is a JSON object. Its members are replaced in place, so that every other byte stays as the client wrote it.
+type object struct {
+	data    []byte
+	members []member
+	open    int // after the opening brace
+	edits   []edit
+}
+
+// member is a member of an object: its name, and where it and its value are in the data.
+type member struct {
+	name              string
+	begin, start, end int
+}
+
+// edit replaces the bytes from start to end.
+type edit struct {
+	start, end int
+	with       []byte
+}
+
+var errNoObject = errors.New("the body must be a JSON object")
+
+// parse finds the members of an object. Nothing may follow it. A name may occur once, because this server and the
+// vendor could otherwise read different values.
+func parse(data []byte) (*object, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errNoObject
+	}
+	o := &object{data: data, open: int(dec.InputOffset())}
+	seen := map[string]bool{}
+	for dec.More() {
+		begin := int(dec.InputOffset())
+		t, err := dec.Token()
+		if err != nil {
+			return nil, errNoObject
+		}
+		name, _ := t.(string) // the decoder accepts no other token here
+		if seen[name] {
+			return nil, fmt.Errorf("the member %q occurs twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, errNoObject
+		}
+		end := int(dec.InputOffset())
+		o.members = append(o.members, member{name: name, begin: begin, start: end - len(value), end: end})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errNoObject
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the body must be one JSON object")
+	}
+	return o, nil
+}
+
+func (o *object) index(name string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return m.name == name })
+}
+
+// get returns the value of a member as it was written; nil if there is none or it is null.
+func (o *object) get(name string) json.RawMessage {
+	i := o.index(name)
+	if i < 0 {
+		return nil
+	}
+	value := o.data[o.members[i].start:o.members[i].end]
+	if bytes.Equal(value, []byte("null")) {
+		return nil
+	}
+	return value
+}
+
+// set gives a member another value, or adds the member.
+func (o *object) set(name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("member %s: %w", name, err)
+	}
+	if i := o.index(name); i >= 0 {
+		o.edits = append(o.edits, edit{o.members[i].start, o.members[i].end, data})
+		return nil
+	}
+	added := fmt.Appendf(nil, "%q:%s", name, data)
+	if len(o.members) > 0 {
+		added = append(added, ',')
+	}
+	o.edits = append(o.edits, edit{o.open, o.open, added})
+	return nil
+}
+
+// remove removes a member with one of the commas beside it.
+func (o *object) remove(name string) {
+	i := o.index(name)
+	switch {
+	case i < 0:
+	case i > 0: // with the comma before it
+		o.edits = append(o.edits, edit{o.members[i-1].end, o.members[i].end, nil})
+	case len(o.members) > 1:
+		o.edits = append(o.edits, edit{o.open, o.members[1].begin + bytes.IndexByte(o.data[o.members[1].begin:], '"'), nil})
+	default:
+		o.edits = append(o.edits, edit{o.open, o.members[i].end, nil})
+	}
+}
+
+// bytes returns the object with its changes.
+func (o *object) bytes() []byte {
+	if len(o.edits) == 0 {
+		return o.data
+	}
+	slices.SortStableFunc(o.edits, func(a, b edit) int { return a.start - b.start })
+	var out []byte
+	at := 0
+	for _, e := range o.edits {
+		out = append(append(out, o.data[at:e.start]...), e.with...)
+		at = e.end
+	}
+	return append(out, o.data[at:]...)
+}

@@ -1,0 +1,155 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+)
+
+const (
+	// copyBuffer is how much of an answer is read at a time, in bytes.
+	copyBuffer = 32 << 10
+	// maxAnswer is how much of an answer that is not a stream is held, in bytes. Of a longer one the usage is unknown.
+	maxAnswer = 16 << 20
+)
+
+// whole passes on an answer that is not a stream. It is held until it is complete, so that another candidate can be
+// asked if it breaks off.
+func (a *attempt) whole(resp *http.Response) error {
+	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		a.end()
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the answer broke off", a.candidate.Provider.Name), next: true}
+	}
+	rest := len(data) == maxAnswer
+	if !rest {
+		a.tally.body(data)
+	}
+	defer a.release()
+	defer a.end()
+	h := a.w.Header()
+	copyHeader(h, resp.Header)
+	if !rest {
+		h.Set("Content-Length", strconv.Itoa(len(data)))
+	}
+	a.w.WriteHeader(resp.StatusCode)
+	out := &patient{attempt: a, control: http.NewResponseController(a.w)}
+	defer out.reset()
+	if _, err := out.Write(data); err != nil || !rest {
+		return nil //nolint:nilerr // the client has left
+	}
+	_, _ = io.Copy(out, resp.Body) // the client sees that the answer broke off, because it is not valid JSON
+	return nil
+}
+
+// patient writes to a client that may be slow but must make progress.
+type patient struct {
+	*attempt
+
+	control  *http.ResponseController
+	deadline time.Time
+}
+
+// Write moves the deadline when less than half of it is left, because moving it costs a message on HTTP/2.
+func (p *patient) Write(b []byte) (int, error) {
+	if now := p.h.o.Clock.Now(); p.deadline.Sub(now) < p.h.o.WriteTimeout/2 {
+		p.deadline = now.Add(p.h.o.WriteTimeout)
+		_ = p.control.SetWriteDeadline(p.deadline) // writers of tests have none
+	}
+	return p.w.Write(b)
+}
+
+// reset ends the deadline, which would otherwise apply to the connection's next answer.
+func (p *patient) reset() { _ = p.control.SetWriteDeadline(time.Time{}) }
+
+// stream passes on a stream event by event. When the client leaves, the rest is read without it.
+func (a *attempt) stream(resp *http.Response) error {
+	s := &events{}
+	out := &patient{attempt: a, control: http.NewResponseController(a.w)}
+	report := &reporter{tally: &a.tally, hide: a.in.hidesUsage()}
+	begun := false
+	finish := func() {
+		_ = resp.Body.Close() // it was read, or is of no use
+		a.end()
+		a.release()
+	}
+	buf := make([]byte, copyBuffer)
+	for {
+		n, err := resp.Body.Read(buf)
+		a.idle.Reset(wire.IdleTimeout)
+		send := s.next(buf[:n], errors.Is(err, io.EOF), report.event)
+		if err != nil && !errors.Is(err, io.EOF) && !begun && len(send) == 0 {
+			_ = resp.Body.Close() // of no use
+			a.end()
+			return problem{code: http.StatusBadGateway, message: a.broken(), next: true}
+		}
+		if !begun && (len(send) > 0 || err != nil) {
+			begun = true
+			copyHeader(a.w.Header(), resp.Header)
+			a.w.WriteHeader(http.StatusOK)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			send = append(send, a.failure()...)
+		}
+		var gone error
+		if len(send) > 0 {
+			if _, gone = out.Write(send); gone == nil {
+				gone = out.control.Flush()
+			}
+		}
+		switch {
+		case err != nil:
+			out.reset()
+			finish()
+			return nil
+		case gone != nil || a.r.Context().Err() != nil:
+			go func() { // ends with the answer, or when Drain is over
+				defer finish()
+				a.drain(resp.Body, s, report)
+			}()
+			return nil
+		}
+	}
+}
+
+// drain reads the rest of an answer, so that its usage is known.
+func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
+	// The client's context may not have ended yet, if a write failed.
+	t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { a.cancel(errDrained) })
+	defer t.Stop()
+	buf := make([]byte, copyBuffer)
+	for {
+		n, err := body.Read(buf)
+		a.idle.Reset(wire.IdleTimeout)
+		s.next(buf[:n], err != nil, report.event)
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *attempt) broken() string {
+	return fmt.Sprintf("Provider %q: the answer broke off", a.candidate.Provider.Name)
+}
+
+// failure returns the event for an answer that broke off. A stream does not end as a complete one does.
+func (a *attempt) failure() []byte {
+	p := problem{code: http.StatusBadGateway, message: a.broken()}
+	style := protocolOf(a.in.op)
+	data := p.envelope(style)
+	if style == llm.ProtocolAnthropic || a.in.op == opResponses {
+		return bytes.Join([][]byte{[]byte("event: error\ndata: "), data, []byte("\n\n")}, nil)
+	}
+	return bytes.Join([][]byte{[]byte("data: "), data, []byte("\n\n")}, nil)
+}

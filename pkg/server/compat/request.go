@@ -1,0 +1,168 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"encoding/json"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// minTokens is the smallest limit of the output that the chat completions API accepts here.
+const minTokens = 16
+
+// incoming is the body of a request.
+type incoming struct {
+	*object
+
+	op     operation
+	model  string // as the client names it
+	stream bool
+	// usage is set if the client of a chat completion asked for a report of its usage in the stream.
+	usage bool
+}
+
+// read checks a body as far as this server must understand it. All other members are the vendor's.
+func read(op operation, data []byte) (*incoming, error) {
+	o, err := parse(data)
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	in := &incoming{object: o, op: op}
+	if err := o.decode("model", &in.model); err != nil {
+		return nil, err
+	}
+	if err := o.decode("stream", &in.stream); err != nil {
+		return nil, err
+	}
+	switch op {
+	case opChat:
+		return in, in.checkChat()
+	case opResponses:
+		return in, in.checkResponses()
+	default:
+		return in, in.checkMessages()
+	}
+}
+
+// decode reads a member into a value of its type. The value stays as it is if there is no such member.
+func (o *object) decode(name string, into any) error {
+	raw := o.get(name)
+	if raw == nil {
+		return nil
+	}
+	if json.Unmarshal(raw, into) != nil {
+		return invalid(name, "%s: has the wrong type", name)
+	}
+	return nil
+}
+
+func (in *incoming) checkChat() error {
+	var n, tokens, completion *int64
+	var options struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	for name, into := range map[string]any{"n": &n, "max_tokens": &tokens, "max_completion_tokens": &completion, "stream_options": &options} {
+		if err := in.decode(name, into); err != nil {
+			return err
+		}
+	}
+	in.usage = options.IncludeUsage
+	if completion != nil {
+		tokens = completion
+	}
+	switch {
+	case n != nil && *n > 1:
+		return invalid("n", "n: must be 1, because this server gives one answer")
+	case tokens != nil && *tokens < minTokens:
+		return invalid("max_tokens", "max_tokens: must be at least %d", minTokens)
+	}
+	return in.checkList("messages")
+}
+
+func (in *incoming) checkResponses() error {
+	store, background := true, false
+	if err := in.decode("store", &store); err != nil {
+		return err
+	}
+	if err := in.decode("background", &background); err != nil {
+		return err
+	}
+	switch {
+	case store:
+		return invalid("store", "store: must be false, because this server keeps no responses")
+	case background:
+		return invalid("background", "background: must be false, because this server keeps no responses")
+	case in.get("input") == nil:
+		return invalid("input", "input: is required")
+	}
+	for _, name := range []string{"previous_response_id", "conversation"} {
+		if in.get(name) != nil {
+			return invalid(name, "%s: cannot be used, because this server keeps no responses; send the conversation in input", name)
+		}
+	}
+	return nil
+}
+
+func (in *incoming) checkMessages() error {
+	if in.model == "" {
+		return invalid("model", "model: is required")
+	}
+	if in.op == opMessages {
+		var tokens int64
+		if err := in.decode("max_tokens", &tokens); err != nil {
+			return err
+		}
+		if tokens <= 0 {
+			return invalid("max_tokens", "max_tokens: is required and must be greater than 0")
+		}
+	}
+	return in.checkList("messages")
+}
+
+func (in *incoming) checkList(name string) error {
+	var list []json.RawMessage
+	if err := in.decode(name, &list); err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return invalid(name, "%s: must have at least one element", name)
+	}
+	return nil
+}
+
+// For returns the body for a model of a Provider of the same protocol. In a stream of a chat completion the vendor is
+// asked for its usage even if the client did not ask; see reporter.
+func (in *incoming) forModel(model string, askUsage bool) ([]byte, error) {
+	o := &object{data: in.data, members: in.members, open: in.open}
+	if model != in.model {
+		if err := o.set("model", model); err != nil {
+			return nil, err
+		}
+	}
+	if askUsage && in.hidesUsage() {
+		options := map[string]json.RawMessage{}
+		if raw := in.get("stream_options"); raw != nil {
+			if err := json.Unmarshal(raw, &options); err != nil {
+				return nil, invalid("stream_options", "stream_options: must be an object")
+			}
+		}
+		options["include_usage"] = json.RawMessage("true")
+		if err := o.set("stream_options", options); err != nil {
+			return nil, err
+		}
+	}
+	return o.bytes(), nil
+}
+
+// hidesUsage reports whether the answer is a stream whose client does not expect usage.
+func (in *incoming) hidesUsage() bool { return in.op == opChat && in.stream && !in.usage }
+
+// protocolOf returns the protocol that an operation belongs to.
+func protocolOf(op operation) llm.Protocol {
+	if op == opMessages || op == opCount {
+		return llm.ProtocolAnthropic
+	}
+	return llm.ProtocolOpenAI
+}

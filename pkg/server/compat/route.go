@@ -1,0 +1,109 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/cors"
+)
+
+// operation is what a request asks for.
+type operation string
+
+// Operations. The value is the path below the API's version, at the vendor, too.
+const (
+	opChat      operation = "chat/completions"
+	opResponses operation = "responses"
+	opMessages  operation = "messages"
+	opCount     operation = "messages/count_tokens"
+	opModels    operation = "models"
+)
+
+// route is one path.
+type route struct {
+	style    llm.Protocol
+	op       operation
+	method   string
+	resource string // of the group, for authorization
+}
+
+const (
+	openAIPrefix, openAIAlias       = "/openai/v1/", "/provider-a/v1/"
+	anthropicPrefix, anthropicAlias = "/anthropic/v1/", "/provider-b/v1/"
+)
+
+// split returns the protocol of a path and the operation that the rest of the path names.
+func split(path string) (llm.Protocol, operation, bool) {
+	for _, prefix := range []string{openAIPrefix, openAIAlias} {
+		if rest, ok := strings.CutPrefix(path+"/", prefix); ok {
+			return llm.ProtocolOpenAI, operation(strings.TrimSuffix(rest, "/")), true
+		}
+	}
+	for _, prefix := range []string{anthropicPrefix, anthropicAlias} {
+		if rest, ok := strings.CutPrefix(path+"/", prefix); ok {
+			return llm.ProtocolAnthropic, operation(strings.TrimSuffix(rest, "/")), true
+		}
+	}
+	return "", "", false
+}
+
+// owns reports whether a path belongs to this package.
+func owns(path string) bool {
+	_, _, ok := split(path)
+	return ok
+}
+
+// styleOf returns the protocol of a path, which determines the form of errors.
+func styleOf(path string) llm.Protocol {
+	style, _, _ := split(path)
+	return style
+}
+
+// operations returns what a protocol has.
+func operations(style llm.Protocol) []operation {
+	if style == llm.ProtocolAnthropic {
+		return []operation{opMessages, opCount, opModels}
+	}
+	return []operation{opChat, opResponses, opModels}
+}
+
+// find returns the route of a request.
+func find(method, path string) (route, error) {
+	style, op, _ := split(path)
+	if !slices.Contains(operations(style), op) {
+		return route{}, problem{code: http.StatusNotFound, message: "unknown path; known are " + known(style)}
+	}
+	found := route{style: style, op: op, method: http.MethodPost, resource: "chats"}
+	if op == opModels {
+		found.method, found.resource = http.MethodGet, "providers"
+	}
+	if method != found.method {
+		return route{}, problem{code: http.StatusMethodNotAllowed, message: "use " + found.method + " here", allow: found.method}
+	}
+	return found, nil
+}
+
+func known(style llm.Protocol) string {
+	var names []string
+	for _, op := range operations(style) {
+		names = append(names, string(op))
+	}
+	return strings.Join(names, ", ")
+}
+
+// newCORS allows pages of the origins to send what the vendors' SDKs send from a browser.
+func newCORS(origins []string) cors.Policy {
+	headers := []string{
+		"Accept", "Authorization", "Content-Type", "X-Api-Key", headerRequestID, headerTools, headerToolsAlias, "Traceparent", "Tracestate",
+		"Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "Anthropic-Version", "Idempotency-Key", "Openai-Beta",
+		"Openai-Organization", "Openai-Project", "X-Stainless-Arch", "X-Stainless-Helper", "X-Stainless-Helper-Method", "X-Stainless-Lang",
+		"X-Stainless-Os", "X-Stainless-Package-Version", "X-Stainless-Retry-Count", "X-Stainless-Runtime",
+		"X-Stainless-Runtime-Version", "X-Stainless-Timeout",
+	}
+	return cors.New(origins, []string{http.MethodGet, http.MethodPost}, headers, []string{"Request-Id", "Retry-After", headerRequestID, headerTools})
+}

@@ -1,0 +1,100 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"encoding/json"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// tally collects what an answer says about the use of tokens.
+type tally struct {
+	op    operation
+	usage llm.Usage
+}
+
+// openAIUsage has the names of chat completions and of responses.
+type openAIUsage struct {
+	PromptTokens        *int64 `json:"prompt_tokens"`
+	CompletionTokens    *int64 `json:"completion_tokens"`
+	InputTokens         *int64 `json:"input_tokens"`
+	OutputTokens        *int64 `json:"output_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens *int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	InputTokensDetails struct {
+		CachedTokens *int64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+}
+
+// anthropicUsage counts what caches supplied and took beside the input.
+type anthropicUsage struct {
+	InputTokens              *int64 `json:"input_tokens"`
+	OutputTokens             *int64 `json:"output_tokens"`
+	CacheReadInputTokens     *int64 `json:"cache_read_input_tokens"`
+	CacheCreationInputTokens *int64 `json:"cache_creation_input_tokens"`
+}
+
+func first(figures ...*int64) *int64 {
+	for _, n := range figures {
+		if n != nil && *n >= 0 {
+			return n
+		}
+	}
+	return nil
+}
+
+func (t *tally) openAI(raw json.RawMessage) {
+	var u openAIUsage
+	if len(raw) == 0 || json.Unmarshal(raw, &u) != nil {
+		return
+	}
+	t.usage.InputTokens = first(u.PromptTokens, u.InputTokens, t.usage.InputTokens)
+	t.usage.OutputTokens = first(u.CompletionTokens, u.OutputTokens, t.usage.OutputTokens)
+	t.usage.CachedInputTokens = first(u.PromptTokensDetails.CachedTokens, u.InputTokensDetails.CachedTokens, t.usage.CachedInputTokens)
+}
+
+// anthropic adds a report. A later report of a stream replaces the figures that it repeats.
+func (t *tally) anthropic(raw json.RawMessage, sum *anthropicUsage) {
+	var u anthropicUsage
+	if len(raw) == 0 || json.Unmarshal(raw, &u) != nil {
+		return
+	}
+	sum.InputTokens = first(u.InputTokens, sum.InputTokens)
+	sum.OutputTokens = first(u.OutputTokens, sum.OutputTokens)
+	sum.CacheReadInputTokens = first(u.CacheReadInputTokens, sum.CacheReadInputTokens)
+	sum.CacheCreationInputTokens = first(u.CacheCreationInputTokens, sum.CacheCreationInputTokens)
+	t.usage = llm.Usage{OutputTokens: sum.OutputTokens, CachedInputTokens: sum.CacheReadInputTokens, CacheWriteInputTokens: sum.CacheCreationInputTokens}
+	if sum.InputTokens != nil {
+		all := *sum.InputTokens
+		for _, part := range []*int64{sum.CacheReadInputTokens, sum.CacheCreationInputTokens} {
+			if part != nil {
+				all += *part
+			}
+		}
+		t.usage.InputTokens = &all
+	}
+}
+
+// body reads the usage of a whole answer.
+func (t *tally) body(data []byte) {
+	var a struct {
+		Usage       json.RawMessage `json:"usage"`
+		InputTokens *int64          `json:"input_tokens"`
+	}
+	if json.Unmarshal(data, &a) != nil {
+		return
+	}
+	switch t.op {
+	case opMessages:
+		t.anthropic(a.Usage, &anthropicUsage{})
+	case opCount: // counting is free of charge
+		zero := int64(0)
+		t.usage = llm.Usage{InputTokens: &zero, OutputTokens: &zero}
+	case opChat, opResponses:
+		t.openAI(a.Usage)
+	case opModels:
+	}
+}
