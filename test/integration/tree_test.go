@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
@@ -175,4 +177,101 @@ func TestTreeWatchEndsWithTheLastTask(t *testing.T) {
 			t.Errorf("%s: exit code %d; %q were cancelled", name, code, ended)
 		}
 	}
+}
+
+// stormScript: a chief delegates 50 times at once to clerks, who think slowly and delegate nothing.
+const stormScript = `
+models: [scripted-1]
+turns:
+- name: storm
+  match: {turn: 1, lastRole: user, contains: Storm}
+  reply: {toolCalls: [MANY]}
+- name: the storm is over
+  match: {turn: 2, lastRole: tool}
+  reply: {text: All are delegated.}
+- name: a clerk thinks
+  match: {turn: 1, lastRole: user, contains: Think of}
+  reply: {text: I have thought about it for long enough., usage: {input: 10, output: 5}}
+  fault: {chunkDelay: 300ms}
+`
+
+// TestCancelIntoAStorm cancels a root while it creates 50 children, some of which have asked their model. No child begins
+// an attempt after its mark, all of them end, and each model request that was started has an end or counts as
+// unreported.
+func TestCancelIntoAStorm(t *testing.T) {
+	t.Parallel()
+	calls := make([]string, 50)
+	for i := range calls {
+		calls[i] = fmt.Sprintf(`{name: delegate_task, arguments: {agent: clerk, prompt: "Think of %d."}}`, i)
+	}
+	p, _ := withModel(t, strings.ReplaceAll(stormScript, "MANY", strings.Join(calls, ", ")))
+	p.team()
+	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), &v1alpha1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: v1alpha1.AgentSpec{
+			ProviderRef:  &v1alpha1.NamespacedReference{Name: "model"},
+			Coordination: &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(10))},
+		},
+	}, metav1.CreateOptions{}))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	changes := must[watch.Interface](t)(p.tasks().Watch(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"}))
+	defer changes.Stop()
+	requests := must[watch.Interface](t)(p.client().CoreV1alpha1().ExecutionEvents("default").Watch(ctx, metav1.ListOptions{FieldSelector: "rootTask=root,type=ModelRequestStarted"}))
+	defer requests.Stop()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "Storm.", AgentRef: &v1alpha1.NamespacedReference{Name: "storm"},
+	}}
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), task, metav1.CreateOptions{}))
+	asked := map[string]bool{}
+	for e := range requests.ResultChan() {
+		if asked[e.Object.(*v1alpha1.ExecutionEvent).TaskName] = true; len(asked) > 4 {
+			break
+		}
+	}
+	must[*v1alpha1.Task](t)(p.tasks().Cancel(t.Context(), "root", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
+
+	attempts, last := map[string]int32{}, map[string]*v1alpha1.Task{}
+	living := func() bool {
+		for _, x := range last {
+			if !x.Status.Phase.Terminal() {
+				return true
+			}
+		}
+		return len(last) == 0
+	}
+	for living() {
+		e, open := <-changes.ResultChan()
+		if !open {
+			t.Fatal("the watch ended before all tasks had ended")
+		}
+		x := e.Object.(*v1alpha1.Task)
+		last[x.Name] = x
+		if !meta.IsStatusConditionTrue(x.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+			attempts[x.Name] = x.Status.Attempts
+		} else if x.Status.Attempts > attempts[x.Name] {
+			t.Errorf("%s began attempt %d after the cancellation", x.Name, x.Status.Attempts)
+		}
+	}
+	children := p.below("root")
+	begun, unreported := 0, int64(0)
+	for _, c := range append(children, *last["root"]) {
+		if c.Status.Phase != v1alpha1.TaskCancelled {
+			t.Errorf("%s is %s: %s", c.Name, c.Status.Phase, c.Status.Message)
+		}
+		started := len(p.eventsOf(c.Name, v1alpha1.EventModelRequestStarted))
+		ended := len(p.eventsOf(c.Name, v1alpha1.EventModelRequestCompleted)) + len(p.eventsOf(c.Name, v1alpha1.EventModelRequestFailed))
+		var u v1alpha1.TaskUsage
+		if c.Status.Usage != nil {
+			u = *c.Status.Usage
+		}
+		if int(u.ModelRequests) != started || int(u.UnreportedRequests) < started-ended {
+			t.Errorf("%s: %d requests were started, %d ended; the usage is %+v", c.Name, started, ended, u)
+		}
+		unreported += int64(u.UnreportedRequests)
+		begun += min(started, 1)
+	}
+	if len(children) == 0 || len(children) != len(last)-1 || begun < len(asked) {
+		t.Errorf("%d children, of which the watch showed %d; %d tasks asked their model", len(children), len(last)-1, begun)
+	}
+	t.Logf("%d children; %d tasks asked their model, %d requests are unreported", len(children), begun, unreported)
 }

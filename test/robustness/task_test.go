@@ -113,18 +113,29 @@ func killWorker(dir string, random *rand.Rand) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "*", "run.json"))
 	random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	for _, path := range paths {
-		var rec struct {
-			State string
-			PID   int
-			UID   string
-		}
-		b, err := os.ReadFile(path)
-		if err != nil || json.Unmarshal(b, &rec) != nil || rec.State != "running" || !belongs(rec.PID, rec.UID) {
+		rec, err := readRun(path)
+		if err != nil || rec.State != "running" || !belongs(rec.PID, rec.UID) {
 			continue
 		}
 		_ = syscall.Kill(rec.PID, syscall.SIGKILL)
 		return
 	}
+}
+
+// runRecord is what the server records about a run.
+type runRecord struct {
+	State string
+	PID   int
+	UID   string
+}
+
+func readRun(path string) (runRecord, error) {
+	var rec runRecord
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return rec, err
+	}
+	return rec, json.Unmarshal(b, &rec)
 }
 
 // belongs reports whether a process has the UID of a task in its environment.
