@@ -86,6 +86,10 @@ type Config struct {
 	// attempt begins the answer again. Either may be nil.
 	Part    func(llm.Part)
 	Restart func()
+	// Calling is called before each call of a tool, and Called after it, with what the model is answered. Either may be
+	// nil.
+	Calling func(c llm.ToolCall)
+	Called  func(c llm.ToolCall, r tool.Result)
 	Clock   clock.Clock
 }
 

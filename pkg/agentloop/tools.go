@@ -20,9 +20,15 @@ import (
 func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
 	var repeated []string
 	for _, c := range resp.ToolCalls {
+		if f := l.c.Calling; f != nil {
+			f(c)
+		}
 		result, err := l.callTool(ctx, c, resp)
 		if err != nil && ctx.Err() == nil {
 			return err
+		}
+		if f := l.c.Called; f != nil {
+			f(c, result)
 		}
 		l.messages = append(l.messages, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
 		if ctx.Err() != nil {
