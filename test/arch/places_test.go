@@ -55,7 +55,7 @@ func TestKinds(t *testing.T) {
 		if !exists(apiFolder + "/" + name + "_types.go") {
 			t.Errorf("kind %s: %s/%s_types.go is missing", kind, apiFolder, name)
 		}
-		if !strings.Contains(register, "&"+kind+"{}") || !strings.Contains(register, "&"+kind+"List{}") && !strings.Contains(source, "resource.Action[") {
+		if !strings.Contains(register, "&"+kind+"{}") || !strings.Contains(register, "&"+kind+"List{}") && !strings.Contains(source, "resource.Action[") && !strings.Contains(source, "resource.Exchange[") {
 			t.Errorf("kind %s: %s/register.go lacks it or its list", kind, apiFolder)
 		}
 		if !strings.Contains(all, registryFolder+`/`+name+`"`) || !strings.Contains(all, name+".") {

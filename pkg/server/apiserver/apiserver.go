@@ -146,6 +146,7 @@ func (c *Config) Complete() (CompletedConfig, error) {
 			return chain(c.Identify(api), g)
 		}
 	}
+	c.addCreates()
 	if c.StoreID != "" {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {

@@ -32,7 +32,7 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	return false
 }
 
-// addLongRunning treats requests to Handlers and to models as long-running.
+// addLongRunning treats requests to Handlers and to models as long-running, and creates that a resource answers itself.
 func (c *Config) addLongRunning() {
 	inner := c.Generic.LongRunningFunc
 	c.Generic.LongRunningFunc = func(r *http.Request, info *request.RequestInfo) bool {
@@ -42,7 +42,37 @@ func (c *Config) addLongRunning() {
 		if compat.IsCall(r.Context()) {
 			return true
 		}
-		return inner(r, info)
+		return c.creates(info) != nil || inner(r, info)
+	}
+}
+
+// creates returns the handler of a create that a resource answers itself; nil for every other request.
+func (c *Config) creates(info *request.RequestInfo) http.Handler {
+	if info == nil || !info.IsResourceRequest || info.Verb != "create" || info.Subresource != "" {
+		return nil
+	}
+	for _, r := range c.Resources {
+		gvr := r.GroupVersionResource()
+		if gvr.Group == info.APIGroup && gvr.Version == info.APIVersion && gvr.Resource == info.Resource {
+			return r.Creates()
+		}
+	}
+	return nil
+}
+
+// addCreates makes the innermost filter one that gives creates to the resources that answer them themselves. A request
+// of a vendor's API passes the chain as such a create, and is answered elsewhere.
+func (c *Config) addCreates() {
+	chain := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+		return chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info, _ := request.RequestInfoFrom(r.Context())
+			if h := c.creates(info); h != nil && !compat.IsCall(r.Context()) {
+				h.ServeHTTP(w, r)
+				return
+			}
+			api.ServeHTTP(w, r)
+		}), g)
 	}
 }
 

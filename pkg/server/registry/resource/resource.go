@@ -14,13 +14,14 @@
 //		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 //	}
 //
-// Shape is one of the first four below. Each serves only its own verbs, so that discovery lists what really works:
+// Shape is one of the first five below. Each serves only its own verbs, so that discovery lists what really works:
 //
 //   - Kept: every verb over the object store, with a status subresource where the type has a Status field.
 //     metadata.generation grows only when Spec changes.
 //   - Ledger: create, get, list and watch by funcs. An entry is never updated or deleted through the API.
 //   - View: get, list and (with a Watch func) watch, computed by funcs.
 //   - Action: create only. The answer is the same object, filled in; nothing is stored.
+//   - Exchange: an Action whose answer may take long and may be a stream.
 //   - Subresource: get, create or connect below a Kept, View or Ledger object, listed in Definition.Subresources.
 //
 // Funcs of a namespaced resource get the namespace from request.NamespaceValue(ctx) and the caller from
@@ -40,6 +41,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,6 +91,9 @@ type Resource interface {
 	BodyLimits() map[string]int64
 	// Grants returns the grants of the subresources, in the order in which they are defined.
 	Grants() []Grant
+	// Creates returns the handler that answers creates in place of the generic one; nil means the generic one. Call it
+	// after Storage.
+	Creates() http.Handler
 	// Storage builds the storage by path ("tasks", "tasks/status"). Hooks that outlive a request run under ctx,
 	// which should end when the server does.
 	Storage(ctx context.Context, c Config) (map[string]rest.Storage, error)
@@ -122,10 +127,11 @@ type Definition[T Object] struct {
 	Guard     Guard[T]
 	Unguarded bool
 
-	stored atomic.Pointer[parent[T]] // nil until Storage has been called
+	stored  atomic.Pointer[parent[T]]    // nil until Storage has been called
+	creates atomic.Pointer[http.Handler] // of an Exchange; nil until Storage has been called
 }
 
-// Shape is Kept, Ledger, View or Action.
+// Shape is Kept, Ledger, View, Action or Exchange.
 type Shape[T Object] interface {
 	storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error)
 }
