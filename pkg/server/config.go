@@ -15,6 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
@@ -53,7 +54,12 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+		Provider: o.Chat.Provider, Model: o.Chat.Model,
 	})
+	if err != nil {
+		return nil, err
+	}
+	answering, err := chat.New(chat.Options{Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics})
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +74,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			},
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
+			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,

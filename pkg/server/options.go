@@ -7,6 +7,7 @@
 //
 //	options.go  flags and their rules
 //	limits.go   what one task may store
+//	chat.go     the limits of chats
 //	stores.go   the folder of the store, and waiting for its lock
 //	listen.go   the secure listener and the plain one of the REST paths
 //	generic.go  the generic server's configuration: TLS, the loopback client, audit
@@ -30,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/profiling"
+	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
@@ -82,6 +84,8 @@ type Options struct {
 	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, including its result; 0 means no limit.
 	TaskArtifacts     int64
 	TaskArtifactBytes resource.QuantityValue
+	// Chat are the limits of chats. Default: ChatDefaults.
+	Chat chat.Limits
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
@@ -116,6 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold as much as is free beside, and is told to come again (429) beyond. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
 	o.addLimitFlags(fs)
+	o.addChatFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	o.Profiling.AddFlag(fs)
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
@@ -147,6 +152,9 @@ func (o *Options) Complete() error {
 		return errors.New("--lock-timeout must not be negative")
 	}
 	if err := o.checkLimits(); err != nil {
+		return err
+	}
+	if err := o.checkChat(); err != nil {
 		return err
 	}
 	if n := o.BodyBudget.Value(); n != 0 && n < intake.MinBudget {

@@ -72,6 +72,8 @@ func permissions() []permission {
 		{"create", "memoryproposals/archive", "eao"},
 		{"create", "memorysearches memoryproposalsearches", "veaow"},
 		{"create", "transcriptsearches toolcalls", "veow"},
+		{"create", "chats", "eo"},
+		{"get", "chats/config", "veo"},
 		{"create", "approvals/decision", "a"},
 		{"create", "executionevents", ""},
 		{"create", "executionevents/controlled", ""},

@@ -46,6 +46,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovalSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref),
 		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
+		v1alpha1.Chat{}.OpenAPIModelName():                                     schema_pkg_apis_core_v1alpha1_Chat(ref),
+		v1alpha1.ChatConfig{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_ChatConfig(ref),
+		v1alpha1.ChatSpec{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ChatSpec(ref),
+		v1alpha1.ChatStatus{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_ChatStatus(ref),
+		v1alpha1.ChatToolCall{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ChatToolCall(ref),
+		v1alpha1.ChatUsage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChatUsage(ref),
 		v1alpha1.ChildTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChildTask(ref),
 		v1alpha1.CodeExecArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref),
 		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
@@ -1702,6 +1708,447 @@ func schema_pkg_apis_core_v1alpha1_AzureProvider(ref common.ReferenceCallback) c
 					},
 				},
 				Required: []string{"deploymentName"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_Chat(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Chat is one turn of a conversation with the orchestrator, a model that creates and follows tasks for the caller. It is created, answered in its status and not stored; the conversation is kept in a Session of type chat. With the header Accept: text/event-stream the answer is a stream of server-sent events. What the orchestrator does, it does as the caller: a caller who may not create tasks gets none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user says.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChatSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer. The server sets it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChatStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChatSpec{}.OpenAPIModelName(), v1alpha1.ChatStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ChatConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChatConfig describes the chat of a server.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled is whether the server answers chats.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the name of the Provider that answers if nothing else names one; empty means the Provider \"default\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that answers if nothing else names one; empty means that of the Provider.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxIterations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxIterations is how often the model is asked in one turn.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxDuration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxDuration is how long a turn may take, such as 30m0s.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolTimeout is how long a call of a tool may take.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxTasksPerTurn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxTasksPerTurn is how many tasks a turn may create.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxConcurrent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxConcurrent is how many turns run at once.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxSessionSize": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxSessionSize is the size in bytes at which the oldest messages of a session are removed.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"availableTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "availableTools are the names of the tools of the orchestrator.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"enabled", "provider", "model", "maxIterations", "maxDuration", "toolTimeout", "maxTasksPerTurn", "maxConcurrent", "maxSessionSize", "availableTools"},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ChatSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChatSpec is what the user says, and how it is to be answered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what the user says: at most 262144 bytes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionId is the name of the Session of type chat that the turn continues. One that does not exist is created. Without it, a new session is created. The caller needs get and update on that Session.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the Provider of the namespace that answers. Default: that of the agent, then that of the server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that answers. Default: that of the agent, then that of the server, then that of the Provider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentRef is the Agent of the namespace whose provider, model and temperature are the defaults of the turn.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"systemPrompt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "systemPrompt is appended to the instructions of the orchestrator: at most 32768 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"temperature": {
+						SchemaProps: spec.SchemaProps{
+							Description: "temperature is the sampling temperature, from 0 to 2.",
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+					"maxTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxTokens bounds each answer of the model. Default: 4096.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"background": {
+						SchemaProps: spec.SchemaProps{
+							Description: "background lets the turn go on when the client disconnects.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"message"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ChatStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChatStatus is the answer of a turn.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"sessionId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionId is the name of the Session that the next turn continues.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the Provider that was asked first.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that was asked first.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is the final text of the model.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outcome is how the turn ended: Completed, IterationLimit or TimedOut.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolCalls": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCalls are the calls of tools, in order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ChatToolCall{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"usage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usage is what the turn used.",
+							Ref:         ref(v1alpha1.ChatUsage{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChatToolCall{}.OpenAPIModelName(), v1alpha1.ChatUsage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ChatToolCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChatToolCall is one call of a tool.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the id of the call that the model chose.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"args": {
+						SchemaProps: spec.SchemaProps{
+							Description: "args are the arguments, as the model wrote them; a text if they are not a JSON object.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is what the model was answered: success and data, or success, error, errorType and suggestion.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ChatUsage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChatUsage is what a turn used.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is the sum of reported input tokens; absent means that none were reported.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is the sum of reported output tokens; absent means that none were reported.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"llmCalls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "llmCalls is the number of requests to models, including repeated ones.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"unreportedCalls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unreportedCalls is the number of requests whose tokens the vendor did not report.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"toolCalls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCalls is the number of calls of tools.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"tasksCreated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tasksCreated is the number of tasks that the turn created.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"duration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duration is how long the turn took, such as 1m3.5s.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"llmCalls", "toolCalls", "tasksCreated", "duration"},
 			},
 		},
 	}

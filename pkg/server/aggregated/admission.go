@@ -70,7 +70,7 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 }
 
 // newQuota makes the plugin that counts objects. It ignores events and approvals, which tasks append and nobody
-// creates or deletes individually.
+// creates or deletes individually, and what is answered and not stored.
 func newQuota(g *genericapiserver.Config) (admission.Interface, error) {
 	q, err := resourcequota.NewResourceQuota(&quotaconfig.Configuration{}, quotaWorkers)
 	if err != nil {
@@ -81,6 +81,7 @@ func newQuota(g *genericapiserver.Config) (admission.Interface, error) {
 		v1alpha1.Resource("executionevents"): {},
 		v1alpha1.Resource("approvals"):       {},
 		v1alpha1.Resource("toolcalls"):       {},
+		v1alpha1.Resource("chats"):           {},
 	}))
 	return q, nil
 }

@@ -44,7 +44,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
-		&SessionTranscript{}, &ToolCall{},
+		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{},
 	}
 }

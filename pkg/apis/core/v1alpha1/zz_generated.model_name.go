@@ -99,6 +99,36 @@ func (in AzureProvider) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Chat) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Chat"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChatConfig) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ChatConfig"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChatSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ChatSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChatStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ChatStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChatToolCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ChatToolCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ChatUsage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ChatUsage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ChildTask) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ChildTask"
 }

@@ -76,6 +76,36 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type Chat
+	scheme.AddValidationFunc(
+		(*Chat)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_Chat(
+					ctx, op, nil, /* fldPath */
+					obj.(*Chat),
+					safe.Cast[*Chat](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type ChatConfig
+	scheme.AddValidationFunc(
+		(*ChatConfig)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_ChatConfig(
+					ctx, op, nil, /* fldPath */
+					obj.(*ChatConfig),
+					safe.Cast[*ChatConfig](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type ExecutionEvent
 	scheme.AddValidationFunc(
 		(*ExecutionEvent)(nil),
@@ -2505,6 +2535,177 @@ func Validate_BrokeredToolClass(
 
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBrokeredToolClass, nil); len(e) != 0 {
 		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_Chat validates an instance of Chat according
+// to declarative validation rules in the API schema.
+func Validate_Chat(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *Chat) (errs field.ErrorList) {
+
+	// field Chat.TypeMeta has no validation
+
+	{ // field Chat.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Chat) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field Chat.Spec has no validation
+
+	{ // field Chat.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ChatStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ChatStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Chat) *ChatStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ChatConfig validates an instance of ChatConfig according
+// to declarative validation rules in the API schema.
+func Validate_ChatConfig(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ChatConfig) (errs field.ErrorList) {
+
+	// field ChatConfig.TypeMeta has no validation
+
+	{ // field ChatConfig.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ChatConfig) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field ChatConfig.Enabled has no validation
+	// field ChatConfig.Provider has no validation
+	// field ChatConfig.Model has no validation
+	// field ChatConfig.MaxIterations has no validation
+	// field ChatConfig.MaxDuration has no validation
+	// field ChatConfig.ToolTimeout has no validation
+	// field ChatConfig.MaxTasksPerTurn has no validation
+	// field ChatConfig.MaxConcurrent has no validation
+	// field ChatConfig.MaxSessionSize has no validation
+	// field ChatConfig.AvailableTools has no validation
+	return errs
+}
+
+// Validate_ChatStatus validates an instance of ChatStatus according
+// to declarative validation rules in the API schema.
+func Validate_ChatStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ChatStatus) (errs field.ErrorList) {
+
+	// field ChatStatus.SessionID has no validation
+	// field ChatStatus.Provider has no validation
+	// field ChatStatus.Model has no validation
+	// field ChatStatus.Message has no validation
+	// field ChatStatus.Outcome has no validation
+
+	{ // field ChatStatus.ToolCalls
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ChatToolCall,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ChatStatus) []ChatToolCall {
+				return oldObj.ToolCalls
+			})
+		errs = append(errs, fn(fldPath.Child("toolCalls"), obj.ToolCalls, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ChatStatus.Usage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ChatUsage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ChatStatus) *ChatUsage {
+				return oldObj.Usage
+			})
+		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
 	}
 
 	return errs

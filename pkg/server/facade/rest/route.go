@@ -33,12 +33,16 @@ func (r Row) match(segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// wanted reports whether the query selects the row. A value that is not a boolean does, so that the native side
-// refuses it.
-func (r Row) wanted(q url.Values) bool {
+// wanted reports whether a request's query and its header Accept select the row. A value of the query that is not a
+// boolean does, so that the native side refuses it.
+func (r Row) wanted(req *http.Request) bool {
+	if r.Accept != "" && req.Header.Get("Accept") != r.Accept {
+		return false
+	}
 	if r.When == "" {
 		return true
 	}
+	q := req.URL.Query()
 	on, err := strconv.ParseBool(q.Get(r.When))
 	return on || err != nil && q.Get(r.When) != ""
 }
@@ -56,11 +60,11 @@ func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 		if !ok {
 			continue
 		}
-		if candidate.Method == r.Method && candidate.wanted(r.URL.Query()) {
+		if candidate.Method == r.Method && candidate.wanted(r) {
 			return candidate, params, oneSegmentEach(params)
 		}
 		near = candidate
-		if candidate.When == "" {
+		if candidate.When == "" && candidate.Accept == "" {
 			allowed = append(allowed, candidate.Method)
 		}
 	}

@@ -24,6 +24,9 @@ type Row struct {
 	// When names a query parameter. The row then serves the requests of its path that have this parameter, unless it
 	// is false. The row of the same path without When serves the others.
 	When string
+	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
+	// of the same path without Accept serves the others.
+	Accept string
 	// Only restricts parameters of the path to one value each.
 	Only map[string]Only
 	// Body describes how the request's body becomes the native one; nil if no body is read.
@@ -61,7 +64,10 @@ type Native struct {
 	Optional bool
 	// Missing is the message if the object does not exist; %q is replaced by the parameter id.
 	Missing string
-	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found.
+	// Accept is the media type that is asked for. Default: JSON.
+	Accept string
+	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found. With "!="
+	// all objects with another value are.
 	Hide string
 	// Send is the native body of a request without one.
 	Send string

@@ -138,6 +138,9 @@ func (c *call) native(n Native, parts document) (native, error) {
 		}
 		req.query[name] = values
 	}
+	if n.Accept != "" {
+		req.header = http.Header{"Accept": {n.Accept}}
+	}
 	switch {
 	case n.Same != "":
 		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(parts.text(n.Same + ".metadata.uid")))}}
@@ -228,7 +231,8 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		if path, value, _ := strings.Cut(n.Hide, "="); path != "" {
 			d := document{}
 			d.add("", body.Bytes())
-			if d.text(path) == value {
+			path, other := strings.CutSuffix(path, "!")
+			if (d.text(path) == value) != other {
 				return nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("%s %q not found", v1alpha1.Resource(strings.Split(n.Path, "/")[0]), c.params["id"])}
 			}
 		}

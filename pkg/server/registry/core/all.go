@@ -6,10 +6,13 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	turns "github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
@@ -33,6 +36,12 @@ type Options struct {
 	Transcripts *transcript.Store
 	// Memories is the index of memories. The object store writes it; see memory.Indexed.
 	Memories *fulltext.Index
+	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
+	Chat *turns.Service
+	// ChatBytes bounds what is kept of a session of type chat. Default: session.DefaultChatBytes.
+	ChatBytes int64
+	// StreamTimeout is how long a client of a chat's stream may take to accept what was sent.
+	StreamTimeout time.Duration
 }
 
 // All returns every resource of the group, in the order of discovery. The
@@ -55,7 +64,9 @@ func All(o Options) []resource.Resource {
 	})
 	sessions := session.New(session.Options{
 		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Deleted: memories.Bind, Guard: workers.Sessions(),
+		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel,
 	})
+	o.Chat.Keep(sessions)
 	workers.Session = sessions.Get
 	return []resource.Resource{
 		tasks,
@@ -65,6 +76,7 @@ func All(o Options) []resource.Resource {
 		skill.Definition(workers.Skills()),
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
+		chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()}),
 		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
 		memories,

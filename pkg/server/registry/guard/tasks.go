@@ -117,6 +117,17 @@ func (w *Workers) ToolCalls() resource.Guard[*v1alpha1.ToolCall] {
 	}
 }
 
+// Chats is the guard of chats, which are for people and not for workers.
+func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
+	return &rule[*v1alpha1.Chat]{
+		w: w, resource: v1alpha1.Resource("chats"),
+		object: func(context.Context, *scope, resource.Access, *v1alpha1.Chat) error { return errNotAWorkers },
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.Chat) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Events is the guard of executionevents.
 func (w *Workers) Events() resource.Guard[*v1alpha1.ExecutionEvent] {
 	return &rule[*v1alpha1.ExecutionEvent]{

@@ -23,7 +23,7 @@ import (
 )
 
 // Options are what sessions need besides the object store. All fields are
-// required except MaxChatBytes.
+// required except MaxChatBytes and EndTurn.
 type Options struct {
 	// Timelines answers pages and streams of the events of a session's tasks.
 	Timelines *timeline.Server
@@ -36,6 +36,8 @@ type Options struct {
 	// MaxChatBytes bounds the transcript of a chat, in bytes. Default:
 	// DefaultChatBytes.
 	MaxChatBytes int64
+	// EndTurn ends the turn of a chat that runs in a session. It reports false if the turn still runs when ctx ends.
+	EndTurn func(ctx context.Context, s *v1alpha1.Session) bool
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 	// Deleted is called with each session that was deleted. A crash may prevent that.
@@ -55,6 +57,7 @@ type Resource struct {
 	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
 	clock        clock.PassiveClock
 	maxChatBytes int64
+	endTurn      func(ctx context.Context, s *v1alpha1.Session) bool // may be nil
 	scheme       *runtime.Scheme
 }
 
@@ -65,7 +68,7 @@ func New(o Options) *Resource {
 	if o.MaxChatBytes == 0 {
 		o.MaxChatBytes = DefaultChatBytes
 	}
-	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes}
+	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn}
 	r.definition = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",

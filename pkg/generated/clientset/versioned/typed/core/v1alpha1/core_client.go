@@ -17,6 +17,7 @@ type CoreV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AgentsGetter
 	ApprovalsGetter
+	ChatsGetter
 	ExecutionEventsGetter
 	MemoriesGetter
 	MemoryProposalsGetter
@@ -42,6 +43,10 @@ func (c *CoreV1alpha1Client) Agents(namespace string) AgentInterface {
 
 func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
 	return newApprovals(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Chats(namespace string) ChatInterface {
+	return newChats(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {

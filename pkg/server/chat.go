@@ -1,0 +1,53 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/registry/core/session"
+)
+
+// ChatDefaults are the default limits of chats.
+func ChatDefaults() chat.Limits {
+	return chat.Limits{
+		Enabled: true, MaxIterations: 50, MaxDuration: 30 * time.Minute, ToolTimeout: time.Minute, MaxConcurrent: 10, MaxTasksPerTurn: 5,
+		MaxSessionBytes: session.DefaultChatBytes,
+	}
+}
+
+func (o *Options) addChatFlags(fs *pflag.FlagSet) {
+	l := &o.Chat
+	fs.BoolVar(&l.Enabled, "chat-enabled", l.Enabled, "answer chats; without, they are refused (403)")
+	fs.StringVar(&l.Provider, "chat-provider", l.Provider, "name of the Provider that answers chats which name none; empty is \"default\"")
+	fs.StringVar(&l.Model, "chat-model", l.Model, "model that answers chats if neither the chat, its agent nor the Provider names one")
+	fs.IntVar(&l.MaxIterations, "chat-max-iterations", l.MaxIterations, "how often the model is asked in one turn of a chat; then it sums up")
+	fs.DurationVar(&l.MaxDuration, "chat-max-duration", l.MaxDuration, "how long one turn of a chat may take")
+	fs.DurationVar(&l.ToolTimeout, "chat-tool-timeout", l.ToolTimeout, "how long one call of a tool of a chat may take")
+	fs.IntVar(&l.MaxConcurrent, "chat-max-concurrent", l.MaxConcurrent, "turns of chats that run at once; more are told to come again (429)")
+	fs.IntVar(&l.MaxTasksPerTurn, "chat-max-tasks-per-turn", l.MaxTasksPerTurn, "tasks that one turn of a chat may create")
+	fs.Int64Var(&l.MaxSessionBytes, "chat-max-session-size", l.MaxSessionBytes, "bytes of a chat's session beyond which its oldest messages are removed; the first one of the user stays")
+}
+
+func (o *Options) checkChat() error {
+	switch l := &o.Chat; {
+	case l.MaxIterations < 1:
+		return errors.New("--chat-max-iterations must be at least 1")
+	case l.MaxDuration <= 0:
+		return errors.New("--chat-max-duration must be positive")
+	case l.ToolTimeout <= 0:
+		return errors.New("--chat-tool-timeout must be positive")
+	case l.MaxConcurrent < 1:
+		return errors.New("--chat-max-concurrent must be at least 1; --chat-enabled=false answers no chats")
+	case l.MaxTasksPerTurn < 0:
+		return errors.New("--chat-max-tasks-per-turn must not be negative")
+	case l.MaxSessionBytes < 1:
+		return errors.New("--chat-max-session-size must be at least 1")
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chat answers chats: a model, the orchestrator, creates and follows tasks for the caller with a fixed set of
+// tools. One request is one turn of a conversation. Its loop is that of the workers (package agentloop).
+//
+//	chat.go      options, and the beginning of a turn: everything that can refuse it
+//	slots.go     how many turns run at once; one turn at a time in a session
+//	turn.go      the turn itself
+//	frame.go     what a turn reports while it runs, and its errors
+//	prompt.go    the instructions of the orchestrator
+//	session.go   what is kept of a conversation, and what the model reads of it
+//	caller.go    requests to this server as the caller
+//	tools.go     the set of tools; tasktools.go and listtools.go have them
+//
+// Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
+// and audit treat it as the caller's own. A refusal is data for the model. The server acts for itself only to find the
+// model, to keep the session, and to be woken when a task that the caller may read has changed.
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/models"
+)
+
+// Limits of a request, in bytes and tokens.
+const (
+	maxMessage      = 256 << 10
+	maxSystemPrompt = 32 << 10
+	maxTokens       = 1 << 20
+	maxTemperature  = 2
+	// defaultTokens bounds an answer of the model if nothing else does.
+	defaultTokens = 4096
+	// busySeconds is after how many seconds a client that found all slots taken may come back.
+	busySeconds = 5
+)
+
+// Limits are what an operator configures.
+type Limits struct {
+	// Enabled is whether chats are answered.
+	Enabled bool
+	// Provider and Model answer if nothing else names one; both may be empty.
+	Provider, Model string
+	// MaxIterations is how often the model is asked in one turn.
+	MaxIterations int
+	// MaxDuration bounds a turn, and ToolTimeout one call of a tool.
+	MaxDuration, ToolTimeout time.Duration
+	// MaxConcurrent is how many turns run at once.
+	MaxConcurrent int
+	// MaxTasksPerTurn is how many tasks one turn may create.
+	MaxTasksPerTurn int
+	// MaxSessionBytes bounds what is kept of a session.
+	MaxSessionBytes int64
+	// Blocked are namespaces without chats, besides kube-system and kube-public.
+	Blocked []string
+}
+
+// Options configure a Service. All fields but Metrics are required.
+type Options struct {
+	Limits
+	// Models finds the model of a turn and authorizes its caller.
+	Models *models.Models
+	// Loopback is the configuration of the server's client of itself.
+	Loopback *rest.Config
+	Clock    clock.WithTickerAndDelayedExecution
+	// Metrics registers the metrics of chats.
+	Metrics prometheus.Registerer
+}
+
+// Service answers chats.
+type Service struct {
+	o       Options
+	slots   *slots
+	busy    *sessions
+	said    Sessions
+	own     versioned.Interface // acts as the server
+	callers *callers
+	metrics *metrics
+}
+
+// New makes a Service, which needs Keep before its first turn. It makes no request.
+func New(o Options) (*Service, error) {
+	c, err := newCallers(o.Loopback)
+	if err != nil {
+		return nil, fmt.Errorf("chat: client of this server: %w", err)
+	}
+	own, err := c.client(nil)
+	if err != nil {
+		return nil, fmt.Errorf("chat: client of this server: %w", err)
+	}
+	m, err := register(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{o: o, busy: newSessions(), own: own, callers: c, slots: newSlots(o.MaxConcurrent), metrics: m}, nil
+}
+
+// Keep says what keeps conversations. It is called once, before the first turn.
+func (s *Service) Keep(in Sessions) {
+	if s != nil {
+		s.said = in
+	}
+}
+
+// Request is one turn that a caller asks for.
+type Request struct {
+	Caller    user.Info
+	Namespace string
+	Spec      v1alpha1.ChatSpec
+	// Observe receives frames as they occur, on the goroutine of the turn. An error ends the turn. May be nil.
+	Observe func(Frame) error
+}
+
+// Begin checks a request and prepares its turn. Errors are API errors. The turn holds a slot and its session until Close.
+func (s *Service) Begin(ctx context.Context, r Request) (t *Turn, err error) {
+	if !s.o.Enabled {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("chats"), "", errors.New("chat is switched off on this server (--chat-enabled=false)"))
+	}
+	if !s.slots.take() {
+		s.metrics.refused()
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%d chats run already, which is the most that this server allows; try again later", s.o.MaxConcurrent), busySeconds)
+	}
+	t = &Turn{service: s, request: r, began: s.o.Clock.Now()}
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	deadline := s.o.Clock.AfterFunc(s.o.MaxDuration, func() { t.cancel(errTimeout) })
+	s.metrics.running.Inc()
+	t.release = []func(){s.slots.give, s.metrics.running.Dec, func() { deadline.Stop() }, func() { t.cancel(nil) }}
+	t.ctx = ctx
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	if err := s.check(&r); err != nil {
+		return nil, err
+	}
+	if err := s.authorize(ctx, &r); err != nil {
+		return nil, err
+	}
+	if err := t.choose(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.open(ctx); err != nil {
+		return nil, err
+	}
+	return t, t.prepare(ctx)
+}
+
+// check applies the rules that need nothing but the request.
+func (s *Service) check(r *Request) error {
+	spec := &r.Spec
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	switch n := len(spec.Message); {
+	case strings.TrimSpace(spec.Message) == "":
+		add("message: is required")
+	case n > maxMessage:
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("message: has %d bytes, at most %d are allowed", n, maxMessage))
+	}
+	if n := len(spec.SystemPrompt); n > maxSystemPrompt {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("systemPrompt: has %d bytes, at most %d are allowed", n, maxSystemPrompt))
+	}
+	for _, f := range []struct{ name, value string }{{"sessionId", spec.SessionID}, {"provider", spec.Provider}, {"agentRef", spec.AgentRef}} {
+		if f.value == "" {
+			continue
+		}
+		for _, msg := range validation.IsDNS1123Subdomain(f.value) {
+			add("%s: %.64q: %s", f.name, f.value, msg)
+		}
+	}
+	if len(spec.Model) > validation.DNS1123SubdomainMaxLength {
+		add("model: must be at most %d bytes", validation.DNS1123SubdomainMaxLength)
+	}
+	if v := spec.Temperature; v != nil && (*v < 0 || *v > maxTemperature) {
+		add("temperature: %v: must be from 0 to %d", *v, maxTemperature)
+	}
+	if v := spec.MaxTokens; v != nil && (*v < 1 || *v > maxTokens) {
+		add("maxTokens: %d: must be from 1 to %d", *v, maxTokens)
+	}
+	if spec.Background {
+		add("background: is not supported yet; keep the connection open, or create a task with the same prompt")
+	}
+	if len(wrong) > 0 {
+		return apierrors.NewBadRequest(strings.Join(wrong, "; "))
+	}
+	if slices.Contains(append([]string{"kube-system", "kube-public"}, s.o.Blocked...), r.Namespace) {
+		return apierrors.NewForbidden(v1alpha1.Resource("chats"), "", fmt.Errorf("chats are not allowed in namespace %q; name another one", r.Namespace))
+	}
+	return nil
+}
+
+// authorize checks what the caller needs besides create on chats, which the chain has checked.
+func (s *Service) authorize(ctx context.Context, r *Request) error {
+	var more []models.Access
+	if id := r.Spec.SessionID; id != "" {
+		more = append(more, models.Access{Verb: "get", Resource: "sessions", Name: id}, models.Access{Verb: "update", Resource: "sessions", Name: id})
+	}
+	if a := r.Spec.AgentRef; a != "" {
+		more = append(more, models.Access{Verb: "get", Resource: "agents", Name: a})
+	}
+	return s.o.Models.Authorize(ctx, r.Caller, r.Namespace, models.Chat(more...)...)
+}
+
+// refusal turns an error about models into an API error.
+func refusal(err error) error {
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
+		return apierrors.NewBadRequest(refused.Error())
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Code != http.StatusForbidden {
+		return status
+	}
+	return err
+}
+
+// Config describes the chat for clients.
+func (s *Service) Config() *v1alpha1.ChatConfig {
+	l := &s.o.Limits
+	return &v1alpha1.ChatConfig{
+		Enabled: l.Enabled, Provider: l.Provider, Model: l.Model, MaxIterations: int32(l.MaxIterations), MaxDuration: l.MaxDuration.String(), //nolint:gosec // a flag, which is small
+		ToolTimeout: l.ToolTimeout.String(), MaxTasksPerTurn: int32(l.MaxTasksPerTurn), MaxConcurrent: int32(l.MaxConcurrent), //nolint:gosec // as above
+		MaxSessionSize: l.MaxSessionBytes, AvailableTools: toolNames(),
+	}
+}
+
+// Cancel ends the turn of a session and waits until it has ended. It reports false if the turn still runs when ctx ends,
+// and true if there is none.
+func (s *Service) Cancel(ctx context.Context, session *v1alpha1.Session) bool {
+	return s == nil || s.busy.cancel(ctx, session.UID)
+}

@@ -1,0 +1,315 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	// maxOutput is how much of a result the model reads, in bytes.
+	maxOutput = 2000
+	// defaultWait and maxWait are how long wait_for_task waits.
+	defaultWait = 30 * time.Second
+	maxWait     = 60 * time.Second
+)
+
+func taskTools() []entry {
+	return []entry{
+		{name: "create_ai_task", make: func(b *toolbox) tool.Tool {
+			return tool.New("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", b.createAITask)
+		}},
+		{name: "create_container_task", make: func(b *toolbox) tool.Tool {
+			return tool.New("create_container_task", "Create a task that runs a command. Its output is the result.", b.createContainerTask)
+		}},
+		{name: "create_agent_task", make: func(b *toolbox) tool.Tool {
+			return tool.New("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", b.createAgentTask)
+		}},
+		{name: "check_task_progress", make: func(b *toolbox) tool.Tool {
+			return tool.New("check_task_progress", "Get the phase and the conditions of a task.", b.checkTask)
+		}},
+		{name: "fetch_task_output", make: func(b *toolbox) tool.Tool {
+			return tool.New("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", b.fetchOutput)
+		}},
+		{name: "wait_for_task", make: func(b *toolbox) tool.Tool {
+			return tool.New("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", b.waitForTask)
+		}},
+		{name: "cancel_task", make: func(b *toolbox) tool.Tool {
+			return tool.New("cancel_task", "Cancel a task with everything that it delegated.", b.cancelTask)
+		}},
+	}
+}
+
+// Arguments that the tools that create tasks share.
+type aiTaskArguments struct {
+	Name        string `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
+	Prompt      string `json:"prompt" desc:"What the task is to do, with everything it needs to know" minLength:"1"`
+	AgentRef    string `json:"agentRef,omitempty" desc:"Name of an existing agent"`
+	ProviderRef string `json:"providerRef,omitempty" desc:"Name of a provider; default: that of the agent, or else that of this chat"`
+	Namespace   string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout     string `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
+	Priority    *int32 `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
+	SessionRef  string `json:"sessionRef,omitempty" desc:"Name of a session whose history the task reads and continues; it is created if it does not exist"`
+	Schedule    string `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
+}
+
+type containerTaskArguments struct {
+	Name      string   `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
+	Image     string   `json:"image,omitempty" desc:"Container image; default: the platform's own"`
+	Command   []string `json:"command" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]"`
+	Args      []string `json:"args,omitempty" desc:"More arguments"`
+	Namespace string   `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout   string   `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
+	Priority  *int32   `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
+	Schedule  string   `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
+}
+
+type agentTaskArguments struct {
+	Name      string `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
+	Prompt    string `json:"prompt" desc:"What the task is to do" minLength:"1"`
+	AgentRef  string `json:"agentRef" desc:"Name of an existing agent with a runtime" minLength:"1"`
+	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout   string `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
+	MaxTurns  *int32 `json:"maxTurns,omitempty" desc:"How many turns the runtime may take" minimum:"1" maximum:"1000"`
+	Schedule  string `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
+}
+
+// createdTask is the result of tools that create tasks.
+type createdTask struct {
+	Name      string             `json:"name"`
+	Namespace string             `json:"namespace"`
+	Phase     v1alpha1.TaskPhase `json:"phase"`
+	Message   string             `json:"message"`
+}
+
+func (b *toolbox) createAITask(ctx context.Context, a aiTaskArguments) (any, error) {
+	spec := v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt, Priority: a.Priority, Schedule: a.Schedule}
+	if a.AgentRef != "" {
+		spec.AgentRef = &v1alpha1.NamespacedReference{Name: a.AgentRef}
+	}
+	switch {
+	case a.ProviderRef != "":
+		spec.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: a.ProviderRef}}
+	case a.AgentRef == "":
+		spec.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: b.provider}, Model: b.model}
+	}
+	if a.SessionRef != "" {
+		spec.SessionRef = &v1alpha1.TaskSessionReference{Name: a.SessionRef, Create: true}
+	}
+	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
+}
+
+func (b *toolbox) createContainerTask(ctx context.Context, a containerTaskArguments) (any, error) {
+	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args, Priority: a.Priority, Schedule: a.Schedule,
+	})
+}
+
+func (b *toolbox) createAgentTask(ctx context.Context, a agentTaskArguments) (any, error) {
+	spec := v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAgent, Prompt: a.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, Schedule: a.Schedule,
+	}
+	if a.MaxTurns != nil {
+		spec.AgentRuntime = &v1alpha1.TaskAgentRuntime{MaxTurns: a.MaxTurns}
+	}
+	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
+}
+
+// newTask creates a task with what all of them have in common.
+func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, spec v1alpha1.TaskSpec) (any, error) {
+	if err := b.in(namespace); err != nil {
+		return nil, err
+	}
+	if timeout != "" {
+		d, err := time.ParseDuration(timeout)
+		if err != nil || d <= 0 {
+			return nil, tool.InvalidArguments("timeout: %.32q is not a positive duration", timeout).Suggest(`write it like "90s", "20m" or "2h"`)
+		}
+		spec.Timeout = &metav1.Duration{Duration: d}
+	}
+	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: b.taskName(name), Labels: b.labels()}, Spec: spec}
+	made, err := b.createTask(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return createdTask{
+		Name: made.Name, Namespace: made.Namespace, Phase: phaseOf(made),
+		Message: "the task was created; wait for it with wait_for_task, by this name",
+	}, nil
+}
+
+type oneTask struct {
+	Name      string `json:"name" desc:"Whole name of the task" minLength:"1"`
+	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+}
+
+// task reads a task as the caller.
+func (b *toolbox) task(ctx context.Context, a oneTask) (*v1alpha1.Task, error) {
+	if err := b.in(a.Namespace); err != nil {
+		return nil, err
+	}
+	t, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, explain(err)
+	}
+	return t, nil
+}
+
+type taskProgress struct {
+	Name       string             `json:"name"`
+	Namespace  string             `json:"namespace"`
+	Phase      v1alpha1.TaskPhase `json:"phase"`
+	Message    string             `json:"message,omitempty"`
+	Duration   string             `json:"duration,omitempty"`
+	Conditions []taskCondition    `json:"conditions,omitempty"`
+}
+
+type taskCondition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (b *toolbox) checkTask(ctx context.Context, a oneTask) (any, error) {
+	t, err := b.task(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	out := taskProgress{Name: t.Name, Namespace: t.Namespace, Phase: phaseOf(t), Message: t.Status.Message}
+	if start := t.Status.StartTime; start != nil {
+		end := b.clock.Now()
+		if t.Status.CompletionTime != nil {
+			end = t.Status.CompletionTime.Time
+		}
+		out.Duration = end.Sub(start.Time).Round(time.Second).String()
+	}
+	for _, c := range t.Status.Conditions {
+		out.Conditions = append(out.Conditions, taskCondition{c.Type, string(c.Status), c.Reason, c.Message})
+	}
+	return out, nil
+}
+
+type taskOutput struct {
+	Name   string             `json:"name"`
+	Phase  v1alpha1.TaskPhase `json:"phase"`
+	Output string             `json:"output"`
+}
+
+func (b *toolbox) fetchOutput(ctx context.Context, a oneTask) (any, error) {
+	t, err := b.task(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Status.Phase.Terminal() {
+		return nil, tool.Errorf(tool.TypeUnavailable, "task %s has not ended: it is %s", t.Name, phaseOf(t)).
+			Suggest("wait for it with wait_for_task")
+	}
+	out := taskOutput{Name: t.Name, Phase: t.Status.Phase}
+	result, err := b.caller.CoreV1alpha1().Tasks(b.namespace).GetResult(ctx, t.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		out.Output = "" // a task that failed may have none; its message says why
+	case err != nil:
+		return nil, explain(err)
+	default:
+		out.Output = shorten(result.Result, maxOutput)
+	}
+	if out.Output == "" {
+		return nil, tool.Errorf(tool.TypeNotFound, "task %s is %s and has no result: %s", t.Name, t.Status.Phase, t.Status.Message)
+	}
+	return out, nil
+}
+
+type waitArguments struct {
+	Name      string `json:"name" desc:"Whole name of the task" minLength:"1"`
+	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout   *int64 `json:"timeout,omitempty" desc:"Seconds to wait: 30 by default, at most 60" minimum:"1" maximum:"60"`
+}
+
+type waited struct {
+	Name    string             `json:"name"`
+	Phase   v1alpha1.TaskPhase `json:"phase"`
+	Message string             `json:"message,omitempty"`
+	Elapsed string             `json:"elapsed"`
+}
+
+// waitForTask waits for the end of a task that the caller may read. The watch is the server's own, because a caller who
+// may get tasks need not be allowed to watch all of them; nothing but the wake-up comes from it.
+func (b *toolbox) waitForTask(ctx context.Context, a waitArguments) (any, error) {
+	one := oneTask{a.Name, a.Namespace}
+	began := b.clock.Now()
+	t, err := b.task(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	limit := defaultWait
+	if a.Timeout != nil {
+		limit = min(time.Duration(*a.Timeout)*time.Second, maxWait)
+	}
+	limit = min(limit, b.limits.ToolTimeout-b.limits.ToolTimeout/20) // ends before the call is ended
+	if !t.Status.Phase.Terminal() {
+		b.awaitEnd(ctx, t, limit)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if t, err = b.task(ctx, one); err != nil { // the caller's rights may have changed meanwhile
+			return nil, err
+		}
+	}
+	return waited{
+		Name: t.Name, Phase: phaseOf(t), Message: t.Status.Message,
+		Elapsed: b.clock.Since(began).Round(time.Second).String(),
+	}, nil
+}
+
+// awaitEnd returns when the task has ended or is gone, or after the limit.
+func (b *toolbox) awaitEnd(ctx context.Context, t *v1alpha1.Task, limit time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer b.clock.AfterFunc(limit, cancel).Stop()
+	w, err := b.own.CoreV1alpha1().Tasks(t.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", t.Name).String(), ResourceVersion: t.ResourceVersion,
+	})
+	if err != nil {
+		<-ctx.Done() // the limit is the worst that a failed watch costs
+		return
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		now, ok := e.Object.(*v1alpha1.Task)
+		if e.Type == watch.Deleted || !ok || now.Status.Phase.Terminal() {
+			return
+		}
+	}
+}
+
+type cancelled struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+}
+
+func (b *toolbox) cancelTask(ctx context.Context, a oneTask) (any, error) {
+	t, err := b.task(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if t.Status.Phase.Terminal() {
+		return cancelled{t.Name, "the task had ended before: it is " + string(t.Status.Phase)}, nil
+	}
+	body := &v1alpha1.TaskCancellation{Reason: "cancelled in chat " + b.session.Name}
+	if _, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Cancel(ctx, t.Name, body, metav1.CreateOptions{}); err != nil {
+		return nil, explain(err)
+	}
+	return cancelled{t.Name, "the cancellation was requested"}, nil
+}

@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/redact"
+)
+
+// held is how many bytes of a text that streams are held back, because they may begin a secret.
+const held = 48
+
+// text removes secrets from a text that arrives in pieces. What may be a part of a secret waits for more.
+type text struct{ pending string }
+
+// add takes a piece and returns what can be shown.
+func (t *text) add(piece string) string {
+	t.pending += piece
+	end := strings.LastIndexByte(t.pending, '\n') + 1
+	if _, secret := redact.Text(t.pending); !secret && len(t.pending) > held {
+		// No secret has arrived whole, and none that is on its way began before the last space.
+		end = max(end, strings.LastIndexByte(t.pending[:len(t.pending)-held], ' ')+1)
+	}
+	out := clean(t.pending[:end])
+	t.pending = t.pending[end:]
+	return out
+}
+
+// rest returns what is left when the text is complete.
+func (t *text) rest() string {
+	out := clean(t.pending)
+	t.pending = ""
+	return out
+}
+
+// clean removes secrets from a text.
+func clean(s string) string {
+	s, _ = redact.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
+	return s
+}
+
+// cleanJSON removes secrets from JSON, or from a text that is none.
+func cleanJSON(s string) string {
+	if json.Valid([]byte(s)) {
+		if out, _, err := redact.JSON([]byte(s)); err == nil {
+			return string(out)
+		}
+	}
+	return clean(s)
+}

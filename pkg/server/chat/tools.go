@@ -1,0 +1,166 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// toolbox is what the tools of one turn work with.
+type toolbox struct {
+	namespace string
+	session   *v1alpha1.Session
+	caller    versioned.Interface // acts as the caller; every operation of a tool goes through it
+	own       versioned.Interface // acts as the server; only wakes tools that wait
+	// provider and model answer the chat; tasks without an agent use them, too.
+	provider, model string
+	limits          *Limits
+	clock           clock.WithDelayedExecution
+	// created counts the tasks of this turn.
+	created int32
+}
+
+// entry is one tool of the orchestrator.
+type entry struct {
+	name string
+	make func(*toolbox) tool.Tool
+	// offered decides by the user's message whether the tool is offered; nil means always.
+	offered func(message string) bool
+}
+
+// entries lists all tools, in the order in which models see them.
+func entries() []entry { return slices.Concat(taskTools(), listTools()) }
+
+// toolNames returns the names of all tools.
+func toolNames() []string {
+	var names []string
+	for _, e := range entries() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// catalogue returns the tools that are offered for a message.
+func (b *toolbox) catalogue(message string) (*tool.Catalogue, error) {
+	var tools []tool.Tool
+	for _, e := range entries() {
+		if e.offered == nil || e.offered(message) {
+			tools = append(tools, bounded{e.make(b), b.limits.ToolTimeout, b.clock})
+		}
+	}
+	return tool.NewCatalogue(tools...)
+}
+
+// bounded limits how long a call may take.
+type bounded struct {
+	tool.Tool
+	limit time.Duration
+	clock clock.WithDelayedExecution
+}
+
+var errToolTimeout = errors.New("the call of the tool took too long")
+
+// Call calls the tool and ends it in time.
+func (t bounded) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := t.clock.AfterFunc(t.limit, func() { cancel(errToolTimeout) })
+	defer timer.Stop()
+	out, err := t.Tool.Call(ctx, raw)
+	if err != nil && errors.Is(context.Cause(ctx), errToolTimeout) {
+		return nil, tool.Errorf(tool.TypeTimeout, "the call took longer than %s", t.limit).Suggest("ask for less at a time, or look again later")
+	}
+	return out, err
+}
+
+// in returns an error if a namespace is given that is not that of the chat.
+func (b *toolbox) in(namespace string) error {
+	if namespace == "" || namespace == b.namespace {
+		return nil
+	}
+	return tool.Errorf(tool.TypePermissionDenied, "namespace: this chat works in namespace %s only", b.namespace).
+		Suggest("leave namespace out; the user can begin a chat in another namespace")
+}
+
+// explain turns an error of the API into one for the model. It keeps the server's words, which say what is allowed.
+func explain(err error) error {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return tool.Errorf(tool.TypeUnavailable, "the server did not answer").Suggest("try again once")
+	}
+	s := status.Status()
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return tool.Errorf(tool.TypePermissionDenied, "%s", s.Message).Suggest("tell the user that they lack this permission; do not try to get around it")
+	case apierrors.IsNotFound(err):
+		return tool.Errorf(tool.TypeNotFound, "%s", s.Message).Suggest("check the name; list what there is")
+	case apierrors.IsAlreadyExists(err):
+		return tool.Errorf(tool.TypeAlreadyExists, "%s", s.Message).Suggest("choose another name, or use what exists")
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return tool.InvalidArguments("%s", s.Message)
+	case apierrors.IsTooManyRequests(err):
+		return tool.Errorf(tool.TypeLimitReached, "%s", s.Message).Suggest("wait before you try again")
+	case apierrors.IsConflict(err):
+		return tool.Errorf(tool.TypeUnavailable, "%s", s.Message).Suggest("look at the present state, then try again if it is still needed")
+	}
+	return tool.Errorf(tool.TypeUnavailable, "%s", s.Message)
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// taskName returns the name of a task that the model calls name: with a prefix that only this session has, so that
+// sessions do not take each other's names. A name that has the prefix already is kept.
+func (b *toolbox) taskName(name string) string {
+	prefix := taskPrefix(b.session)
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, prefix)), "-"), "-")
+	if name == "" {
+		name = "task"
+	}
+	return v1alpha1.ShortName(prefix+name, "", validation.LabelValueMaxLength)
+}
+
+// taskPrefix begins the names of all tasks that a session creates.
+func taskPrefix(s *v1alpha1.Session) string {
+	sum := sha256.Sum256([]byte(s.UID))
+	return "chat-" + hex.EncodeToString(sum[:4]) + "-"
+}
+
+// labels are on everything that a chat creates.
+func (b *toolbox) labels() map[string]string {
+	return map[string]string{
+		v1alpha1.LabelCreatedBy:   v1alpha1.CreatedByOrchestrator,
+		v1alpha1.LabelChatSession: v1alpha1.LabelValue(b.session.Name),
+	}
+}
+
+// createTask creates a task, within the limit of the turn.
+func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+	if int(b.created) >= b.limits.MaxTasksPerTurn {
+		return nil, tool.Errorf(tool.TypeLimitReached, "this turn has created %d tasks, which is the most that is allowed", b.created).
+			Suggest("say what is left to do; the user can ask for it in the next message")
+	}
+	made, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform-chat"})
+	if err != nil {
+		return nil, explain(err)
+	}
+	b.created++
+	return made, nil
+}

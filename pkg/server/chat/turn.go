@@ -1,0 +1,230 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	// summaryEvery is after how many questions the model is asked to state its progress.
+	summaryEvery = 5
+	// saveTime is how long the end of a turn may take to be stored.
+	saveTime = 10 * time.Second
+)
+
+const timeoutText = "I had to stop here, because this turn took as long as the server allows. Tasks that were created go on; ask me about them in your next message."
+
+// Turn is one turn of a conversation. It is for one goroutine.
+type Turn struct {
+	service *Service
+	request Request
+	ctx     context.Context //nolint:containedctx // ends with the turn
+	cancel  context.CancelCauseFunc
+	release []func() // in the order of acquisition
+	began   time.Time
+
+	choice     *models.Choice
+	candidates []llm.Candidate
+	session    *v1alpha1.Session
+	caller     versioned.Interface
+	tools      *toolbox
+	catalogue  *tool.Catalogue
+	messages   []llm.Message // that the model reads
+
+	text     text
+	seq      int64
+	calls    []v1alpha1.ChatToolCall
+	observed error // the first error of Observe
+}
+
+// Close gives back the session and the slot. It may be called once.
+func (t *Turn) Close() {
+	for i := len(t.release) - 1; i >= 0; i-- {
+		t.release[i]()
+	}
+	t.release = nil
+}
+
+// choose finds the models.
+func (t *Turn) choose(ctx context.Context) (err error) {
+	spec := &t.request.Spec
+	t.choice, err = t.service.o.Models.Resolve(ctx, models.Query{
+		Namespace: t.request.Namespace, Provider: spec.Provider, Model: spec.Model, Agent: spec.AgentRef,
+	})
+	if err != nil {
+		return refusal(err)
+	}
+	if t.candidates, err = t.choice.LLM(); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// open finds or creates the session, and holds it for this turn.
+func (t *Turn) open(ctx context.Context) (err error) {
+	t.session, err = t.service.openSession(ctx, t.request.Namespace, t.request.Spec.SessionID)
+	if err != nil {
+		return err
+	}
+	release := t.service.busy.hold(t.session.UID, t.cancel)
+	if release == nil {
+		return apierrors.NewConflict(v1alpha1.Resource("sessions"), t.session.Name, errors.New("another turn of this session runs; wait for its end, or cancel it by deleting the chat"))
+	}
+	t.release = append(t.release, release)
+	return nil
+}
+
+// prepare makes the tools, the instructions and the conversation.
+func (t *Turn) prepare(ctx context.Context) (err error) {
+	if t.caller, err = t.service.callers.client(t.request.Caller); err != nil {
+		return fmt.Errorf("chat: client of the caller: %w", err)
+	}
+	t.tools = &toolbox{
+		namespace: t.request.Namespace, session: t.session, caller: t.caller, own: t.service.own,
+		provider: t.candidates[0].Provider, model: t.candidates[0].Name, limits: &t.service.o.Limits, clock: t.service.o.Clock,
+	}
+	if t.catalogue, err = t.tools.catalogue(t.request.Spec.Message); err != nil {
+		return fmt.Errorf("chat: tools: %w", err)
+	}
+	history, err := t.service.said.Said(ctx, t.session)
+	if err != nil {
+		return err
+	}
+	system := t.prompt(ctx)
+	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: system}}, recall(history)...)
+	t.messages = append(t.messages, llm.Message{Role: llm.RoleUser, Text: t.request.Spec.Message})
+	return nil
+}
+
+// Run carries out the turn and returns its answer. The error is an API error. Frames are observed on this goroutine.
+func (t *Turn) Run() (*v1alpha1.ChatStatus, error) {
+	c := t.candidates[0]
+	t.emit(FrameStatus, Envelope{SessionID: t.session.Name, Provider: c.Provider, Model: c.Name})
+	result, err := agentloop.Run(t.ctx, t.config(), t.messages)
+	status := &v1alpha1.ChatStatus{
+		SessionID: t.session.Name, Provider: c.Provider, Model: c.Name, Message: result.Text, Outcome: v1alpha1.ChatCompleted,
+		ToolCalls: t.calls, Usage: t.usage(&result),
+	}
+	t.say(t.text.rest())
+	var failed *Failure
+	switch {
+	case err == nil:
+	case errors.Is(err, agentloop.ErrMaxIterations), errors.Is(err, agentloop.ErrRepeated):
+		status.Outcome = v1alpha1.ChatIterationLimit
+		if status.Message == "" {
+			status.Message = "I used up the iterations of this turn and could not sum up. Ask me about the tasks in your next message."
+			t.say(status.Message)
+		}
+	default:
+		failed = failure(t.ctx, err)
+		if failed.Code == CodeTimeout {
+			status.Outcome, status.Message = v1alpha1.ChatTimedOut, timeoutText
+			t.say(timeoutText)
+		}
+		if failed.Code == CodeInternal {
+			klog.FromContext(t.ctx).Error(err, "Chat turn failed", "namespace", t.request.Namespace)
+		}
+	}
+	status.Message = clean(status.Message)
+	if lost := t.save(&result, status, failed); lost != nil {
+		failed = lost
+	}
+	t.service.metrics.ended(status, failed, t.service.o.Clock.Since(t.began))
+	return t.end(status, failed)
+}
+
+// end reports the end to the observer and the caller.
+func (t *Turn) end(status *v1alpha1.ChatStatus, failed *Failure) (*v1alpha1.ChatStatus, error) {
+	switch {
+	case failed == nil:
+		t.emit(FrameDone, Envelope{SessionID: status.SessionID, Outcome: status.Outcome, Usage: status.Usage})
+		return status, nil
+	case failed.Code == CodeTimeout:
+		t.emit(FrameError, Envelope{SessionID: status.SessionID, Error: failed, Usage: status.Usage})
+		return status, nil
+	default:
+		t.emit(FrameError, Envelope{SessionID: status.SessionID, Error: failed, Usage: status.Usage})
+		return nil, failed.status()
+	}
+}
+
+func (t *Turn) config() agentloop.Config {
+	o, spec := &t.service.o, &t.request.Spec
+	tokens := int64(defaultTokens)
+	if t.choice.Agent != nil {
+		tokens = cmp.Or(t.choice.MaxTokens, tokens)
+	}
+	if spec.MaxTokens != nil {
+		tokens = *spec.MaxTokens
+	}
+	temperature := t.choice.Temperature
+	if spec.Temperature != nil {
+		temperature = spec.Temperature
+	}
+	return agentloop.Config{
+		Candidates: t.candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
+		ReminderEvery: summaryEvery, Clock: o.Clock,
+		Part: func(p llm.Part) {
+			t.say(t.text.add(p.Text))
+		},
+		Restart: func() {
+			t.text = text{}
+			t.emit(FrameMessage, Envelope{Restart: true})
+		},
+		Calling: func(c llm.ToolCall) {
+			t.say(t.text.rest())
+			t.emit(FrameToolCall, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments))}})
+		},
+		Called: func(c llm.ToolCall, r tool.Result) {
+			call := v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments)), Result: asJSON(cleanJSON(r.Text))}
+			t.calls = append(t.calls, call)
+			t.service.metrics.called(t.catalogue, c.Name, r)
+			t.emit(FrameToolResult, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Result: call.Result}})
+		},
+	}
+}
+
+// say reports more of the answer's text.
+func (t *Turn) say(more string) {
+	if more != "" {
+		t.emit(FrameMessage, Envelope{Content: more})
+	}
+}
+
+// emit reports a frame. If the observer fails, the turn ends.
+func (t *Turn) emit(kind string, e Envelope) {
+	if t.request.Observe == nil || t.observed != nil {
+		return
+	}
+	t.seq++
+	if t.observed = t.request.Observe(Frame{Type: kind, Seq: t.seq, Envelope: e}); t.observed != nil {
+		t.cancel(errClient)
+	}
+}
+
+func (t *Turn) usage(r *agentloop.Result) *v1alpha1.ChatUsage {
+	u := &v1alpha1.ChatUsage{
+		LLMCalls: int32(r.Usage.Attempts), UnreportedCalls: int32(r.Usage.Unreported), ToolCalls: int32(len(t.calls)), //nolint:gosec // bounded by the iterations
+		TasksCreated: t.tools.created, Duration: t.service.o.Clock.Since(t.began).Round(time.Millisecond).String(),
+	}
+	if r.Usage.Attempts > r.Usage.Unreported {
+		u.InputTokens, u.OutputTokens = &r.Usage.InputTokens, &r.Usage.OutputTokens
+	}
+	return u
+}

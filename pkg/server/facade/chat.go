@@ -1,0 +1,32 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"net/http"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+// chatRows returns the rows of chats. A turn is a stream, unless the client accepts exactly JSON.
+func chatRows() []rest.Row {
+	const chat = "/api/v1/chat"
+	body := &rest.Body{Max: maxObject, Kind: "Chat", Under: "spec", Same: []string{"namespace"}, Required: []string{"message"}}
+	turn := append(rest.Fields(`sessionId: status.sessionId = ""`, `message: status.message = ""`, "outcome: status.outcome", "usage: status.usage = {}"),
+		rest.Field{Name: "toolCalls", From: []string{"status.toolCalls"}, Default: "[]", Each: rest.Fields(`name: name = ""`, "args: args = {}", "result: result = null")})
+	return []rest.Row{
+		{Method: http.MethodPost, Path: chat, Accept: "application/json", Native: one("create", "chats"), Body: body, Answer: rest.Answer{Fields: turn}},
+		{Method: http.MethodPost, Path: chat, Native: []rest.Native{{Verb: "create", Path: "chats", Accept: sse.ContentType}}, Body: body},
+		{Method: http.MethodGet, Path: chat + "/config", Native: one("get", "chats/default/config"), Answer: rest.Answer{Drop: []string{"kind", "apiVersion", "metadata"}}},
+		{
+			Method: http.MethodDelete, Path: chat + "/:id", Answer: rest.Answer{Code: http.StatusNoContent},
+			Native: []rest.Native{
+				{Name: "session", Verb: "get", Path: "sessions/:id", Hide: "spec.sessionType!=" + string(v1alpha1.SessionTypeChat)},
+				{Verb: "delete", Path: "sessions/:id", Same: "session"},
+			},
+		},
+	}
+}

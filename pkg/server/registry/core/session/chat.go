@@ -1,0 +1,66 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"math"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+// Said returns all messages of a session, oldest first. It is meant for chats, whose sessions are bounded.
+func (r *Resource) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.SessionMessage, error) {
+	var all []v1alpha1.SessionMessage
+	for after := int64(0); ; {
+		page, err := r.transcripts.Page(ctx, s.UID, after, maxLimit, "")
+		if err != nil {
+			return nil, resource.StatusError(v1alpha1.Resource("sessions"), s.Name, err)
+		}
+		all = append(all, page.Messages...)
+		if !page.More {
+			return all, nil
+		}
+		after = page.Messages[len(page.Messages)-1].Order
+	}
+}
+
+// Say appends messages on behalf of the server, and adds tokens to the counts of the session. A session that is gone,
+// or was deleted and created again, is a 404 or a conflict.
+func (r *Resource) Say(ctx context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage, input, output *int64) error {
+	ctx = request.WithNamespace(ctx, s.Namespace)
+	_, err := r.definition.UpdateStored(ctx, s.Name, func(now *v1alpha1.Session) error {
+		if now.UID != s.UID || now.DeletionTimestamp != nil {
+			return apierrors.NewNotFound(v1alpha1.Resource("sessions"), s.Name)
+		}
+		if len(messages) > 0 {
+			if _, err := r.transcripts.AppendTo(ctx, placeOf(s), r.limitOf(s), messages); err != nil {
+				return apiError(s, err)
+			}
+			messages = nil // a conflict repeats the update, and must not repeat the messages
+		}
+		info, err := r.transcripts.Info(ctx, s.UID)
+		now.Status.MessageCount = int32(min(info.Messages, math.MaxInt32))
+		now.Status.UpdatedAt = &metav1.Time{Time: r.clock.Now()}
+		now.Status.InputTokens, now.Status.OutputTokens = sum(now.Status.InputTokens, input), sum(now.Status.OutputTokens, output)
+		return err
+	})
+	return resource.StatusError(v1alpha1.Resource("sessions"), s.Name, err)
+}
+
+// sum adds counts, of which nil is unknown.
+func sum(a, b *int64) *int64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return new(*a + *b)
+}
