@@ -129,7 +129,7 @@ type Request struct {
 }
 
 // Begin checks a request and prepares its turn. Errors are API errors. The turn holds a slot and its session until Close.
-func (s *Service) Begin(ctx context.Context, r Request) (t *Turn, err error) {
+func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) {
 	if !s.o.Enabled {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("chats"), "", errors.New("chat is switched off on this server (--chat-enabled=false)"))
 	}
@@ -137,30 +137,31 @@ func (s *Service) Begin(ctx context.Context, r Request) (t *Turn, err error) {
 		s.metrics.refused()
 		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%d chats run already, which is the most that this server allows; try again later", s.o.MaxConcurrent), busySeconds)
 	}
-	t = &Turn{service: s, request: r, began: s.o.Clock.Now()}
+	t := &Turn{service: s, request: r, began: s.o.Clock.Now()}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	deadline := s.o.Clock.AfterFunc(s.o.MaxDuration, func() { t.cancel(errTimeout) })
 	s.metrics.running.Inc()
 	t.release = []func(){s.slots.give, s.metrics.running.Dec, func() { deadline.Stop() }, func() { t.cancel(nil) }}
 	t.ctx = ctx
-	defer func() {
-		if err != nil {
-			t.Close()
+	if err := t.begin(ctx); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// begin does all that can refuse a turn which has a slot.
+func (t *Turn) begin(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		func(context.Context) error { return t.service.check(&t.request) },
+		func(ctx context.Context) error { return t.service.authorize(ctx, &t.request) },
+		t.choose, t.open, t.prepare,
+	} {
+		if err := step(ctx); err != nil {
+			return err
 		}
-	}()
-	if err := s.check(&r); err != nil {
-		return nil, err
 	}
-	if err := s.authorize(ctx, &r); err != nil {
-		return nil, err
-	}
-	if err := t.choose(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.open(ctx); err != nil {
-		return nil, err
-	}
-	return t, t.prepare(ctx)
+	return nil
 }
 
 // check applies the rules that need nothing but the request.
