@@ -153,7 +153,9 @@ func TestPriorityOfManyTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(want, func(a, b *v1alpha1.Task) int {
-		return cmp.Or(cmp.Compare(*b.Spec.Priority, *a.Spec.Priority), cmp.Compare(a.Status.CreationRevision, b.Status.CreationRevision))
+		return cmp.Or( // tasks that are created at the same moment may have one revision
+			cmp.Compare(*b.Spec.Priority, *a.Spec.Priority), cmp.Compare(a.Status.CreationRevision, b.Status.CreationRevision),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	p.Restart(t)
 	d.open(t)

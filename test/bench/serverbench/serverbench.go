@@ -32,7 +32,7 @@ const settle = 10 * time.Second
 
 func (o *Options) wants(name string) bool { return o.Rows == nil || o.Rows.MatchString(name) }
 
-// Run measures start, memory and size, traces, streams, and appends at several widths.
+// Run measures start, memory and size, traces, streams, whole tasks, and appends at several widths.
 func Run(ctx context.Context, o Options, r *report.Report) error {
 	if o.Window == 0 {
 		o.Window = 5 * time.Second
@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 		return err
 	}
 	if err := streams(ctx, o, dir, r); err != nil {
+		return err
+	}
+	if err := tasks(ctx, o, dir, r); err != nil {
 		return err
 	}
 	return appends(ctx, o, dir, r)
