@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,10 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	r, err := runnerOf(task.Spec.Type)
 	if err != nil {
 		return runner.Result{}, err
+	}
+	if task.Spec.Type != v1alpha1.TaskTypeContainer {
+		// The executor defers the first collections, which is good for short runs. An agent runs for longer and holds more.
+		debug.SetGCPercent(100)
 	}
 	return r.Run(ctx, given)
 }

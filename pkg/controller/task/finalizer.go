@@ -17,8 +17,17 @@ type finalizer struct {
 }
 
 func (s finalizer) do(ctx context.Context, t *v1alpha1.Task) error {
-	if t.Status.Phase.Terminal() || controllerutil.ContainsFinalizer(t, v1alpha1.FinalizerCleanup) {
+	switch {
+	case controllerutil.ContainsFinalizer(t, v1alpha1.FinalizerCleanup):
 		return nil
+	case t.Status.Phase == "":
+		// It is stored in one commit with the first phase. A server of an earlier version ignores it there; then the next
+		// reconcile adds it, which is still before a run is started.
+		controllerutil.AddFinalizer(t, v1alpha1.FinalizerCleanup)
+		return nil
+	case t.Status.Phase.Terminal():
+		return nil
+	default:
+		return s.add(ctx, t)
 	}
-	return s.add(ctx, t)
 }

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -31,6 +32,20 @@ const (
 // that is bound to their task.
 type identity struct {
 	client client.Client
+	now    func() time.Time
+	// known holds, by account, when it was last seen with its role.
+	known *lru.Cache
+}
+
+const (
+	// accountKnown is how long an account and its role, once seen, are not looked at again. An account that is deleted
+	// meanwhile is noticed at once, because it has no tokens.
+	accountKnown = 10 * time.Second
+	maxKnown     = 4096
+)
+
+func newIdentity(c client.Client, now func() time.Time) *identity {
+	return &identity{client: c, now: now, known: lru.New(maxKnown)}
 }
 
 func accountOf(t *v1alpha1.Task) *corev1.ServiceAccount {
@@ -40,6 +55,13 @@ func accountOf(t *v1alpha1.Task) *corev1.ServiceAccount {
 // account makes sure that the account exists and is bound to the worker's role.
 func (i *identity) account(ctx context.Context, t *v1alpha1.Task) error {
 	account := accountOf(t)
+	key := client.ObjectKeyFromObject(account)
+	if seen, ok := i.known.Get(key); ok {
+		if at, ok := seen.(time.Time); ok && i.now().Sub(at) < accountKnown {
+			return nil
+		}
+	}
+	at := i.now()
 	if err := i.ensure(ctx, account); err != nil {
 		return fmt.Errorf("worker's account: %w", err)
 	}
@@ -51,6 +73,7 @@ func (i *identity) account(ctx context.Context, t *v1alpha1.Task) error {
 	if err := i.ensure(ctx, binding); err != nil {
 		return fmt.Errorf("worker's role: %w", err)
 	}
+	i.known.Add(key, at)
 	return nil
 }
 
@@ -67,6 +90,7 @@ func (i *identity) token(ctx context.Context, t *v1alpha1.Task, timeout time.Dur
 		},
 	}}
 	if err := i.client.SubResource("token").Create(ctx, accountOf(t), request); err != nil {
+		i.known.Remove(client.ObjectKeyFromObject(accountOf(t)))
 		return "", fmt.Errorf("worker's token: %w", err)
 	}
 	return request.Status.Token, nil

@@ -196,7 +196,7 @@ func keepLedger(room ledger) handler.EventHandler {
 // The order follows these rules:
 //
 //   - deletion is first: a task that is being deleted is neither begun nor started.
-//   - finalizer comes before begin, so that nothing is stored for a task that could be deleted without an end.
+//   - finalizer comes before begin, because a task has the finalizer from its first phase on.
 //   - children comes before completed, because children may end after their parent.
 //   - completed comes before every step that could start something: a task in a terminal phase stays there.
 //   - cancel comes before schedule and admit: a requested cancellation takes effect before another attempt.
@@ -206,7 +206,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	refs := newResolver(o, w.Client, w.live)
 	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
 	kids := childAPI{w}
-	ids := &identity{client: w.Client}
+	ids := newIdentity(w.Client, o.Clock.Now)
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, append: sessionAPI{w}.appendMessages}
 	end := &finisher{

@@ -266,6 +266,8 @@ func (r *run) environ(spec executor.Run) []string {
 		runspec.EnvDeliver:        strconv.FormatBool(r.rec.First != nil),
 		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
 		runspec.EnvSandbox:        r.e.sandbox,
+		// Most workers end before they have collected garbage even once. See also worker.Main.
+		"GOGC": "400",
 	})
 	out := make([]string, 0, len(env))
 	for k, v := range env {

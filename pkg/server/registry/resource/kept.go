@@ -40,6 +40,9 @@ type Kept[T Object] struct {
 	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
 	// PrepareForStatus changes the new object of a write to the status subresource before validation.
 	PrepareForStatus func(ctx context.Context, obj, old T)
+	// StatusFinalizer is a finalizer that a write to the status subresource may add to an object, although it changes
+	// nothing else outside of the status. A controller can so take up an object in one commit.
+	StatusFinalizer string
 	// ValidateStatus checks a write to the status subresource.
 	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
 	// Frozen lists the fields that cannot change after create.

@@ -138,6 +138,36 @@ func TestGenerationFollowsSpecOnly(t *testing.T) {
 	}
 }
 
+// A write to the status adds the one finalizer that it may add, removes none, and adds none to an object that is being
+// deleted.
+func TestFinalizerThroughTheStatus(t *testing.T) {
+	const may, other = "kit.test/may", "kit.test/other"
+	d := widgetDefinition()
+	kept := d.Shape.(resource.Kept[*Widget])
+	kept.StatusFinalizer = may
+	d.Shape = kept
+	ctx, c := t.Context(), client(t, serve(t, d), widgetsGVR)
+	ok := must[*unstructured.Unstructured](t)
+	write := func(name, patch string, want ...string) {
+		t.Helper()
+		w := ok(c.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))
+		if d := cmp.Diff(want, w.GetFinalizers()); d != "" {
+			t.Errorf("finalizers of %s after %s (-want +got):\n%s", name, patch, d)
+		}
+	}
+	ok(c.Create(ctx, newObject("Widget", "a", nil), metav1.CreateOptions{}))
+	write("a", `{"metadata":{"finalizers":["`+other+`"]},"status":{"phase":"1"}}`)
+	write("a", `{"metadata":{"finalizers":["`+other+`","`+may+`"]},"status":{"phase":"2"}}`, may)
+	write("a", `{"metadata":{"finalizers":null},"status":{"phase":"3"}}`, may)
+	held := newObject("Widget", "held", nil)
+	held.SetFinalizers([]string{other})
+	ok(c.Create(ctx, held, metav1.CreateOptions{}))
+	if err := c.Delete(ctx, "held", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	write("held", `{"metadata":{"finalizers":["`+other+`","`+may+`"]},"status":{"phase":"1"}}`, other)
+}
+
 func TestKindWithoutSpecHasNoGenerationAndNoStatus(t *testing.T) {
 	ctx, cfg := t.Context(), serve(t, noteDefinition())
 	c := client(t, cfg, notesGVR)

@@ -5,6 +5,7 @@ package resource
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/operation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,12 +21,23 @@ type statusStrategy[T Object] struct{ *strategy[T] }
 
 func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Object) {
 	obj := o.(T)
-	managed := obj.GetManagedFields()
+	managed, finalizers := obj.GetManagedFields(), obj.GetFinalizers()
 	s.p.keepStatusOnly(oldO.DeepCopyObject(), obj)
 	obj.SetManagedFields(managed)
+	s.addFinalizer(obj, finalizers)
 	if s.s.PrepareForStatus != nil {
 		s.s.PrepareForStatus(ctx, obj, oldO.(T))
 	}
+}
+
+// addFinalizer adds StatusFinalizer if it is among the finalizers that were sent. Nothing new waits for the deletion of an
+// object that is already being deleted.
+func (s statusStrategy[T]) addFinalizer(obj T, sent []string) {
+	f := s.s.StatusFinalizer
+	if f == "" || !slices.Contains(sent, f) || slices.Contains(obj.GetFinalizers(), f) || obj.GetDeletionTimestamp() != nil {
+		return
+	}
+	obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), f))
 }
 
 func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {

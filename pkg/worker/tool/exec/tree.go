@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 // process is the part of /proc/PID/stat that is needed here.
 type process struct {
 	pid, ppid, session, threads int
+	start                       uint64 // in ticks since the boot
 	dead                        bool
 }
 
@@ -35,15 +37,16 @@ func readProcess(pid int) (process, bool) {
 	// The command name, in parentheses, may hold anything: count from its end.
 	i := bytes.LastIndexByte(b, ')')
 	f := strings.Fields(string(b[i+1:]))
-	if i < 0 || len(f) < 18 {
+	if i < 0 || len(f) < 20 {
 		return process{}, false
 	}
 	p := process{pid: pid, dead: f[0] == "Z" || f[0] == "X"}
-	var e1, e2, e3 error
+	var e1, e2, e3, e4 error
 	p.ppid, e1 = strconv.Atoi(f[1])
 	p.session, e2 = strconv.Atoi(f[3])
 	p.threads, e3 = strconv.Atoi(f[17])
-	return p, e1 == nil && e2 == nil && e3 == nil
+	p.start, e4 = strconv.ParseUint(f[19], 10, 64)
+	return p, e1 == nil && e2 == nil && e3 == nil && e4 == nil
 }
 
 func procPath(pid int, name string) string {
@@ -83,6 +86,9 @@ func (t *tree) members() ([]process, error) {
 	if err != nil {
 		return nil, err
 	}
+	// All members are younger than the leader. Others are not looked at more closely.
+	leader, _ := readProcess(t.leader)
+	all = slices.DeleteFunc(all, func(p process) bool { return p.start < leader.start })
 	self := os.Getpid()
 	in := map[int]bool{t.leader: true}
 	for _, p := range all {

@@ -135,6 +135,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
 			PrepareForStatus: keepRecorded,
+			StatusFinalizer:  v1alpha1.FinalizerCleanup,
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
