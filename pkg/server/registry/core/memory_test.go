@@ -28,6 +28,7 @@ type who struct {
 	task           string
 	agent, session string
 	outside        bool // its run called a tool that brings text from elsewhere
+	void           bool // its credential permits nothing
 	ctx            context.Context
 }
 
@@ -36,6 +37,7 @@ type note struct {
 	agent, session    string
 	of                int
 	disabled, deleted bool
+	recalls           int64
 }
 
 // sessions counts the sessions of each name. A name is in gone while its last session is deleted.
@@ -94,7 +96,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// 2,000 generated actions of workers and people on memories, proposals and sessions have the outcomes of the model above.
+// 4,000 generated actions of workers and people on memories, proposals and sessions have the outcomes of the model above.
 func TestMemoryModel(t *testing.T) {
 	s := start(t)
 	random := rand.New(rand.NewPCG(7, 11))
@@ -128,11 +130,12 @@ func TestMemoryModel(t *testing.T) {
 		}
 		callers = append(callers, w)
 	}
+	callers = append(callers, s.voidWorkers()...)
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	all := &sessions{map[string]int{}, map[string]bool{"s": true, "r": true}}
 	notes, offers := map[string]*note{}, map[string]*offer{}
 	var noteNames, offerNames []string
-	for i := range 2000 {
+	for i := range 4000 {
 		w := callers[random.IntN(len(callers))]
 		switch action := pick("write", "session", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
 		case "write":
@@ -168,19 +171,29 @@ func TestMemoryModel(t *testing.T) {
 			out, err := s.Create(w.ctx, "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{
 				Query: pick("", "word"), IncludeDisabled: disabled, Limit: 200, Recall: true, AgentName: "", IncludeDeleted: false,
 			}})
+			if w.void {
+				if outcome(err) != "forbidden" {
+					t.Fatalf("%d: %s recalls: %v", i, w.name, err)
+				}
+				continue
+			}
 			if err != nil {
 				t.Fatal(i, err)
 			}
 			var got, want []string
-			for _, m := range out.(*v1alpha1.MemorySearch).Status.Items {
-				got = append(got, m.Memory.Name)
-			}
 			for name, n := range notes {
 				if w.recalls(n, disabled, all) {
 					want = append(want, name)
 					if w.worker {
 						n.of = all.now(n.session)
+						n.recalls++
 					}
+				}
+			}
+			for _, m := range out.(*v1alpha1.MemorySearch).Status.Items {
+				got = append(got, m.Memory.Name)
+				if n := notes[m.Memory.Name]; n != nil && n.recalls != m.Memory.Status.RecalledCount {
+					t.Fatalf("%d: %s is recalled %d times, want %d", i, m.Memory.Name, m.Memory.Status.RecalledCount, n.recalls)
 				}
 			}
 			slices.Sort(got)
@@ -196,7 +209,7 @@ func TestMemoryModel(t *testing.T) {
 			n := notes[name]
 			if action == "get" {
 				_, err := s.Storage["memories"].(rest.Getter).Get(w.ctx, name, &metav1.GetOptions{})
-				if want := !w.worker || w.recalls(n, true, all); (err == nil) != want {
+				if want := !w.void && (!w.worker || w.recalls(n, true, all)); (err == nil) != want {
 					t.Fatalf("%d: %s gets %s: %v, want %v", i, w.name, name, err, want)
 				}
 				continue
@@ -225,7 +238,7 @@ func TestMemoryModel(t *testing.T) {
 			p.Status.Origin = &v1alpha1.MemoryOrigin{TaskName: "lie", TaskUID: "lie"}
 			made, err := s.Create(w.ctx, "memoryproposals", p)
 			want := ""
-			if w.worker && agent != "" && agent != w.agent {
+			if w.void || w.worker && agent != "" && agent != w.agent {
 				want = "forbidden"
 			}
 			if outcome(err) != want {
@@ -292,6 +305,30 @@ func TestMemoryModel(t *testing.T) {
 	if len(notes) < 40 || applied < 10 {
 		t.Errorf("only %d memories and %d applied proposals", len(notes), applied)
 	}
+}
+
+// voidWorkers are workers whose credential permits nothing: without a task, of another namespace, of a run that is over,
+// of an attempt that is over, and of a task that was deleted and created again.
+func (s *server) voidWorkers() []*who {
+	ended, retried, again := s.mustTask("ended", "{type: ai, prompt: p}"), s.mustTask("retried", "{type: ai, prompt: p}"), s.mustTask("again", "{type: ai, prompt: p}")
+	elsewhere := again.DeepCopy()
+	elsewhere.Namespace = "other"
+	all := []*who{
+		{name: "no task", ctx: s.As("system:serviceaccount:default:platform-ai-worker", nil)},
+		{name: "elsewhere", ctx: s.workerOf(elsewhere, "run")},
+		{name: "ended", ctx: s.worker(ended)},
+		{name: "earlier attempt", ctx: s.workerOf(retried, "earlier")},
+		{name: "earlier task", ctx: s.worker(again)},
+	}
+	s.SetPhase("ended", v1alpha1.TaskSucceeded)
+	s.worker(retried)
+	s.SetPhase("again", v1alpha1.TaskSucceeded)
+	s.Remove("tasks", "again")
+	s.worker(s.mustTask("again", "{type: ai, prompt: p}"))
+	for _, w := range all {
+		w.worker, w.void = true, true
+	}
+	return all
 }
 
 // checkOrigin checks that the server says where a proposal is from, whatever the client said.

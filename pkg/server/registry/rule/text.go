@@ -19,6 +19,14 @@ func Clean(texts ...*string) {
 	}
 }
 
+// CleanVisible is Clean, and also removes what a person who reviews a text would not see.
+func CleanVisible(texts ...*string) {
+	for _, s := range texts {
+		*s = redact.Visible(strings.ToValidUTF8(*s, string(utf8.RuneError)))
+	}
+	Clean(texts...)
+}
+
 // CleanAnnotations removes secrets from the values of annotations. kubectl copies whole objects into one of them.
 func CleanAnnotations(o metav1.Object) {
 	annotations := o.GetAnnotations()

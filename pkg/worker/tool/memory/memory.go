@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -95,9 +96,12 @@ func recall(ctx context.Context, find tool.RecallFunc, a RecallArguments) (any, 
 	return map[string]any{"memories": out}, nil
 }
 
-// RecalledOf describes a memory to a model.
+// RecalledOf describes a memory to a model. Memories of older servers may have text that nobody saw.
 func RecalledOf(m *v1alpha1.MemoryMatch) Recalled {
-	r := Recalled{ID: m.Memory.Name, Content: m.Memory.Spec.Content, Tags: append([]string{}, m.Memory.Spec.Tags...), Source: m.Memory.Spec.Source, Score: m.Score}
+	r := Recalled{ID: m.Memory.Name, Content: redact.Visible(m.Memory.Spec.Content), Tags: []string{}, Source: redact.Visible(m.Memory.Spec.Source), Score: m.Score}
+	for _, tag := range m.Memory.Spec.Tags {
+		r.Tags = append(r.Tags, redact.Visible(tag))
+	}
 	if o := m.Memory.Status.Origin; o != nil {
 		r.FromTask, r.FromSequence = o.TaskName, o.Sequence
 	}

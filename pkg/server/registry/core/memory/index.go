@@ -6,6 +6,7 @@ package memory
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,11 +27,23 @@ var _ object.Index = Indexed{}
 
 // Change returns what to write to the index when a memory is created, changed or deleted.
 func (x Indexed) Change(old, now runtime.Object) func(engine.Batch) error {
+	if alike(old, now) {
+		return nil
+	}
 	before, after := x.Index.Rows(document(old)), x.Index.Rows(document(now))
 	if fulltext.Same(before, after) {
 		return nil
 	}
 	return func(b engine.Batch) error { return fulltext.Replace(b, before, after) }
+}
+
+// alike reports whether two versions of a memory have the same rows, without finding their words. A recall, which only
+// counts, is such a change.
+func alike(old, now runtime.Object) bool {
+	a, ok := old.(*v1alpha1.Memory)
+	b, too := now.(*v1alpha1.Memory)
+	return ok && too && visibilityOf(a) == visibilityOf(b) && a.Status.SessionUID == b.Status.SessionUID &&
+		a.CreationTimestamp.Equal(&b.CreationTimestamp) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 func document(obj runtime.Object) *fulltext.Document {

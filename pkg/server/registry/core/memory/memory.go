@@ -59,9 +59,8 @@ type Resource struct {
 	scheme     *runtime.Scheme
 	admission  admission.Interface // may be nil
 
-	mu       sync.Mutex   // guards the fields below
-	memories store        // nil until Storage has been called
-	statuses rest.Updater // memories/status
+	mu       sync.Mutex // guards memories
+	memories store      // nil until Storage has been called
 }
 
 // store is what this package needs of the memories' own storage.
@@ -118,13 +117,9 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if !ok {
 		return nil, fmt.Errorf("resource memories: %T has no create and delete", paths["memories"])
 	}
-	statuses, ok := paths["memories/status"].(rest.Updater)
-	if !ok {
-		return nil, fmt.Errorf("resource memories: %T has no update", paths["memories/status"])
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.memories, r.statuses = memories, statuses
+	r.memories = memories
 	return paths, nil
 }
 
@@ -187,12 +182,12 @@ func (r *Resource) prepareForUpdate(ctx context.Context, m, old *v1alpha1.Memory
 	}
 }
 
-// clean removes secrets from every text.
+// clean removes secrets, and what nobody sees, from every text.
 func clean(m *v1alpha1.Memory) {
 	s := &m.Spec
-	rule.Clean(&s.Content, &s.Source, &s.SessionName, &s.AgentName, &s.TaskName, &s.ParentTask)
+	rule.CleanVisible(&s.Content, &s.Source, &s.SessionName, &s.AgentName, &s.TaskName, &s.ParentTask)
 	for i := range s.Tags {
-		rule.Clean(&s.Tags[i])
+		rule.CleanVisible(&s.Tags[i])
 	}
 	rule.CleanAnnotations(m)
 }
@@ -223,19 +218,19 @@ func validateStatus(ctx context.Context, m, old *v1alpha1.Memory) field.ErrorLis
 	return field.ErrorList{field.Forbidden(field.NewPath("status"), "is written by the server only; use memories/disable, enable, discard or restore")}
 }
 
-func (r *Resource) storage() (memories store, statuses rest.Updater, err error) {
+func (r *Resource) storage() (store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.memories == nil {
-		return nil, nil, apierrors.NewServiceUnavailable("memories are not served yet")
+		return nil, apierrors.NewServiceUnavailable("memories are not served yet")
 	}
-	return r.memories, r.statuses, nil
+	return r.memories, nil
 }
 
 // Make creates the memory of a proposal on behalf of the caller, with the status that the proposal determines. If it
 // exists already, Make returns it, with made unset. Errors are API errors.
 func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (out *v1alpha1.Memory, made bool, err error) {
-	memories, _, err := r.storage()
+	memories, err := r.storage()
 	if err != nil {
 		return nil, false, err
 	}
@@ -267,7 +262,7 @@ func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (o
 
 // Unmake removes a memory that Make created.
 func (r *Resource) Unmake(ctx context.Context, m *v1alpha1.Memory) error {
-	memories, _, err := r.storage()
+	memories, err := r.storage()
 	if err != nil {
 		return err
 	}

@@ -6,17 +6,13 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -184,34 +180,28 @@ func (f *finder) wants(m *v1alpha1.Memory) bool {
 // recalled raises the counters of memories that were given to a task. The task gets them anyway if that fails, for
 // example on a full disk. A memory without a recorded session gets that of the task.
 func (r *Resource) recalled(ctx context.Context, f *finder, items []v1alpha1.MemoryMatch) {
-	_, statuses, err := r.storage()
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Recalled memories were not counted")
-		return
-	}
 	now := r.now()
 	var all sync.WaitGroup
 	for i := range items {
 		m := &items[i].Memory
 		all.Go(func() {
-			info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-				stored, ok := old.DeepCopyObject().(*v1alpha1.Memory)
-				if !ok || stored.UID != m.UID {
-					return nil, apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, fmt.Errorf("it is another memory by now"))
+			// The server writes this: a worker may not.
+			out, err := r.definition.UpdateStored(byServer(ctx), m.Name, func(stored *v1alpha1.Memory) error {
+				if stored.UID != m.UID {
+					return errors.New("it is another memory by now")
 				}
 				stored.Status.RecalledCount++
 				stored.Status.LastRecalledAt = now
 				if s := f.session; s != nil && stored.Spec.SessionName == s.Name && stored.Status.SessionUID == "" {
 					stored.Status.SessionUID = s.UID
 				}
-				return stored, nil
+				return nil
 			})
-			out, _, err := statuses.Update(byServer(ctx), m.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-			if now, ok := out.(*v1alpha1.Memory); ok && err == nil {
-				items[i].Memory = *now
-			} else {
+			if err != nil {
 				klog.FromContext(ctx).V(2).Info("A memory was recalled and not counted", "memory", klog.KObj(m), "err", err)
+				return
 			}
+			items[i].Memory = *out
 		})
 	}
 	all.Wait()

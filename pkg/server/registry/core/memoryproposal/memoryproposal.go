@@ -132,10 +132,10 @@ func caller(ctx context.Context) string {
 	return u.GetName()
 }
 
-// clean removes secrets from every text.
+// clean removes secrets, and what a reviewer would not see, from every text.
 func clean(p *v1alpha1.MemoryProposal) {
 	s, kind := &p.Spec, string(p.Spec.Type)
-	rule.Clean(&s.Title, &kind, &s.SkillName, &s.Description, &s.Content, &s.Patch, &s.AgentName, &s.TaskName)
+	rule.CleanVisible(&s.Title, &kind, &s.SkillName, &s.Description, &s.Content, &s.Patch, &s.AgentName, &s.TaskName)
 	s.Type = v1alpha1.MemoryProposalType(kind)
 	rule.CleanAnnotations(p)
 }
