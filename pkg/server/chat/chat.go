@@ -11,7 +11,8 @@
 //	prompt.go    the instructions of the orchestrator
 //	session.go   what is kept of a conversation, and what the model reads of it
 //	caller.go    requests to this server as the caller
-//	tools.go     the set of tools; tasktools.go and listtools.go have them
+//	text.go      text without secrets, as it arrives
+//	tools.go     the set of tools; tasktools.go, listtools.go and managetools.go have them
 //
 // Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
 // and audit treat it as the caller's own. A refusal is data for the model. The server acts for itself only to find the

@@ -126,21 +126,21 @@ func (b *toolbox) createAgentTask(ctx context.Context, a agentTaskArguments) (an
 }
 
 // newTask creates a task with what all of them have in common.
-func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, spec v1alpha1.TaskSpec) (any, error) {
+func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, spec v1alpha1.TaskSpec) (createdTask, error) {
 	if err := b.in(namespace); err != nil {
-		return nil, err
+		return createdTask{}, err
 	}
 	if timeout != "" {
 		d, err := time.ParseDuration(timeout)
 		if err != nil || d <= 0 {
-			return nil, tool.InvalidArguments("timeout: %.32q is not a positive duration", timeout).Suggest(`write it like "90s", "20m" or "2h"`)
+			return createdTask{}, tool.InvalidArguments("timeout: %.32q is not a positive duration", timeout).Suggest(`write it like "90s", "20m" or "2h"`)
 		}
 		spec.Timeout = &metav1.Duration{Duration: d}
 	}
 	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: b.taskName(name), Labels: b.labels()}, Spec: spec}
 	made, err := b.createTask(ctx, t)
 	if err != nil {
-		return nil, err
+		return createdTask{}, err
 	}
 	return createdTask{
 		Name: made.Name, Namespace: made.Namespace, Phase: phaseOf(made),

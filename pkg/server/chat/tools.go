@@ -24,7 +24,10 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// toolbox is what the tools of one turn work with.
+// fieldManager is the field manager of what chats create.
+const fieldManager = "platform-chat"
+
+// toolbox is what the tools of one turn work with. It has many methods because each tool is one.
 type toolbox struct {
 	namespace string
 	session   *v1alpha1.Session
@@ -42,12 +45,12 @@ type toolbox struct {
 type entry struct {
 	name string
 	make func(*toolbox) tool.Tool
-	// offered decides by the user's message whether the tool is offered; nil means always.
-	offered func(message string) bool
+	// offered decides by the user's words whether the tool is offered; nil means always.
+	offered func(words string) bool
 }
 
 // entries lists all tools, in the order in which models see them.
-func entries() []entry { return slices.Concat(taskTools(), listTools()) }
+func entries() []entry { return slices.Concat(taskTools(), listTools(), manageTools()) }
 
 // toolNames returns the names of all tools.
 func toolNames() []string {
@@ -58,11 +61,11 @@ func toolNames() []string {
 	return names
 }
 
-// catalogue returns the tools that are offered for a message.
-func (b *toolbox) catalogue(message string) (*tool.Catalogue, error) {
+// catalogue returns the tools that are offered for what the user says.
+func (b *toolbox) catalogue(words string) (*tool.Catalogue, error) {
 	var tools []tool.Tool
 	for _, e := range entries() {
-		if e.offered == nil || e.offered(message) {
+		if e.offered == nil || e.offered(words) {
 			tools = append(tools, bounded{e.make(b), b.limits.ToolTimeout, b.clock})
 		}
 	}
@@ -124,6 +127,14 @@ func explain(err error) error {
 	return tool.Errorf(tool.TypeUnavailable, "%s", s.Message)
 }
 
+// words returns what an error says to the model.
+func words(err error) string {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return e.Message
+	}
+	return "it failed unexpectedly"
+}
+
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // taskName returns the name of a task that the model calls name: with a prefix that only this session has, so that
@@ -157,7 +168,7 @@ func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.T
 		return nil, tool.Errorf(tool.TypeLimitReached, "this turn has created %d tasks, which is the most that is allowed", b.created).
 			Suggest("say what is left to do; the user can ask for it in the next message")
 	}
-	made, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform-chat"})
+	made, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -99,12 +99,12 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 		namespace: t.request.Namespace, session: t.session, caller: t.caller, own: t.service.own,
 		provider: t.candidates[0].Provider, model: t.candidates[0].Name, limits: &t.service.o.Limits, clock: t.service.o.Clock,
 	}
-	if t.catalogue, err = t.tools.catalogue(t.request.Spec.Message); err != nil {
-		return fmt.Errorf("chat: tools: %w", err)
-	}
 	history, err := t.service.said.Said(ctx, t.session)
 	if err != nil {
 		return err
+	}
+	if t.catalogue, err = t.tools.catalogue(intent(t.request.Spec.Message, history)); err != nil {
+		return fmt.Errorf("chat: tools: %w", err)
 	}
 	system := t.prompt(ctx)
 	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: system}}, recall(history)...)

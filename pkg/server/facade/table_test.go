@@ -68,7 +68,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if verb == "create" {
 		w.WriteHeader(http.StatusCreated)
 	}
-	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"items":[]}`)
+	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"spec":{"sessionType":"chat"},"items":[]}`)
 }
 
 // Each row makes exactly the requests that it declares, with the caller's credentials and nothing else of the REST
@@ -88,6 +88,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		})
 		body := map[string]string{
 			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
+			"POST /api/v1/chat":                     `{"message":"x"}`,
 			"POST /internal/v1/messages/:namespace": `{"fromTask":"x","toTask":"y","parentTask":"z","content":"c"}`,
 		}[r.Method+" "+r.Path]
 		if strings.Contains(r.Path, "/memor") {
@@ -100,6 +101,9 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		req.Header.Set("X-Api-Key", "secret")
 		req.Header.Set("Accept-Encoding", "gzip")
 		req.Header.Set("Accept", "text/html")
+		if r.Accept != "" {
+			req.Header.Set("Accept", r.Accept)
+		}
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, req)
 		if w.Code >= 400 {
@@ -109,8 +113,12 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		if d := cmp.Diff(r.Targets(), slices.Compact(c.asked)); d != "" {
 			t.Errorf("%s %s (-said +asked):\n%s", r.Method, r.Path, d)
 		}
+		accept := "application/json"
+		if a := r.Native[len(r.Native)-1].Accept; a != "" {
+			accept = a
+		}
 		for i, h := range c.headers {
-			if h.Get("Authorization") != "Bearer secret" || h.Get("X-Api-Key") != "" || h.Get("Accept") != "application/json" || h.Get("Accept-Encoding") != "" || h.Get("Audit-Id") == "" {
+			if h.Get("Authorization") != "Bearer secret" || h.Get("X-Api-Key") != "" || h.Get("Accept") != accept || h.Get("Accept-Encoding") != "" || h.Get("Audit-Id") == "" {
 				t.Errorf("%s %s: headers %v", r.Method, r.Path, h)
 			}
 			if strings.Contains(c.queries[i], "watch") || strings.Contains(c.queries[i], "pretty=1") || strings.Contains(c.queries[i], "fieldSelector=a") {

@@ -1,0 +1,297 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/cli"
+	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+// openChat begins a turn as a stream and returns a func that reads the next frame; "" is the end of the stream.
+func (c *restClient) openChat(ctx context.Context, body map[string]any) (next func() (string, chatEnvelope), code int) {
+	c.t.Helper()
+	raw := must[[]byte](c.t)(json.Marshal(body))
+	resp := c.open(ctx, http.MethodPost, "/api/v1/chat", string(raw))
+	c.t.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK {
+		return nil, resp.StatusCode
+	}
+	in := sse.NewReader(resp.Body, sse.Options{})
+	return func() (string, chatEnvelope) {
+		var f chatEnvelope
+		e, err := in.Next()
+		if err != nil {
+			return "", f
+		}
+		if err := json.Unmarshal([]byte(e.Data), &f); err != nil {
+			c.t.Errorf("frame %s: %v", e.Data, err)
+		}
+		return e.Type, f
+	}, resp.StatusCode
+}
+
+// waitingModel is a model that waits for a task that never ends.
+const waitingModel = `
+models: [scripted-1]
+turns:
+- match: {contains: wait for it}
+  reply: {toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}
+- match: {contains: hello}
+  reply: {text: Hello.}
+`
+
+// TestChatCancel: while a turn runs, its session is busy and its slot taken; deleting the chat ends it.
+func TestChatCancel(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.Chat.MaxConcurrent = 2 })
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
+	}}
+	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	next, _ := c.openChat(t.Context(), map[string]any{"message": "wait for it", "sessionId": "mine"})
+	for kind := ""; kind != "tool_call"; kind, _ = next() {
+	}
+	c.chat(map[string]any{"message": "hello", "sessionId": "mine"}, http.StatusConflict)
+	other, cancel := context.WithCancel(t.Context())
+	if second, _ := c.openChat(other, map[string]any{"message": "wait for it"}); second == nil {
+		t.Fatal("the second slot is not free")
+	}
+	busy := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`)
+	if busy.code != http.StatusTooManyRequests || busy.header.Get("Retry-After") != "5" {
+		t.Errorf("with all slots taken: %d, Retry-After %q", busy.code, busy.header.Get("Retry-After"))
+	}
+	cancel() // the client disconnects, which frees its slot
+	p.poll("slot of a client that left", func() bool {
+		return c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`).code == http.StatusOK
+	})
+	if got := c.do(http.MethodDelete, "/api/v1/chat/mine", ""); got.code != http.StatusNoContent {
+		t.Fatalf("cancel: %d %s", got.code, got.body)
+	}
+	kind, f := next()
+	for kind == "tool_result" || kind == "message" {
+		kind, f = next()
+	}
+	if kind != "error" || f.Error == nil || f.Error.Code != "cancelled" {
+		t.Errorf("the last frame is %s %+v", kind, f.Error)
+	}
+	if _, err := p.sessions().Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the session after its chat was deleted: %v", err)
+	}
+	if got := c.do(http.MethodDelete, "/api/v1/chat/mine", ""); got.code != http.StatusNotFound {
+		t.Errorf("cancel again: %d", got.code)
+	}
+	if now, err := p.tasks().Get(t.Context(), "forever", metav1.GetOptions{}); err != nil || now.Status.Phase.Terminal() {
+		t.Errorf("the task: %v, %v; tasks go on", now.Status.Phase, err)
+	}
+}
+
+// TestChatStuck: a model that repeats a call is warned, loses iterations and has to sum up.
+func TestChatStuck(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {noTools: true}
+  reply: {text: I got stuck.}
+- reply: {toolCalls: [{name: list_tasks, arguments: {}}]}`, func(o *standalone.Options) { o.Chat.MaxIterations = 20 })
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	got := c.chat(map[string]any{"message": "go"}, http.StatusOK)
+	if got.Message != "I got stuck." || got.Outcome != "IterationLimit" || len(got.ToolCalls) != 5 {
+		t.Errorf("%d calls: %+v", len(got.ToolCalls), got)
+	}
+	warned := 0
+	last := model.Exchanges()
+	for _, m := range last[len(last)-1].Request.Messages {
+		if strings.Contains(m.Text(), "with the same arguments") {
+			warned++
+		}
+	}
+	if warned != 3 {
+		t.Errorf("the model was warned %d times", warned)
+	}
+}
+
+// TestChatManages: tools that manage objects are offered on demand, act as the caller, and cannot leave the namespace.
+func TestChatManages(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: create an agent, offered: [create_agent, create_tool]}
+  reply:
+    toolCalls:
+    - {name: create_agent, arguments: {name: helper, systemPrompt: Be short., tools: [web_fetch]}}
+    - {name: create_agent, arguments: {name: helper, namespace: kube-system}}
+    - {name: create_tool, arguments: {name: lookup, description: looks up, url: "https://example.com/"}}
+- match: {contains: change the agent, offered: [update_agent]}
+  reply: {toolCalls: [{name: update_agent, arguments: {name: helper, systemPrompt: Be long.}}]}
+- match: {contains: delete the agent, offered: [delete_agent]}
+  reply: {toolCalls: [{name: delete_agent, arguments: {name: helper}}, {name: delete_agent, arguments: {name: absent}}]}
+- match: {lastRole: tool}
+  reply: {text: done}
+- match: {contains: what is there}
+  reply: {toolCalls: [{name: delete_agent, arguments: {name: helper}}]}`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	results := func(r chatReply) (out string) {
+		for _, call := range r.ToolCalls {
+			out += fmt.Sprintf("%s:%v%s ", call.Name, call.Result.Success, call.Result.ErrorType)
+		}
+		return out
+	}
+	first := c.chat(map[string]any{"message": "create an agent"}, http.StatusOK)
+	if got := results(first); got != "create_agent:true create_agent:falsepermission_denied create_tool:true " {
+		t.Error(got)
+	}
+	agents := p.client().CoreV1alpha1().Agents("default")
+	agent, err := agents.Get(t.Context(), "helper", metav1.GetOptions{})
+	if err != nil || agent.Labels[v1alpha1.LabelChatSession] != first.SessionID || agent.Spec.SystemPrompt.Inline != "Be short." {
+		t.Fatalf("%+v, %v", agent, err)
+	}
+	if got := results(c.chat(map[string]any{"message": "what is there?"}, http.StatusOK)); got != "delete_agent:falseunknown_tool " {
+		t.Errorf("a tool that was not offered: %s", got)
+	}
+	c.chat(map[string]any{"message": "change the agent"}, http.StatusOK)
+	if agent, err = agents.Get(t.Context(), "helper", metav1.GetOptions{}); err != nil || agent.Spec.SystemPrompt.Inline != "Be long." || len(agent.Spec.Tools) != 1 {
+		t.Errorf("%+v, %v", agent.Spec, err)
+	}
+	if got := results(c.chat(map[string]any{"message": "delete the agent"}, http.StatusOK)); got != "delete_agent:true delete_agent:falsenot_found " {
+		t.Error(got)
+	}
+}
+
+// TestChatTurnsAtOnce: of 200 turns, ten at a time, every fifth client leaves; no slot is lost, and no session has what
+// was said in another.
+func TestChatTurnsAtOnce(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {lastRole: tool}
+  reply: {text: "end {{ .LastWord }}"}
+- match: {contains: list}
+  reply: {text: "I list {{ .LastWord }}.", toolCalls: [{name: list_tasks, arguments: {}}]}
+- reply: {text: "echo {{ .LastWord }}"}`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	const workers, turns = 10, 20
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			session := fmt.Sprintf("session-%d", w)
+			for n := range turns {
+				word := fmt.Sprintf("w%dn%d", w, n)
+				body := map[string]any{"sessionId": session, "message": "say " + word}
+				if n%2 == 0 {
+					body["message"] = "list and say " + word
+				}
+				one := p.turn(c, body, n%5 == 4)
+				if n%5 != 4 && !strings.HasSuffix(one, word) {
+					t.Errorf("turn %s was answered %q", word, one)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for w := range workers {
+		mark := fmt.Sprintf("w%dn", w)
+		for i, m := range p.transcript(fmt.Sprintf("session-%d", w), 500) {
+			if (m.Role == v1alpha1.RoleUser || strings.HasPrefix(m.Content, "e")) && !strings.Contains(m.Content, mark) && !strings.HasPrefix(m.Content, "[") {
+				t.Errorf("message %d of session %d is %q", i, w, m.Content)
+			}
+		}
+	}
+	// All ten slots are free again: ten turns can be open at once.
+	var open sync.WaitGroup
+	for i := range workers {
+		open.Go(func() { c.chat(map[string]any{"message": fmt.Sprintf("say last%d", i)}, http.StatusOK) })
+	}
+	open.Wait()
+}
+
+// turn has a turn, again while its session or all slots are taken, and returns the last text. A client that leaves does so
+// after the first frame.
+func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text string) {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	for {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			p.t.Error(err)
+			return ""
+		}
+		resp := c.open(ctx, http.MethodPost, "/api/v1/chat", string(raw))
+		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusConflict {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			continue // the turn of a client that left ends in a moment
+		}
+		if resp.StatusCode != http.StatusOK {
+			p.t.Errorf("turn: %d", resp.StatusCode)
+			return ""
+		}
+		in := sse.NewReader(resp.Body, sse.Options{})
+		for {
+			e, err := in.Next()
+			if err != nil {
+				p.t.Errorf("turn: %v", err)
+				break
+			}
+			if leave {
+				cancel()
+				break
+			}
+			var f chatEnvelope
+			if err := json.Unmarshal([]byte(e.Data), &f); err != nil {
+				p.t.Error(err)
+			}
+			text += f.Content
+			if e.Type == "done" {
+				break
+			}
+		}
+		_ = resp.Body.Close()
+		return text
+	}
+}
+
+// TestChatCommand: the command has one turn, or a conversation whose turns share a session, and shows calls of tools.
+func TestChatCommand(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "please", "run it")
+	if code != 0 || !strings.HasPrefix(out, "I create it.\nDone: chat-") || !strings.Contains(errs, "→ create_container_task") || !strings.Contains(errs, "← create_container_task") ||
+		!strings.Contains(errs, "session chat-session-") {
+		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
+	}
+	var o, e bytes.Buffer
+	code = cli.Main(t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat"}, cli.Streams{
+		In: strings.NewReader("run it\n\nwhat did I say first?\n"), Out: &o, Err: &e, Ask: true,
+	})
+	if code != 0 || !strings.HasSuffix(o.String(), "\nYou said run it.\n") || strings.Count(e.String(), "session chat-session-") != 1 {
+		t.Errorf("exit %d, output %q, errors %q", code, o.String(), e.String())
+	}
+	if out, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat", "--provider", "nothing", "hello"); code != 1 || !strings.Contains(errs, "nothing") {
+		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
+	}
+	if _, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat"); code != 1 || !strings.Contains(errs, "there is no message") {
+		t.Errorf("exit %d, errors %q", code, errs)
+	}
+}
