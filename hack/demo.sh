@@ -69,6 +69,17 @@ show kubectl wait --for=condition=Succeeded --timeout=300s task/rotate
 show kubectl get approvals -o wide
 show platform task trace rotate
 
+say 'A coordinator: its agent delegates to the other two, and what one of them wants to do waits for a person'
+show kubectl apply -f "$root/artifacts/demo/coordinator.yaml"
+until child=$(kubectl get approvals --field-selector spec.rootTask=report,status.state=pending -o jsonpath='{.items[*].spec.taskName}') && [[ -n $child ]] ||
+  kubectl wait --for=condition=Complete --timeout=0 task/report >"$work/wait.log" 2>&1; do sleep 0.2; done
+show platform task tree report
+for child in $child; do show platform task approve "$child" --yes --reason 'go on'; done
+say 'One watch follows the whole tree to its end'
+show platform task watch report --tree --type TaskSucceeded --type TaskFailed --type ApprovalRequested --type ApprovalApproved
+show platform task tree report
+show platform task result report
+
 say 'A fork: a new task that continues the first one from its third event (or: platform task fork primes)'
 post tasks/primes/fork '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskFork","spec":{"afterSeq":3,"newTaskName":"primes-again","prompt":"Find the first ten primes once more."}}'
 show platform task watch primes-again

@@ -112,7 +112,7 @@ func (r *Request) offers(name string) bool {
 
 // data collects what the templates of a reply may use.
 func (r *Request) data() Data {
-	d := Data{Results: map[string]any{}}
+	d := Data{Results: map[string]any{}, All: map[string][]any{}}
 	names := map[string]string{}
 	for _, m := range r.Messages {
 		for _, c := range m.ToolCalls {
@@ -129,7 +129,8 @@ func (r *Request) data() Data {
 			if decoded := any(nil); json.Unmarshal([]byte(m.Text()), &decoded) == nil {
 				v = decoded
 			}
-			d.Results[names[m.ToolCallID]] = v
+			name := names[m.ToolCallID]
+			d.Results[name], d.All[name] = v, append(d.All[name], v)
 		}
 	}
 	return d

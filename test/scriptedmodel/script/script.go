@@ -152,6 +152,8 @@ type Data struct {
 	// Results holds the last result of each tool by name: decoded when it is
 	// JSON, text otherwise. Example: {{ .Results.code_exec.data.output }}
 	Results map[string]any
+	// All holds all results of each tool by name, in the order of the calls.
+	All map[string][]any
 }
 
 // Load reads a script file, YAML or JSON.
