@@ -13,6 +13,9 @@
 //	event.go     server-sent events
 //	object.go    JSON objects whose members are replaced in place
 //	request.go   what is checked and changed in a request
+//	translate.go asking Providers of another protocol
+//	chat.go      chat completions: what can be translated, and answers in that form
+//	messages.go  messages: the same
 //	usage.go     what answers say about the use of tokens
 //	meter.go     counting it
 //	slots.go     how many requests are answered at a time

@@ -53,6 +53,7 @@ type attempt struct {
 
 	measured Measurement
 	tally    tally
+	ctx      context.Context //nolint:containedctx // of the request to the vendor
 	cancel   context.CancelCauseFunc
 	idle     interface {
 		Reset(d time.Duration) bool
@@ -63,8 +64,7 @@ type attempt struct {
 // run makes the request. It returns an error if nothing was written; otherwise it has called release, or will.
 func (a *attempt) run() error {
 	if a.candidate.Protocol() != protocolOf(a.in.op) {
-		return invalid("model", "model: Provider %q speaks the %s protocol; this version passes requests on to Providers of the same protocol only",
-			a.candidate.Provider.Name, a.candidate.Protocol())
+		return a.ask()
 	}
 	resp, err := a.send()
 	if err != nil {
@@ -80,30 +80,39 @@ func (a *attempt) run() error {
 	return a.whole(resp)
 }
 
-// send records the start and makes the request. The request outlives its client for a while, so that its usage is
-// known.
+// start records the start of the request. The request outlives its client for a while, so that its usage is known.
+func (a *attempt) start() error {
+	client := a.r.Context()
+	a.tally.op = a.in.op
+	var err error
+	a.measured, err = a.h.o.Meter.Start(client, Asked{
+		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Model: a.candidate.Model, User: a.caller.GetName(),
+		ID: a.call.id, Candidate: a.number,
+	})
+	if err != nil {
+		return fmt.Errorf("the start of a request could not be recorded: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
+	a.ctx, a.cancel = ctx, cancel
+	context.AfterFunc(client, func() {
+		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
+		context.AfterFunc(ctx, func() { t.Stop() })
+	})
+	return nil
+}
+
+// send makes the request.
 func (a *attempt) send() (*http.Response, error) {
 	c := a.candidate
 	body, err := a.in.forModel(c.Model, true)
 	if err != nil {
 		return nil, err
 	}
-	client := a.r.Context()
-	a.tally.op = a.in.op
-	a.measured, err = a.h.o.Meter.Start(client, Asked{
-		Namespace: a.call.namespace, Provider: c.Provider.Name, Model: c.Model, User: a.caller.GetName(), ID: a.call.id, Candidate: a.number,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the start of a request could not be recorded: %w", err)
+	if err := a.start(); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
-	a.cancel = cancel
-	context.AfterFunc(client, func() {
-		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
-		context.AfterFunc(ctx, func() { t.Stop() })
-	})
-	a.idle = a.h.o.Clock.AfterFunc(wire.HeaderTimeout, func() { cancel(errIdle) })
-	resp, err := c.Send(ctx, string(a.in.op), outgoing(a.call.header), body)
+	a.idle = a.h.o.Clock.AfterFunc(wire.HeaderTimeout, func() { a.cancel(errIdle) })
+	resp, err := c.Send(a.ctx, string(a.in.op), outgoing(a.call.header), body)
 	if err == nil {
 		return resp, nil
 	}
@@ -116,7 +125,9 @@ func (a *attempt) send() (*http.Response, error) {
 
 // end records the end of the request.
 func (a *attempt) end() {
-	a.idle.Stop()
+	if a.idle != nil {
+		a.idle.Stop()
+	}
 	a.cancel(context.Canceled)
 	a.measured.End(a.tally.usage)
 }

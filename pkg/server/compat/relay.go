@@ -4,7 +4,7 @@
 package compat
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,11 +145,13 @@ func (a *attempt) broken() string {
 
 // failure returns the event for an answer that broke off. A stream does not end as a complete one does.
 func (a *attempt) failure() []byte {
-	p := problem{code: http.StatusBadGateway, message: a.broken()}
-	style := protocolOf(a.in.op)
-	data := p.envelope(style)
-	if style == llm.ProtocolAnthropic || a.in.op == opResponses {
-		return bytes.Join([][]byte{[]byte("event: error\ndata: "), data, []byte("\n\n")}, nil)
+	return failure(a.in.op, problem{code: http.StatusBadGateway, message: a.broken()})
+}
+
+func failure(op operation, p problem) []byte {
+	name, style := "", protocolOf(op)
+	if style == llm.ProtocolAnthropic || op == opResponses {
+		name = "error"
 	}
-	return bytes.Join([][]byte{[]byte("data: "), data, []byte("\n\n")}, nil)
+	return sse(name, json.RawMessage(p.envelope(style)))
 }

@@ -1,0 +1,242 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/models"
+)
+
+// translated is a request to a Provider of another protocol. Whatever the other protocol cannot carry is refused, so
+// that nothing is lost silently.
+type translated struct {
+	llm.Request
+
+	// usage is set if the client asked for a report of its usage in the stream.
+	usage bool
+}
+
+// translate reads the request for a Provider of another protocol.
+func (in *incoming) translate() (*translated, error) {
+	switch in.op {
+	case opChat:
+		return fromChat(in)
+	case opMessages:
+		return fromMessages(in)
+	default:
+		return nil, invalid("model", "model: %s needs a Provider of the same protocol", in.op)
+	}
+}
+
+// strict reads JSON into a struct, and refuses members that the struct lacks.
+func strict(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		return nil
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return untranslatable(kind.Field, "this form")
+	}
+	name, unknown := strings.CutPrefix(err.Error(), `json: unknown field "`)
+	if unknown {
+		return untranslatable(strings.TrimSuffix(name, `"`), "")
+	}
+	return invalid("", "the body cannot be read: %v", err)
+}
+
+// untranslatable refuses what the protocol of the Provider cannot carry.
+func untranslatable(param, what string) problem {
+	if what != "" {
+		what = ": " + what
+	}
+	return invalid(param, "%s%s cannot be carried over to a Provider of another protocol; leave it out, or use a Provider of the same protocol", param, what)
+}
+
+// ask asks a Provider of another protocol.
+func (a *attempt) ask() error {
+	req, err := a.in.translate()
+	if err != nil {
+		return err
+	}
+	c := a.candidate
+	model, err := c.LLM()
+	if err != nil {
+		return invalid("model", "model: %v", err)
+	}
+	if err := a.start(); err != nil {
+		return err
+	}
+	req.Model = c.Model
+	out := a.writer(req)
+	resp, err := model.Model.Generate(a.ctx, req.Request, out.part)
+	a.tally.usage = resp.Usage
+	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
+		a.nothingUsed()
+	}
+	a.end()
+	if err != nil {
+		p := ofModel(c, err)
+		if !out.begun {
+			return p
+		}
+		out.fail(p)
+	} else if err := out.finish(&resp); err != nil {
+		if !out.begun {
+			return err
+		}
+		p, _ := asProblem(err)
+		out.fail(p)
+	}
+	out.to.reset()
+	a.release()
+	return nil
+}
+
+func vendorRefused(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
+}
+
+// ofModel returns the problem that a failed request to a model becomes.
+func ofModel(c models.Candidate, err error) problem {
+	name := c.Provider.Name
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q failed", name), next: true}
+	}
+	p := problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %s", name, e.Message), next: true}
+	switch e.Class {
+	case llm.ClassAuth:
+		p.message = fmt.Sprintf("Provider %q: its API key was refused", name)
+	case llm.ClassRateLimited, llm.ClassQuota:
+		p.code = http.StatusTooManyRequests
+		if e.RetryAfter > 0 {
+			p.after = strconv.Itoa(int((e.RetryAfter + time.Second - 1) / time.Second))
+		}
+	case llm.ClassContextTooLong:
+		p.code, p.next = http.StatusBadRequest, false
+	case llm.ClassInvalidRequest:
+		p.code, p.next = http.StatusBadRequest, e.Status == http.StatusNotFound
+		if e.Status == http.StatusNotFound {
+			p.code = e.Status
+		}
+	case llm.ClassServer, llm.ClassUnreachable, llm.ClassCutStream, llm.ClassMalformed, llm.ClassCanceled:
+	}
+	return p
+}
+
+// form writes the answer of a model in the form of a protocol.
+type form interface {
+	// begin, text and end return events of a stream. end also has the calls of tools.
+	begin() []byte
+	text(s string) []byte
+	end(r *llm.Response, calls []llm.ToolCall, stop string) []byte
+	// whole returns an answer that is not a stream.
+	whole(r *llm.Response, stop string) ([]byte, error)
+	// stop returns the protocol's name of a reason; false if it has none.
+	stop(r llm.StopReason) (string, bool)
+}
+
+// speaker writes the answer of a model to the client.
+type speaker struct {
+	*attempt
+
+	form   form
+	stream bool
+	begun  bool
+	gone   bool // the client has left
+	to     *patient
+}
+
+func (a *attempt) writer(req *translated) *speaker {
+	s := &speaker{attempt: a, stream: a.in.stream, to: &patient{attempt: a, control: http.NewResponseController(a.w)}}
+	if a.in.op == opMessages {
+		s.form = newMessageForm(a.candidate.Model)
+	} else {
+		s.form = newChatForm(a.candidate.Model, a.h.o.Clock.Now(), req.usage)
+	}
+	return s
+}
+
+// part sends a piece of a streamed answer. Calls of tools are sent at the end, when their arguments are complete.
+func (s *speaker) part(p llm.Part) {
+	if s.stream && p.Text != "" {
+		s.open()
+		s.send(s.form.text(p.Text))
+	}
+}
+
+func (s *speaker) open() {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	s.w.WriteHeader(http.StatusOK)
+	s.send(s.form.begin())
+}
+
+// send writes to a client that has not left. The answer is read to its end in any case, so that its usage is known.
+func (s *speaker) send(b []byte) {
+	if s.gone {
+		return
+	}
+	_, err := s.to.Write(b)
+	if err == nil && s.stream {
+		err = s.to.control.Flush()
+	}
+	if err != nil {
+		s.gone = true
+	}
+}
+
+func (s *speaker) finish(r *llm.Response) error {
+	stop, ok := s.form.stop(r.StopReason)
+	if !ok {
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q ended its answer for a reason that this protocol lacks: %q", s.candidate.Provider.Name, r.StopReason), next: true}
+	}
+	if s.stream {
+		s.open()
+		s.send(s.form.end(r, r.ToolCalls, stop))
+		return nil
+	}
+	data, err := s.form.whole(r, stop)
+	if err != nil {
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %v", s.candidate.Provider.Name, err), next: true}
+	}
+	s.begun = true
+	h := s.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	s.w.WriteHeader(http.StatusOK)
+	s.send(data)
+	return nil
+}
+
+// fail ends a stream with an error.
+func (s *speaker) fail(p problem) { s.send(failure(s.in.op, p)) }
+
+// sse returns an event. The name may be empty.
+func sse(name string, data any) []byte {
+	raw, err := json.Marshal(data)
+	if err != nil { // all data are structs of strings, numbers and valid JSON
+		raw = []byte("{}")
+	}
+	var out []byte
+	if name != "" {
+		out = append(out, "event: "+name+"\n"...)
+	}
+	return append(append(append(out, "data: "...), raw...), "\n\n"...)
+}

@@ -1,0 +1,201 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
+)
+
+// What the other protocol cannot carry is refused, and the vendor gets nothing.
+func TestUntranslatable(t *testing.T) {
+	s := start(t)
+	s.namespace("team")
+	v := newVendor(t, says(http.StatusOK, jsonKind, "{}"))
+	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
+	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")
+	token := s.token("team", "client", "chat")
+	const user = `{"role":"user","content":"h"}`
+	for what, member := range map[string]string{
+		"an unknown member":    `"future":1,"messages":[` + user + `]`,
+		"top_p":                `"top_p":0.5,"messages":[` + user + `]`,
+		"a stop":               `"stop":["x"],"messages":[` + user + `]`,
+		"a format":             `"response_format":{"type":"json_object"},"messages":[` + user + `]`,
+		"a choice of tools":    `"tool_choice":"required","messages":[` + user + `]`,
+		"an image":             `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]`,
+		"a member of a part":   `"messages":[{"role":"user","content":[{"type":"text","text":"h","future":1}]}]`,
+		"a name":               `"messages":[{"role":"user","content":"h","name":"bob"}]`,
+		"a late system prompt": `"messages":[` + user + `,{"role":"system","content":"x"}]`,
+		"arguments, not JSON":  `"messages":[` + user + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]}]`,
+		"a strict tool":        `"tools":[{"type":"function","function":{"name":"f","strict":true}}],"messages":[` + user + `]`,
+		"a custom tool":        `"tools":[{"type":"custom","custom":{"name":"f"}}],"messages":[` + user + `]`,
+	} {
+		got := s.post("/openai/v1/chat/completions", `{"model":"claude/m",`+member+`}`, "X-Api-Key", token)
+		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
+			t.Errorf("chat: %s: %d %s", what, got.code, got.body)
+		}
+	}
+	for what, member := range map[string]string{
+		"an unknown member": `"future":1,"messages":[` + user + `]`,
+		"thinking":          `"thinking":{"type":"enabled"},"messages":[` + user + `]`,
+		"metadata":          `"metadata":{"user_id":"x"},"messages":[` + user + `]`,
+		"a signature":       `"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"s"}]},` + user + `]`,
+		"an image":          `"messages":[{"role":"user","content":[{"type":"image","source":{}}]}]`,
+		"a cache mark":      `"messages":[{"role":"user","content":[{"type":"text","text":"h","cache_control":{"type":"ephemeral"}}]}]`,
+		"a failed tool":     `"messages":[` + user + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true}]}]`,
+		"a tool of theirs":  `"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[` + user + `]`,
+		"a begun answer":    `"messages":[` + user + `,{"role":"assistant","content":"I"}]`,
+		"no blocks":         `"messages":[{"role":"user","content":[]}]`,
+	} {
+		got := s.post("/anthropic/v1/messages", `{"model":"openai/m","max_tokens":9,`+member+`}`, "X-Api-Key", token)
+		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
+			t.Errorf("message: %s: %d %s", what, got.code, got.body)
+		}
+	}
+	if last, n := v.last(); n != 0 {
+		t.Errorf("the vendor got %d requests, the last one %s", n, last.body)
+	}
+}
+
+// Another candidate of an Agent is asked if the first one fails before its answer has begun, and only then. A Provider's
+// key is in no error.
+func TestFallback(t *testing.T) {
+	s := start(t)
+	s.namespace("team")
+	first, second := newVendor(t, nil), newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
+	s.provider("team", "first", v1alpha1.ProviderOpenAI, first.URL, "m1")
+	s.provider("team", "second", v1alpha1.ProviderOpenAI, second.URL, "m2")
+	ref := func(name string) *v1alpha1.NamespacedReference { return &v1alpha1.NamespacedReference{Name: name} }
+	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: ref("first"), Model: &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("second")}}},
+	}}
+	if _, err := s.admin.CoreV1alpha1().Agents("team").Create(context.Background(), agent, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token := s.token("team", "client", "cluster-admin")
+	const body = `{"stream":%v,"messages":[{"role":"user","content":"h"}]}`
+	echo := `{"error":{"message":"bad key ` + vendorKey + `","type":"x"}}`
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", eventKind)
+		_, _ = w.Write([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"cho"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	for what, tc := range map[string]struct {
+		answer http.HandlerFunc
+		stream bool
+		code   int
+		says   string
+		asked  int // how often the second one is asked
+	}{
+		"overloaded":          {says(503, jsonKind, echo), false, 200, "Hello", 1},
+		"a refused key":       {says(401, jsonKind, echo), false, 200, "Hello", 1},
+		"too many requests":   {says(429, jsonKind, echo), false, 200, "Hello", 1},
+		"a redirect":          {http.RedirectHandler("http://localhost:1", 307).ServeHTTP, false, 502, "redirect", 0},
+		"an invalid request":  {says(400, jsonKind, echo), false, 400, "bad key [REDACTED]", 0},
+		"a stream that broke": {cut, true, 200, "broke off", 0},
+	} {
+		first.answer = tc.answer
+		_, before := second.last()
+		got := s.post("/openai/v1/chat/completions?agent=a", fmt.Sprintf(body, tc.stream), "X-Api-Key", token)
+		_, after := second.last()
+		if got.code != tc.code || !strings.Contains(got.body, tc.says) || after-before != tc.asked {
+			t.Errorf("%s: %d %s, and the second one was asked %d times", what, got.code, got.body, after-before)
+		}
+		if strings.Contains(got.body, vendorKey) || strings.Contains(got.body, "[DONE]") {
+			t.Errorf("%s: %s", what, got.body)
+		}
+	}
+	second.answer = says(401, jsonKind, echo)
+	first.answer = says(403, jsonKind, echo)
+	got := s.post("/openai/v1/chat/completions?agent=a", fmt.Sprintf(body, false), "X-Api-Key", token)
+	if got.code != http.StatusBadGateway || strings.Contains(got.body, vendorKey) || !strings.Contains(got.body, "its API key was refused") {
+		t.Errorf("both keys refused: %d %s", got.code, got.body)
+	}
+}
+
+// A client that leaves in the middle of a stream does not lose its usage.
+func TestDisconnect(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	s := start(t, func(o *standalone.Options) { o.Metrics = reg })
+	s.namespace("team")
+	next, ended := make(chan struct{}), make(chan error, 1)
+	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", eventKind)
+		for _, data := range []string{`{"choices":[{"delta":{"content":"x"}}],"usage":null}`, `{"choices":[{"delta":{"content":"y"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":5678}}`, `[DONE]`} {
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+			_ = http.NewResponseController(w).Flush()
+			<-next
+		}
+		ended <- r.Context().Err()
+	})
+	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL, "m")
+	token := s.token("team", "client", "chat")
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.RESTURL+"/openai/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[1]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 1000)
+	n, err := resp.Body.Read(buf)
+	if err != nil || string(buf[:n]) != "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n" {
+		t.Fatalf("the first event: %q, %v", buf[:n], err)
+	}
+	leave()
+	for range 4 {
+		next <- struct{}{}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the vendor's request ended with the client's: %v", err)
+	}
+	if last, _ := v.last(); !strings.Contains(last.body, `"stream_options":{"include_usage":true}`) {
+		t.Errorf("the vendor was not asked for its usage: %s", last.body)
+	}
+	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); tokens(t, reg, "input") != 1234 || tokens(t, reg, "output") != 5678; {
+		select {
+		case <-tick.C:
+		case <-deadline.Done():
+			t.Fatalf("%v tokens of input and %v of output", tokens(t, reg, "input"), tokens(t, reg, "output"))
+		}
+	}
+}
+
+// tokens returns the tokens that were counted in a direction.
+func tokens(t *testing.T, reg *prometheus.Registry, direction string) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "platform_compat_model_tokens_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "direction" && l.GetValue() == direction {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
