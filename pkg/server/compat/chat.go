@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +253,7 @@ func (*chatForm) usageOf(u llm.Usage) *chatUsage {
 }
 
 func (f *chatForm) reply(object string, choices ...chatChoice) chatReply {
-	return chatReply{ID: f.id, Object: object, Created: f.created, Model: f.model, Choices: slices.Concat([]chatChoice{}, choices)}
+	return chatReply{ID: f.id, Object: object, Created: f.created, Model: f.model, Choices: append([]chatChoice{}, choices...)}
 }
 
 func (f *chatForm) chunk(delta chatContent, stop *string) []byte {

@@ -82,6 +82,8 @@ type messagesTool struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	CacheControl json.RawMessage `json:"cache_control,omitempty"`
+	// EagerInputStreaming is how newer clients ask for the arguments of a call in small parts. It changes nothing here.
+	EagerInputStreaming *bool `json:"eager_input_streaming,omitempty"`
 }
 
 // toolUseID is what the vendor accepts as the id of a call.

@@ -30,6 +30,8 @@ type Request struct {
 	StreamOptions       *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options,omitempty"`
+	// ToolChoice may be auto, which says nothing.
+	ToolChoice json.RawMessage `json:"tool_choice,omitempty"`
 }
 
 // Message is one message of a request.

@@ -1,0 +1,87 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The vendors' own clients, unmodified, and the AI SDK with both of its adapters, against the server at BASE with the token
+// TOKEN. The Providers "openai" and "claude" are served by a scripted model; see turns in sdk_test.go. Exits with 1 and says
+// what differed if an answer is not the expected one.
+import assert from 'node:assert/strict';
+import Anthropic from '@anthropic-ai/sdk';
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAI } from '@ai-sdk/openai';
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import OpenAI from 'openai';
+
+const { BASE, TOKEN } = process.env;
+const schema = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = (argument) => `sunny in ${argument}`;
+
+async function openai(model) {
+  const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0 });
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: schema } }];
+  const messages = [{ role: 'user', content: 'weather?' }];
+  const first = await client.chat.completions.create({ model, messages, tools });
+  const message = first.choices[0].message;
+  assert.equal(message.content, 'I look.');
+  assert.deepEqual(message.tool_calls.map((c) => JSON.parse(c.function.arguments).city), ['Bonn', 'Köln']);
+  assert.equal(first.usage.total_tokens, 120);
+  messages.push({ role: 'assistant', content: message.content, tool_calls: message.tool_calls });
+  for (const c of message.tool_calls) messages.push({ role: 'tool', tool_call_id: c.id, content: weather(c.function.arguments) });
+  const stream = client.chat.completions.stream({ model, messages, tools, stream_options: { include_usage: true } });
+  const last = await stream.finalChatCompletion();
+  assert.match(last.choices[0].message.content, /sunny in/);
+  assert.equal(last.usage.completion_tokens, 10);
+  await assert.rejects(client.chat.completions.create({ model, messages: [{ role: 'user', content: 'fail' }] }), (e) => e.status >= 500 && /overloaded/.test(e.message));
+  await assert.rejects(client.withOptions({ apiKey: 'x' }).chat.completions.create({ model, messages }), OpenAI.AuthenticationError);
+  const models = await client.models.list();
+  assert.equal(models.data.length, 3);
+}
+
+async function anthropic(model) {
+  const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0 });
+  const request = { model, max_tokens: 100, tools: [{ name: 'weather', input_schema: schema }], messages: [{ role: 'user', content: 'weather?' }] };
+  const first = await client.messages.create(request);
+  assert.equal(first.stop_reason, 'tool_use');
+  assert.equal(first.content[0].text, 'I look.');
+  assert.deepEqual(first.content.slice(1).map((c) => c.input.city), ['Bonn', 'Köln']);
+  request.messages.push({ role: 'assistant', content: first.content.map(({ type, text, id, name, input }) => (type === 'text' ? { type, text } : { type, id, name, input })) });
+  request.messages.push({ role: 'user', content: first.content.slice(1).map((c) => ({ type: 'tool_result', tool_use_id: c.id, content: weather(c.input.city) })) });
+  const last = await client.messages.stream(request).finalMessage();
+  assert.match(last.content[0].text, /sunny in/);
+  assert.equal(last.usage.output_tokens, 10);
+  const failing = { ...request, messages: [{ role: 'user', content: 'fail' }] };
+  await assert.rejects(client.messages.create(failing), (e) => e.status >= 500 && /overloaded/.test(e.message));
+  await assert.rejects(client.withOptions({ apiKey: 'x' }).messages.create(request), Anthropic.AuthenticationError);
+  const models = await client.models.list();
+  assert.equal(models.data.length, 3);
+}
+
+async function adapter(model) {
+  const tools = { weather: tool({ inputSchema: jsonSchema(schema), execute: async ({ city }) => weather(city) }) };
+  const run = { model, tools, stopWhen: stepCountIs(3), maxRetries: 0, prompt: 'weather?' };
+  const whole = await generateText(run);
+  assert.match(whole.text, /sunny in/);
+  assert.equal(whole.steps.length, 2);
+  const stream = streamText(run);
+  assert.match((await stream.steps).at(-1).text, /sunny in/);
+  assert.equal((await stream.totalUsage).outputTokens, 30);
+}
+
+const open = createOpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN });
+const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN });
+const all = {
+  'openai, same protocol': () => openai('openai/m'),
+  'openai, other protocol': () => openai('claude/m'),
+  'anthropic, same protocol': () => anthropic('claude/m'),
+  'anthropic, other protocol': () => anthropic('openai/m'),
+  'ai and @ai-sdk/openai': () => adapter(open.chat('openai/m')),
+  'ai and @ai-sdk/anthropic': () => adapter(claude('claude/m')),
+};
+for (const [name, run] of Object.entries(all)) {
+  try {
+    await run();
+    console.log(`ok: ${name}`);
+  } catch (e) {
+    console.log(`FAILED: ${name}: ${e.stack}`);
+    process.exitCode = 1;
+  }
+}
