@@ -50,6 +50,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := approvals(ctx, o, dir, r); err != nil {
 		return err
 	}
+	if err := compat(ctx, o, dir, r); err != nil {
+		return err
+	}
 	if err := startLarge(ctx, o, r); err != nil {
 		return err
 	}
