@@ -29,6 +29,7 @@ func automatics() []automatic {
 		{tools: []string{memory.RecallName, memory.RememberName, memory.ProposeName, memory.SearchName}, when: always, kept: true},
 		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{coordination.NameSend, coordination.NameCheck}, when: hasFamily},
+		{tools: []string{coordination.NameCreateAgent, coordination.NameDeleteAgent}, when: coordinates},
 		{tools: []string{"update_plan"}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: Autonomous},
 	}

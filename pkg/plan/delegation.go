@@ -82,7 +82,10 @@ func Depth(t *v1alpha1.Task) int32 {
 // CheckDelegation decides whether a task whose agent is coordinator may have a child at a depth. The coordinator is nil
 // if the parent has no agent, or its agent is gone. Admission decides when the child is created, and the controller
 // again before it starts.
-func CheckDelegation(coordinator *v1alpha1.Agent, child *v1alpha1.Task, depth int32) *RefusedError {
+//
+// The child's agent is nil if it has none or it does not exist. An agent that the parent itself created may always be
+// delegated to, because it has nothing that the parent lacks.
+func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent, depth int32) *RefusedError {
 	if coordinator == nil {
 		return refuse(v1alpha1.ReasonCoordinationDisabled, "the parent has no agent that may delegate")
 	}
@@ -100,16 +103,12 @@ func CheckDelegation(coordinator *v1alpha1.Agent, child *v1alpha1.Task, depth in
 		}
 		return refuse(v1alpha1.ReasonAgentNotAllowed, "a delegated task of type %s needs spec.agentRef", child.Spec.Type)
 	}
-	if len(c.AllowedAgents) == 0 {
+	if len(c.AllowedAgents) == 0 || MadeBy(agent, parent) {
 		return nil
 	}
 	key := refer(child.Namespace, ref).NamespacedName
 	var names []string
-	for i := range c.AllowedAgents {
-		allowed := refer(coordinator.Namespace, &c.AllowedAgents[i]).NamespacedName
-		if namespace, name, ok := strings.Cut(allowed.Name, "/"); ok {
-			allowed.Namespace, allowed.Name = namespace, name
-		}
+	for _, allowed := range allowedAgents(coordinator) {
 		if allowed == key {
 			return nil
 		}

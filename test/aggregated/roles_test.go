@@ -54,9 +54,11 @@ func permissions() []permission {
 	return []permission{
 		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 		{read, "agents providers tools skills", "veow"},
-		{"create", "sessions agents providers tools skills memories", "eo"},
-		{"create", "tasks memoryproposals", "eow"}, // the guard keeps workers to children and proposals of their own
-		{"update patch delete deletecollection", kinds, "eo"},
+		{"create", "sessions providers tools skills memories", "eo"},
+		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
+		{"update patch deletecollection", kinds, "eo"},
+		{"delete", "tasks sessions providers tools skills memories memoryproposals", "eo"},
+		{"delete", "agents", "eow"}, // the guard keeps workers to agents of their own
 		{"get", status, "veo"},
 		{"update patch", status, "o"},
 		{"get", "tasks/events", "veaow"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -62,9 +63,7 @@ func TestMessagesOfATeam(t *testing.T) {
 	t.Parallel()
 	p, _ := withModel(t, messageScript)
 	p.team()
-	chief := must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Get(t.Context(), "chief", metav1.GetOptions{}))
-	chief.Spec.Coordination.MaxConcurrentChildren = new(int32(1))
-	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Update(t.Context(), chief, metav1.UpdateOptions{}))
+	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"coordination":{"maxConcurrentChildren":1}}}`), metav1.PatchOptions{}))
 	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "@yearly"},
 	}, metav1.CreateOptions{}))

@@ -69,23 +69,28 @@ func (w childAPI) parent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task,
 	if err != nil || parent.UID != d.ParentUID {
 		return nil, nil, nil //nolint:nilerr // it does not exist
 	}
-	ref := parent.Spec.AgentRef
-	if ref == nil {
-		return parent, nil, nil
+	agent, err := w.agentOf(ctx, parent)
+	if err != nil {
+		return nil, nil, fmt.Errorf("agent of parent: %w", err)
 	}
-	key := types.NamespacedName{Namespace: parent.Namespace, Name: ref.Name}
+	return parent, agent, nil
+}
+
+// agentOf returns the agent of a task, as far as the cache knows it; nil if the task has none or it does not exist.
+func (w childAPI) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
+	ref := t.Spec.AgentRef
+	if ref == nil {
+		return nil, nil //nolint:nilnil // none
+	}
+	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}
 	if ref.Namespace != "" {
 		key.Namespace = ref.Namespace
 	}
 	agent := &v1alpha1.Agent{}
-	err = w.Get(ctx, key, agent)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, nil, fmt.Errorf("agent of parent: %w", err)
+	if err := w.Get(ctx, key, agent); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
-	if err != nil {
-		return parent, nil, nil //nolint:nilerr // it does not exist
-	}
-	return parent, agent, nil
+	return agent, nil
 }
 
 // isChildOf reports whether the server recorded that t delegated c.
@@ -103,7 +108,8 @@ func belongs(t *v1alpha1.Task) bool {
 // delegated applies the rules of delegation to a child that is about to start: they may have changed since it was
 // created. It returns how many siblings may run at once.
 type delegated struct {
-	parent func(context.Context, *v1alpha1.Task) (*v1alpha1.Task, *v1alpha1.Agent, error)
+	parent  func(context.Context, *v1alpha1.Task) (*v1alpha1.Task, *v1alpha1.Agent, error)
+	agentOf func(context.Context, *v1alpha1.Task) (*v1alpha1.Agent, error)
 }
 
 func (s delegated) check(ctx context.Context, t *v1alpha1.Task) (siblings int, err error) {
@@ -117,7 +123,11 @@ func (s delegated) check(ctx context.Context, t *v1alpha1.Task) (siblings int, e
 	case parent.Status.Phase.Terminal():
 		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: messagef("the parent %q is %s", parent.Name, parent.Status.Phase), cancelled: true}
 	}
-	if r := plan.CheckDelegation(coordinator, t, t.Status.Delegation.Depth); r != nil {
+	agent, err := s.agentOf(ctx, t)
+	if err != nil {
+		return 0, fmt.Errorf("agent: %w", err)
+	}
+	if r := plan.CheckDelegation(parent, coordinator, t, agent, t.Status.Delegation.Depth); r != nil {
 		return 0, &refusal{reason: r.Reason, message: r.Message}
 	}
 	return plan.MaxChildren(coordinator), nil

@@ -242,7 +242,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
-			checkChild: delegated{parent: kids.parent}.check, takeChild: kin.take, leaveChild: kin.leave,
+			checkChild: delegated{parent: kids.parent, agentOf: kids.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
 			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, append: appendEvents, next: attempt.do,

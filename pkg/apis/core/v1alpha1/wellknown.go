@@ -43,6 +43,9 @@ const (
 // Annotations of tasks.
 const (
 	AnnotationCoordinationDepth = LabelPrefix + "coordination-depth"
+	// AnnotationCreatedByUID is the UID of the task that created an agent. The server sets it; the label created-by has
+	// the task's name.
+	AnnotationCreatedByUID = LabelPrefix + "created-by-uid"
 	// AnnotationParentTaskName is the exact name of the parent; the label may be shortened.
 	AnnotationParentTaskName = LabelPrefix + "parent-task-name"
 	AnnotationAutoRetry      = LabelPrefix + "auto-retry"

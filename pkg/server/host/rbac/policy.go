@@ -204,7 +204,8 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
 			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals", "memories", "memoryproposals"),
-			rule([]string{"create"}, group, slices.Concat([]string{"tasks", "memoryproposals"}, ownQuestions(), g.create(resource.Worker))...),
+			rule([]string{"create"}, group, slices.Concat([]string{"tasks", "memoryproposals", "agents"}, ownQuestions(), g.create(resource.Worker))...),
+			rule([]string{"delete"}, group, "agents"),
 			rule([]string{"get"}, group, g.read(resource.Worker)...)),
 		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),

@@ -49,9 +49,12 @@ type Options struct {
 func All(o Options) []resource.Resource {
 	workers := &guard.Workers{}
 	tools := tool.Definition(workers.Tools())
-	agents := agent.Definition(agent.Options{LocalRuns: o.LocalRuns, Tool: tools.Get}, workers.Agents())
+	agents := agent.New(agent.Options{
+		LocalRuns: o.LocalRuns, Tool: tools.Get, Caller: workers.Caller,
+		Task: func(ctx context.Context, name string) (*v1alpha1.Task, error) { return workers.Task(ctx, name) },
+	}, workers.Agents())
 	providers := provider.Definition(workers.Providers())
-	o.Agent, o.Tool, o.Provider = agents.Get, tools.Get, providers.Get
+	o.Agent, o.Tool, o.Provider, o.Deleted = agents.Get, tools.Get, providers.Get, agents.TaskDeleted
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
 	memories := memory.New(memory.Options{

@@ -131,7 +131,7 @@ func reference(namespace string, ref *v1alpha1.NamespacedReference) types.Namesp
 }
 
 // uses is the guard of a kind that runs only read. all also allows lists that do not select a single name.
-func uses[T resource.Object](w *Workers, r schema.GroupResource, all bool, subresources []string, is func(*used, T) bool) resource.Guard[T] {
+func uses[T resource.Object](w *Workers, r schema.GroupResource, all bool, subresources []string, is func(*used, T) bool) *rule[T] {
 	return &rule[T]{
 		w: w, resource: r,
 		object: func(ctx context.Context, s *scope, a resource.Access, obj T) error {
@@ -154,9 +154,23 @@ func uses[T resource.Object](w *Workers, r schema.GroupResource, all bool, subre
 	}
 }
 
-// Agents is the guard of agents.
+// Agents is the guard of agents. A worker may create agents, within the rules of plan.CheckMade, and get and delete those
+// that its own task created.
 func (w *Workers) Agents() resource.Guard[*v1alpha1.Agent] {
-	return uses(w, v1alpha1.Resource("agents"), false, []string{"status"}, func(u *used, a *v1alpha1.Agent) bool { return u.agent[nameOf(a)] })
+	r := uses(w, v1alpha1.Resource("agents"), false, []string{"status"}, func(u *used, a *v1alpha1.Agent) bool { return u.agent[nameOf(a)] })
+	reads := r.object
+	r.object = func(ctx context.Context, s *scope, a resource.Access, obj *v1alpha1.Agent) error {
+		switch {
+		case a == resource.Access{Verb: "create"}:
+			return mine(request.NamespaceValue(ctx) == s.run.namespace)
+		case a == resource.Access{Verb: "delete"} && plan.MadeBy(obj, s.task), a == resource.Access{Verb: "get"} && plan.MadeBy(obj, s.task):
+			return nil
+		case a == resource.Access{Verb: "delete"}:
+			return errors.New("a worker may delete only agents that its own task created")
+		}
+		return reads(ctx, s, a, obj)
+	}
+	return r
 }
 
 // Providers is the guard of providers. Workers list providers to find the only one of a type, so they see those of

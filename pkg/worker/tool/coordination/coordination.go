@@ -4,6 +4,7 @@
 // Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
 // everything that it delegated. With send_message and check_messages the tasks of a family talk to each other.
+// create_agent and delete_agent are for agents that only these tasks need.
 //
 // The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
 // repeated because its answer was lost does not make a second child: the name of a child is derived from the run and
@@ -39,6 +40,9 @@ const (
 	NameCancel    = "cancel_task"
 	NameSend      = "send_message"
 	NameCheck     = "check_messages"
+
+	NameCreateAgent = "create_agent"
+	NameDeleteAgent = "delete_agent"
 )
 
 // The built-in tools.
@@ -49,6 +53,9 @@ var (
 	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
 	SendBuiltin      = tool.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
 	CheckBuiltin     = tool.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
+
+	CreateAgentBuiltin = tool.Builtin{Name: NameCreateAgent, Unlisted: true, New: of(NameCreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
+	DeleteAgentBuiltin = tool.Builtin{Name: NameDeleteAgent, Unlisted: true, New: of(NameDeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}
 )
 
 // of returns the New of a tool.

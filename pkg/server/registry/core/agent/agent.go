@@ -6,10 +6,12 @@ package agent
 
 import (
 	"context"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -24,11 +26,33 @@ type Options struct {
 	LocalRuns bool
 	// Tool reads a Tool in the context's namespace. Without it there are no warnings about unknown tool names.
 	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Caller returns the task of a worker that makes a request; nil for other callers.
+	Caller func(ctx context.Context) (*v1alpha1.Task, error)
+	// Task reads a task in the context's namespace. Errors are API errors.
+	Task func(ctx context.Context, name string) (*v1alpha1.Task, error)
 }
 
-// Definition returns the resource agents.
-func Definition(o Options, guard resource.Guard[*v1alpha1.Agent]) *resource.Definition[*v1alpha1.Agent] {
-	return &resource.Definition[*v1alpha1.Agent]{
+// Resource is the resource agents.
+type Resource struct {
+	*resource.Definition[*v1alpha1.Agent]
+	o Options
+
+	making sync.Mutex // held while a worker creates an agent, so that their number stays within its limit
+
+	mu     sync.Mutex // guards agents
+	agents store      // nil until Storage has been called
+}
+
+// store is what this package needs of the agents' own storage.
+type store interface {
+	rest.Lister
+	rest.GracefulDeleter
+}
+
+// New makes the resource agents.
+func New(o Options, guard resource.Guard[*v1alpha1.Agent]) *Resource {
+	r := &Resource{o: o}
+	r.Definition = &resource.Definition[*v1alpha1.Agent]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("agents"),
 		Kind:       "Agent",
 		Singular:   "agent",
@@ -40,8 +64,9 @@ func Definition(o Options, guard resource.Guard[*v1alpha1.Agent]) *resource.Defi
 		},
 		Columns: columns(),
 		Guard:   guard,
-		Shape:   resource.Kept[*v1alpha1.Agent]{Validate: validate, Warnings: o.warnings},
+		Shape:   resource.Kept[*v1alpha1.Agent]{Begin: r.beginCreate, Validate: validate, Warnings: o.warnings},
 	}
+	return r
 }
 
 // warnings describe which settings of the agent this version or this host does not support.

@@ -102,12 +102,12 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 		return nil, nil, err
 	}
 	depth := plan.Depth(parent) + 1
-	if refused := plan.CheckDelegation(coordinator, t, depth); refused != nil {
-		return nil, nil, refuse("%s", refused.Message)
-	}
 	agent, err := r.agentOf(ctx, t)
 	if err != nil {
 		return nil, nil, err
+	}
+	if refused := plan.CheckDelegation(parent, coordinator, t, agent, depth); refused != nil {
+		return nil, nil, refuse("%s", refused.Message)
 	}
 	switch ref := t.Spec.AgentRef; {
 	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agent == nil: // the controller decides

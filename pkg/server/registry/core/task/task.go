@@ -32,7 +32,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider and Retention.
+// LocalRuns, Agent, Tool, Provider, Deleted and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -58,6 +58,8 @@ type Options struct {
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Provider reads a Provider in the context's namespace. Without it, rate limits of Providers have no effect.
 	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
+	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
+	Deleted func(ctx context.Context, t *v1alpha1.Task)
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -72,6 +74,7 @@ type Resource struct {
 	trees      trees
 	inboxes    inboxes
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	gone       func(ctx context.Context, t *v1alpha1.Task) // may be nil
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -114,7 +117,7 @@ type rules struct {
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
-	r.models, r.agent, r.provider = modelgate.New(o.Clock), o.Agent, o.Provider
+	r.models, r.agent, r.provider, r.gone = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
@@ -264,6 +267,9 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	r.trees.remove(t)
 	r.models.Forget(t.UID)
+	if r.gone != nil {
+		r.gone(ctx, t)
+	}
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

@@ -1,0 +1,179 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const createAgentParameters = `{
+	"type": "object",
+	"properties": {
+		"name": {"type": "string", "minLength": 1, "maxLength": 253, "description": "Name of the new agent"},
+		"provider": {"type": "string", "minLength": 1, "description": "Name of the model's Provider; it must be one that you use yourself"},
+		"model": {"type": "string", "minLength": 1, "maxLength": 256, "description": "Name of the model"},
+		"systemPrompt": {"type": "string", "minLength": 1, "description": "Its instructions"},
+		"soul": {"type": "string", "description": "Its persona, put before its instructions"},
+		"tools": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Names of tools that it may use; you can only give it tools that you have"},
+		"coordination": {
+			"type": "object", "description": "Lets it delegate, too; its limits are never above yours",
+			"properties": {
+				"enabled": {"type": "boolean"},
+				"allowedAgents": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Agents that it may delegate to; without any, those that you may delegate to"},
+				"maxConcurrentChildren": {"type": "integer", "minimum": 1},
+				"maxDepth": {"type": "integer", "minimum": 1, "maximum": 10}
+			},
+			"additionalProperties": false
+		}
+	},
+	"required": ["name", "provider", "model", "systemPrompt"],
+	"additionalProperties": false
+}`
+
+type createAgentArguments struct {
+	Name         string   `json:"name"`
+	Provider     string   `json:"provider"`
+	Model        string   `json:"model"`
+	SystemPrompt string   `json:"systemPrompt"`
+	Soul         string   `json:"soul"`
+	Tools        []string `json:"tools"`
+	Coordination *struct {
+		Enabled               bool     `json:"enabled"`
+		AllowedAgents         []string `json:"allowedAgents"`
+		MaxConcurrentChildren *int32   `json:"maxConcurrentChildren"`
+		MaxDepth              *int32   `json:"maxDepth"`
+	} `json:"coordination"`
+}
+
+// agentCreated is the result of create_agent.
+type agentCreated struct {
+	AgentName string `json:"agentName"`
+	Namespace string `json:"namespace"`
+	Status    string `json:"status"`
+}
+
+type createAgentTool struct{ *family }
+
+var _ tool.Tool = createAgentTool{}
+
+// Definition describes the tool.
+func (createAgentTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name: NameCreateAgent,
+		Description: "Create an agent that you can delegate to with " + NameDelegate + ". It can have nothing that you lack, " +
+			"and is removed with the task at the top of your tree.",
+		Parameters: json.RawMessage(createAgentParameters),
+	}
+}
+
+// Call creates the agent. One of that name that the task created before is left as it is, because the answer to an earlier
+// try may have been lost.
+func (t createAgentTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[createAgentArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	prompt := a.SystemPrompt
+	if soul := strings.TrimSpace(a.Soul); soul != "" {
+		prompt = soul + "\n\n" + prompt
+	}
+	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: a.Name}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: a.Provider}, Model: &v1alpha1.AgentModel{Name: a.Model},
+		SystemPrompt: &v1alpha1.AgentSystemPrompt{Inline: prompt},
+	}}
+	for _, name := range a.Tools {
+		agent.Spec.Tools = append(agent.Spec.Tools, v1alpha1.AgentTool{Name: name})
+	}
+	if c := a.Coordination; c != nil {
+		agent.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: c.Enabled, MaxConcurrentChildren: c.MaxConcurrentChildren, MaxDepth: c.MaxDepth}
+		for _, name := range c.AllowedAgents {
+			agent.Spec.Coordination.AllowedAgents = append(agent.Spec.Coordination.AllowedAgents, v1alpha1.NamespacedReference{Name: name})
+		}
+	}
+	agents, tries := t.api.CoreV1alpha1().Agents(t.task.Namespace), 0
+	err = t.persist(ctx, func() error {
+		tries++
+		_, err := agents.Create(ctx, agent, metav1.CreateOptions{})
+		return err
+	})
+	if tries > 1 && apierrors.IsAlreadyExists(err) {
+		if now, e := agents.Get(ctx, a.Name, metav1.GetOptions{}); e == nil && t.made(now) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return agentCreated{AgentName: a.Name, Namespace: t.task.Namespace, Status: "created"}, nil
+}
+
+// made reports whether the run's task created an agent.
+func (f *family) made(a *v1alpha1.Agent) bool {
+	return a.Annotations[v1alpha1.AnnotationCreatedByUID] == string(f.task.UID)
+}
+
+const deleteAgentParameters = `{
+	"type": "object",
+	"properties": {
+		"name": {"type": "string", "minLength": 1, "description": "Name of an agent that you created"},
+		"namespace": {"type": "string", "description": "Its namespace; only your own is possible"}
+	},
+	"required": ["name"],
+	"additionalProperties": false
+}`
+
+type deleteAgentArguments struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// agentDeleted is the result of delete_agent.
+type agentDeleted struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+type deleteAgentTool struct{ *family }
+
+var _ tool.Tool = deleteAgentTool{}
+
+// Definition describes the tool.
+func (deleteAgentTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name:        NameDeleteAgent,
+		Description: "Delete an agent that you created with " + NameCreateAgent + ". Tasks of it that still run may fail.",
+		Parameters:  json.RawMessage(deleteAgentParameters),
+	}
+}
+
+// Call deletes the agent. The server refuses agents that the task did not create.
+func (t deleteAgentTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[deleteAgentArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	if a.Namespace != "" && a.Namespace != t.task.Namespace {
+		return nil, tool.InvalidArguments("namespace: the agents that you created are in your own namespace, %s", t.task.Namespace).Suggest("leave namespace out")
+	}
+	tries := 0
+	err = t.persist(ctx, func() error {
+		tries++
+		return t.api.CoreV1alpha1().Agents(t.task.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+	})
+	if tries > 1 && apierrors.IsNotFound(err) { // an earlier try deleted it
+		err = nil
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return agentDeleted{Name: a.Name, Status: "deleted"}, nil
+}
