@@ -3852,7 +3852,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryProposalSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MemoryProposalSpec is what is proposed. Secrets are removed from every text before it is stored.",
+				Description: "MemoryProposalSpec is what is proposed. Secrets, and characters that a reviewer would not see, are removed from every text before it is stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"title": {
@@ -4238,7 +4238,7 @@ func schema_pkg_apis_core_v1alpha1_MemorySpec(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MemorySpec is the text of a memory, its scope and what it is about. Secrets are removed from every text before it is stored.",
+				Description: "MemorySpec is the text of a memory, its scope and what it is about. Secrets, and characters that nobody sees, are removed from every text before it is stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"content": {

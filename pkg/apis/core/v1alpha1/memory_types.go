@@ -46,8 +46,8 @@ type MemoryList struct {
 	Items []Memory `json:"items"`
 }
 
-// MemorySpec is the text of a memory, its scope and what it is about. Secrets are removed from every text before it is
-// stored.
+// MemorySpec is the text of a memory, its scope and what it is about. Secrets, and characters that nobody sees, are
+// removed from every text before it is stored.
 type MemorySpec struct {
 	// content is what is remembered.
 	// +required

@@ -68,7 +68,8 @@ type MemoryProposalList struct {
 	Items []MemoryProposal `json:"items"`
 }
 
-// MemoryProposalSpec is what is proposed. Secrets are removed from every text before it is stored.
+// MemoryProposalSpec is what is proposed. Secrets, and characters that a reviewer would not see, are removed from every
+// text before it is stored.
 type MemoryProposalSpec struct {
 	// title says in a line what is proposed.
 	// +required

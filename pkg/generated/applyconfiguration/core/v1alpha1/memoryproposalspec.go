@@ -12,7 +12,8 @@ import (
 // MemoryProposalSpecApplyConfiguration represents a declarative configuration of the MemoryProposalSpec type for use
 // with apply.
 //
-// MemoryProposalSpec is what is proposed. Secrets are removed from every text before it is stored.
+// MemoryProposalSpec is what is proposed. Secrets, and characters that a reviewer would not see, are removed from every
+// text before it is stored.
 type MemoryProposalSpecApplyConfiguration struct {
 	// title says in a line what is proposed.
 	Title *string `json:"title,omitempty"`
