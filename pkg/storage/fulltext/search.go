@@ -22,7 +22,7 @@ const (
 	// maxAsked is the number of different words of a query that count.
 	maxAsked = 64
 	// rowsRead is how many rows a search reads by its words, apart from the first ones of each word and group.
-	rowsRead = 3072
+	rowsRead = 2048
 	// rowsMarked is how many rows a search with marks reads: of its marks, and once more of its words.
 	rowsMarked = 1 << 16
 	// firstRows is how many rows of each word are read at first, divided among the groups, and moreRows how many at a
@@ -72,7 +72,7 @@ func (x *Index) Search(q Query) (hits []Hit, err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	s := &search{
 		index: x, query: &q, it: it, seed: maphash.MakeSeed(),
-		found: make(map[uint64]int32, rowsRead), docs: make([]candidate, 0, rowsRead), groups: map[string]int32{},
+		found: map[uint64]int32{}, docs: make([]candidate, 0, rowsRead), groups: map[string]int32{},
 	}
 	for _, g := range q.Groups {
 		s.wanted = append(s.wanted, clean(g))
@@ -91,6 +91,7 @@ type search struct {
 	query  *Query
 	wanted []string // the groups of the query, in the order of their keys
 	words  bool     // the query has words
+	lone   bool     // only the rows of one term are read, so each row is a document of its own
 	it     engine.Iter
 	seed   maphash.Seed
 	found  map[uint64]int32 // place in docs, by the hash of group and tail
@@ -127,7 +128,7 @@ func (s *search) run() error {
 		}
 	}
 	text, marked := asked(s.query.Text, maxAsked), len(s.query.Marks) > 0
-	s.words = len(text) > 0
+	s.words, s.lone = len(text) > 0, len(text) < 2 && len(s.query.Marks) == 0
 	switch {
 	case s.words:
 		return s.score(text, marked)
@@ -185,19 +186,18 @@ func (s *search) score(text []string, marked bool) error {
 
 // place returns the place of the document of a row in docs, or -1 if it is not there and add is not set.
 func (s *search) place(p posting, add bool) int32 {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_, _ = h.Write(p.tail)
-	key := h.Sum64() ^ uint64(p.group)*0x9E3779B97F4A7C15
-	i, ok := s.found[key]
-	if ok {
-		return i
+	i := int32(len(s.docs))
+	if !s.lone {
+		const spread = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
+		key := maphash.Bytes(s.seed, p.tail) ^ uint64(p.group)*spread
+		if have, ok := s.found[key]; ok {
+			return have
+		}
+		if !add {
+			return -1
+		}
+		s.found[key] = i
 	}
-	if !add {
-		return -1
-	}
-	i = int32(len(s.docs))
-	s.found[key] = i
 	s.docs = append(s.docs, candidate{from: int32(len(s.tails)), to: int32(len(s.tails) + len(p.tail)), group: p.group})
 	s.tails = append(s.tails, p.tail...)
 	return i
