@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -208,6 +209,17 @@ func (s *secrets) scrub(text string) string {
 		text = strings.ReplaceAll(text, v, "[REDACTED]")
 	}
 	return text
+}
+
+// in returns the values that a JSON text contains.
+func (s *secrets) in(text []byte) []string {
+	var all []string
+	for _, v := range s.values {
+		if redact.Occurs(v, text) && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // logWindow is how long a line of the log waits for more lines.

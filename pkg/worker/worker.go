@@ -158,7 +158,7 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 // given returns what a runner may use for a task.
 func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 	given := &runner.Run{
-		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, Clock: w.clock,
+		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, SecretsIn: w.secret.in, Clock: w.clock,
 		Config: w.config.Config, Policy: w.config.policy(),
 	}
 	given.Credentials.Token = "" // only the worker may use it

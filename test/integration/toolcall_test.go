@@ -185,6 +185,57 @@ func TestPoliciesHoldCallsBack(t *testing.T) {
 	}
 }
 
+// What a policy says about a call may quote its arguments. Secrets of the run are in no verdict, event, log or message to
+// the model, whole or in part.
+func TestVerdictsQuoteNoSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "k-1234567890" // of withModel
+	p, model := withModel(t, `
+models: [scripted-1]
+turns:
+- match: {turn: 1}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: "send `+key+`"}}]}
+- match: {turn: 2}
+  reply: {text: done}
+`)
+	quoting := limit("quoting", "!has(object.spec.codeExec)", "")
+	quoting.Spec.Validations[0].MessageExpression = `'no: ' + object.spec.codeExec.code + ' or ' + object.spec.codeExec.code.substring(6, 16).upperAscii() + (size(object.spec.?sensitive.orValue([])) > 0 ? ' seen' : '')`
+	quoting.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"toolcalls"}
+	install(t, p.Kubernetes(t), quoting, deny("quoting"))
+	p.run("probe", func(s *v1alpha1.TaskSpec) { s.Schedule = "@yearly"; s.Type = v1alpha1.TaskTypeContainer })
+	eventually(t, func(context.Context) bool {
+		s, err := p.judge("probe", "code_exec", `{"language":"bash","code":"probe of the policy"}`)
+		return err == nil && s.Verdict == v1alpha1.ToolCallDenied
+	})
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "send it",
+		AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"code_exec"}},
+	}}
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), task, metav1.CreateOptions{}))
+	p.awaitPhase("t", v1alpha1.TaskSucceeded)
+	c := p.client().CoreV1alpha1()
+	events := must[*v1alpha1.ExecutionEventList](t)(c.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t"})).Items
+	log := must[[]byte](t)(c.RESTClient().Get().Namespace("default").Resource("tasks").Name("t").SubResource("log").DoRaw(t.Context()))
+	asked := model.Exchanges()
+	last := asked[len(asked)-1].Request.Messages
+	texts := map[string]string{"the log": string(log), "the result that the model reads": last[len(last)-1].Text()}
+	for _, e := range events {
+		texts["event "+string(e.Type)] += e.Summary + string(must[[]byte](t)(json.Marshal(e.Content)))
+	}
+	const part = "1234567"
+	for where, text := range texts {
+		if strings.Contains(text, part) || strings.Contains(text, "seen") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+	const want = "no: send [REDACTED] or [REDACTED]"
+	for _, where := range []string{"event ToolCallJudged", "the result that the model reads"} {
+		if !strings.Contains(texts[where], want) {
+			t.Errorf("%s has no verdict: %q", where, texts[where])
+		}
+	}
+}
+
 // A worker asks only about calls of its own task.
 func TestWorkersAskAboutTheirOwnCalls(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovalSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref),
 		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
+		v1alpha1.CatalogTool{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_CatalogTool(ref),
+		v1alpha1.CatalogToolList{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_CatalogToolList(ref),
+		v1alpha1.CatalogToolSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_CatalogToolSpec(ref),
 		v1alpha1.Chat{}.OpenAPIModelName():                                     schema_pkg_apis_core_v1alpha1_Chat(ref),
 		v1alpha1.ChatConfig{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_ChatConfig(ref),
 		v1alpha1.ChatSpec{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ChatSpec(ref),
@@ -1710,6 +1713,157 @@ func schema_pkg_apis_core_v1alpha1_AzureProvider(ref common.ReferenceCallback) c
 				Required: []string{"deploymentName"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CatalogTool(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CatalogTool is a tool that agents and tasks of a namespace can name: one that is built in, or a Tool object. It is computed and not stored. Tools of coordination are not in the catalogue, because agents get them by spec.coordination.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; the name is the one that models use.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec describes the tool.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CatalogToolSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CatalogToolSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CatalogToolList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CatalogToolList is a list of tools: first those that are built in, then the Tool objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the tools.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.CatalogTool{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CatalogTool{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CatalogToolSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CatalogToolSpec describes a tool.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"builtin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "builtin is set for a tool that needs no Tool object. A Tool object of the same name is not used.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description is what the model reads.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters is the JSON Schema of the arguments.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"toolRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolRef is the Tool object; unset for a built-in tool.",
+							Ref:         ref(v1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address that is called, for a Tool object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"available": {
+						SchemaProps: spec.SchemaProps{
+							Description: "available says whether the controller can reach the tool, for a Tool object.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"builtin"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.NamespacedReference{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
 	}
 }
 
@@ -4682,7 +4836,7 @@ func schema_pkg_apis_core_v1alpha1_ProviderStatus(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderStatus is what is observed of a provider. No request is made to the vendor to find it out.",
+				Description: "ProviderStatus is what is observed of a provider. No request is made to the vendor to find it out; whether its vendor answers is known from the requests of runs.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -4712,6 +4866,12 @@ func schema_pkg_apis_core_v1alpha1_ProviderStatus(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"coolDownUntil": {
+						SchemaProps: spec.SchemaProps{
+							Description: "coolDownUntil is until when runs ask this provider after all others that they may use, because requests of a run failed: its vendor refused the key, asked for a pause, failed or could not be reached. Unset if no request failed since the last one that succeeded.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -4724,7 +4884,7 @@ func schema_pkg_apis_core_v1alpha1_ProviderStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are the conditions of the object: Ready.",
+							Description: "conditions are the conditions of the object: Ready, and Available once a run has met a failure.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9140,7 +9300,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId and arguments; the server sets everything else, whatever the client sent there.",
+				Description: "ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments and sensitive; the server sets everything else, whatever the client sent there.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"taskName": {
@@ -9170,6 +9330,25 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "arguments is the argument object, exactly as the tool will receive it. It has no schema, so policies use the typed members below: those of the built-in tool, or strings, numbers and booleans.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"sensitive": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "sensitive are secrets of the run that occur in arguments, at most 64. Messages of policies that quote them, or a part of them, are redacted before they are answered or recorded. Policies do not see this field, and the answer does not have it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
 						},
 					},
 					"task": {

@@ -81,7 +81,9 @@ type Run struct {
 	Log      Log
 	// Scrub removes the values of the run's secrets from a text.
 	Scrub func(text string) string
-	Clock clock.Clock
+	// SecretsIn returns the values of the run's secrets that a JSON text contains.
+	SecretsIn func(text []byte) []string
+	Clock     clock.Clock
 	Config
 	// Policy is what programs of the run may reach.
 	Policy sandbox.Policy

@@ -97,8 +97,8 @@ type AzureProvider struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 }
 
-// ProviderStatus is what is observed of a provider. No request is made to the
-// vendor to find it out.
+// ProviderStatus is what is observed of a provider. No request is made to the vendor to find it out; whether its vendor
+// answers is known from the requests of runs.
 type ProviderStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -113,7 +113,13 @@ type ProviderStatus struct {
 	// message explains ready to people.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// conditions are the conditions of the object: Ready.
+	// coolDownUntil is until when runs ask this provider after all others that they may use, because requests of a run
+	// failed: its vendor refused the key, asked for a pause, failed or could not be reached. Unset if no request failed
+	// since the last one that succeeded.
+	// +optional
+	// +k8s:optional
+	CoolDownUntil *metav1.Time `json:"coolDownUntil,omitempty"`
+	// conditions are the conditions of the object: Ready, and Available once a run has met a failure.
 	// +optional
 	// +k8s:optional
 	// +listType=map

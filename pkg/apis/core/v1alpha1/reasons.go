@@ -274,6 +274,9 @@ const (
 	// ReasonValidationFailed, of Ready, False: the object refers to what is not there, or contradicts itself. The message
 	// names the first problem.
 	ReasonValidationFailed = "ValidationFailed"
+	// ReasonCoolDownOver, of Available of a Provider, True: it is asked in its turn again, because a request succeeded or
+	// its pause is over. While it is False, the reason is that of the failed request, such as ModelRateLimited.
+	ReasonCoolDownOver = "CoolDownOver"
 	// ReasonContentValid, of Ready of a Skill, True.
 	ReasonContentValid = "ContentValid"
 	// ReasonContentTooLarge, of ContentSizeWarning of a Skill: it is so long that it crowds a prompt. Shorten it.

@@ -36,6 +36,7 @@ func KnownTypes() []runtime.Object {
 		&Agent{}, &AgentList{},
 		&Provider{}, &ProviderList{},
 		&Tool{}, &ToolList{},
+		&CatalogTool{}, &CatalogToolList{},
 		&Skill{}, &SkillList{},
 		&Session{}, &SessionList{},
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},

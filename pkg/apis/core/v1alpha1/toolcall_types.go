@@ -71,8 +71,8 @@ type ToolCall struct {
 	Status ToolCallStatus `json:"status,omitempty"`
 }
 
-// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId and arguments; the
-// server sets everything else, whatever the client sent there.
+// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments and
+// sensitive; the server sets everything else, whatever the client sent there.
 type ToolCallSpec struct {
 	// taskName is the task that makes the call, in the namespace of the request.
 	// +required
@@ -95,6 +95,12 @@ type ToolCallSpec struct {
 	// +k8s:optional
 	// +k8s:opaqueType
 	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty"`
+	// sensitive are secrets of the run that occur in arguments, at most 64. Messages of policies that quote them, or a
+	// part of them, are redacted before they are answered or recorded. Policies do not see this field, and the answer
+	// does not have it.
+	// +optional
+	// +listType=atomic
+	Sensitive []string `json:"sensitive,omitempty"`
 
 	// task is the task that makes the call. The server sets it.
 	// +optional

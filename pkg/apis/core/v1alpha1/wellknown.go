@@ -118,7 +118,7 @@ const (
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.
 	ConditionReady = "Ready"
-	// ConditionAvailable is True on a Tool whose endpoint answers.
+	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
 	// ConditionContentSizeWarning is True on a Skill with very long content.
 	ConditionContentSizeWarning = "ContentSizeWarning"

@@ -99,6 +99,21 @@ func (in AzureProvider) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CatalogTool) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CatalogTool"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CatalogToolList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CatalogToolList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CatalogToolSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CatalogToolSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Chat) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.Chat"
 }

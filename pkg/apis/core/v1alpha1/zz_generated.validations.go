@@ -76,6 +76,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type CatalogTool
+	scheme.AddValidationFunc(
+		(*CatalogTool)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_CatalogTool(
+					ctx, op, nil, /* fldPath */
+					obj.(*CatalogTool),
+					safe.Cast[*CatalogTool](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type Chat
 	scheme.AddValidationFunc(
 		(*Chat)(nil),
@@ -2537,6 +2552,98 @@ func Validate_BrokeredToolClass(
 		errs = append(errs, e...)
 	}
 
+	return errs
+}
+
+// Validate_CatalogTool validates an instance of CatalogTool according
+// to declarative validation rules in the API schema.
+func Validate_CatalogTool(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CatalogTool) (errs field.ErrorList) {
+
+	// field CatalogTool.TypeMeta has no validation
+
+	{ // field CatalogTool.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CatalogTool) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CatalogTool.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CatalogToolSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_CatalogToolSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CatalogTool) *CatalogToolSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_CatalogToolSpec validates an instance of CatalogToolSpec according
+// to declarative validation rules in the API schema.
+func Validate_CatalogToolSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CatalogToolSpec) (errs field.ErrorList) {
+
+	// field CatalogToolSpec.Builtin has no validation
+	// field CatalogToolSpec.Description has no validation
+	// field CatalogToolSpec.Parameters has no validation
+
+	{ // field CatalogToolSpec.ToolRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *NamespacedReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NamespacedReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CatalogToolSpec) *NamespacedReference {
+				return oldObj.ToolRef
+			})
+		errs = append(errs, fn(fldPath.Child("toolRef"), obj.ToolRef, oldVal, oldObj != nil)...)
+	}
+
+	// field CatalogToolSpec.URL has no validation
+	// field CatalogToolSpec.Available has no validation
 	return errs
 }
 
@@ -6222,6 +6329,34 @@ func Validate_ProviderStatus(
 	}
 
 	// field ProviderStatus.Message has no validation
+
+	{ // field ProviderStatus.CoolDownUntil
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderStatus) *v1.Time {
+				return oldObj.CoolDownUntil
+			})
+		errs = append(errs, fn(fldPath.Child("coolDownUntil"), obj.CoolDownUntil, oldVal, oldObj != nil)...)
+	}
 
 	{ // field ProviderStatus.Conditions
 		fn := func(
@@ -12761,6 +12896,7 @@ func Validate_ToolCallSpec(
 		errs = append(errs, fn(fldPath.Child("arguments"), obj.Arguments, oldVal, oldObj != nil)...)
 	}
 
+	// field ToolCallSpec.Sensitive has no validation
 	// field ToolCallSpec.Task has no validation
 	// field ToolCallSpec.Source has no validation
 

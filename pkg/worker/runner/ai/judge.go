@@ -12,14 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
-// judge asks the server's policies about a call. It waits as long as the server is away, as everything else does that
+// judge asks the server's policies about a call. The server leaves secrets of the run out of the verdict, because it
+// records it; what it does not recognise is removed here, before the model reads it. judge waits as long as the server is away, as everything else does that
 // must not be skipped.
 func (r *run) judge(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
+	secrets := r.SecretsIn(arguments)
 	call := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
-		TaskName: r.Task.Name, ToolName: tool, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments},
+		TaskName: r.Task.Name, ToolName: tool, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Sensitive: secrets,
 	}}
 	var judged *v1alpha1.ToolCall
 	err := client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
@@ -30,7 +33,11 @@ func (r *run) judge(ctx context.Context, callID, tool string, arguments json.Raw
 	case ctx.Err() != nil:
 		return v1alpha1.ToolCallStatus{}, ctx.Err()
 	case err != nil:
-		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %w", tool, err)
+		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %s", tool, r.Scrub(err.Error()))
+	}
+	for i := range judged.Status.Findings {
+		f := &judged.Status.Findings[i]
+		f.Message = redact.Fragments(r.Scrub(f.Message), secrets)
 	}
 	return judged.Status, nil
 }

@@ -36,7 +36,7 @@ func New(t *testing.T, serverURL string, spec v1alpha1.TaskSpec) *Run {
 	r := &Run{}
 	r.Run = &runner.Run{
 		Task:    &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "uid"}, Spec: spec},
-		Attempt: 2, Recorder: r, Log: (*log)(r), Scrub: func(text string) string { return text }, Clock: clock.RealClock{},
+		Attempt: 2, Recorder: r, Log: (*log)(r), Scrub: func(text string) string { return text }, SecretsIn: func([]byte) []string { return nil }, Clock: clock.RealClock{},
 		Config: runner.Config{
 			WorkDir: t.TempDir(), TempDir: t.TempDir(), ArtifactsDir: t.TempDir(), Getenv: os.Getenv, Environ: os.Environ,
 		},

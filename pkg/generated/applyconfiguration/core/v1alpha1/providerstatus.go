@@ -13,8 +13,8 @@ import (
 // ProviderStatusApplyConfiguration represents a declarative configuration of the ProviderStatus type for use
 // with apply.
 //
-// ProviderStatus is what is observed of a provider. No request is made to the
-// vendor to find it out.
+// ProviderStatus is what is observed of a provider. No request is made to the vendor to find it out; whether its vendor
+// answers is known from the requests of runs.
 type ProviderStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -24,7 +24,11 @@ type ProviderStatusApplyConfiguration struct {
 	LastValidated *v1.Time `json:"lastValidated,omitempty"`
 	// message explains ready to people.
 	Message *string `json:"message,omitempty"`
-	// conditions are the conditions of the object: Ready.
+	// coolDownUntil is until when runs ask this provider after all others that they may use, because requests of a run
+	// failed: its vendor refused the key, asked for a pause, failed or could not be reached. Unset if no request failed
+	// since the last one that succeeded.
+	CoolDownUntil *v1.Time `json:"coolDownUntil,omitempty"`
+	// conditions are the conditions of the object: Ready, and Available once a run has met a failure.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -63,6 +67,14 @@ func (b *ProviderStatusApplyConfiguration) WithLastValidated(value v1.Time) *Pro
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *ProviderStatusApplyConfiguration) WithMessage(value string) *ProviderStatusApplyConfiguration {
 	b.Message = &value
+	return b
+}
+
+// WithCoolDownUntil sets the CoolDownUntil field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CoolDownUntil field is set to the value of the last call.
+func (b *ProviderStatusApplyConfiguration) WithCoolDownUntil(value v1.Time) *ProviderStatusApplyConfiguration {
+	b.CoolDownUntil = &value
 	return b
 }
 

@@ -21,6 +21,14 @@ type ApprovalListerExpansion interface{}
 // ApprovalNamespaceLister.
 type ApprovalNamespaceListerExpansion interface{}
 
+// CatalogToolListerExpansion allows custom methods to be added to
+// CatalogToolLister.
+type CatalogToolListerExpansion interface{}
+
+// CatalogToolNamespaceListerExpansion allows custom methods to be added to
+// CatalogToolNamespaceLister.
+type CatalogToolNamespaceListerExpansion interface{}
+
 // ExecutionEventListerExpansion allows custom methods to be added to
 // ExecutionEventLister.
 type ExecutionEventListerExpansion interface{}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
@@ -82,12 +83,16 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	if err != nil {
 		return nil, err
 	}
+	secrets := sensitive(&c.Spec)
 	if err := j.complete(ctx, t, c); err != nil {
 		return nil, err
 	}
 	findings, err := j.findings(ctx, t, c)
 	if err != nil {
 		return nil, err
+	}
+	for i := range findings {
+		findings[i].Message = cut(redact.Fragments(findings[i].Message, secrets))
 	}
 	c.Status = v1alpha1.ToolCallStatus{Verdict: verdictOf(findings), Findings: findings}
 	// Only a run makes calls; what other callers ask has no effect.
@@ -99,6 +104,28 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	}
 	c.Namespace = t.Namespace
 	return c, nil
+}
+
+const (
+	// maxSensitive bounds the number of secrets that a call names.
+	maxSensitive = 64
+	// minSensitive is the length of the shortest of them, in bytes. Shorter ones would match everywhere.
+	minSensitive = 6
+)
+
+// sensitive returns the secrets that messages about a call must not repeat: those that its arguments contain, so that a
+// client cannot hide anything else.
+func sensitive(s *v1alpha1.ToolCallSpec) []string {
+	if s.Arguments == nil {
+		return nil
+	}
+	var all []string
+	for _, secret := range s.Sensitive[:min(len(s.Sensitive), maxSensitive)] {
+		if len(secret) >= minSensitive && redact.Occurs(secret, s.Arguments.Raw) {
+			all = append(all, secret)
+		}
+	}
+	return all
 }
 
 // eventOf is the event about a call that policies found fault with. It does not repeat the arguments.

@@ -66,7 +66,6 @@ func (j *judge) findings(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.Tool
 	}
 	for i := range found {
 		found[i].Action = j.action(found[i])
-		found[i].Message = cut(found[i].Message)
 	}
 	slices.SortStableFunc(found, func(a, b v1alpha1.ToolCallFinding) int { return gravity(a.Action) - gravity(b.Action) })
 	return found, nil

@@ -17,6 +17,7 @@ type CoreV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AgentsGetter
 	ApprovalsGetter
+	CatalogToolsGetter
 	ChatsGetter
 	ExecutionEventsGetter
 	MemoriesGetter
@@ -43,6 +44,10 @@ func (c *CoreV1alpha1Client) Agents(namespace string) AgentInterface {
 
 func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
 	return newApprovals(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) CatalogTools(namespace string) CatalogToolInterface {
+	return newCatalogTools(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Chats(namespace string) ChatInterface {
