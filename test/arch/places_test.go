@@ -21,7 +21,7 @@ const (
 var noTestsYet = []string{}
 
 // noExample are kinds that users do not write, because the platform makes them.
-var noExample = []string{"approval", "toolcall"}
+var noExample = []string{"approval", "catalogtool", "toolcall"}
 
 // TestKinds: every kind that is served is present in all places that CONTRIBUTING.md names.
 func TestKinds(t *testing.T) {

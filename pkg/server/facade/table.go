@@ -48,7 +48,7 @@ func Rows() []rest.Row {
 	)
 	frame := []string{"kind", "apiVersion", "metadata"}                    // of an object
 	envelope := []string{"kind", "apiVersion", "metadata.resourceVersion"} // leaves that of a list
-	return slices.Concat(memoryRows(), chatRows(), []rest.Row{
+	return slices.Concat(memoryRows(), chatRows(), toolRows(), []rest.Row{
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true},

@@ -64,6 +64,10 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(resource, "/log") {
 		return // nothing was logged
 	}
+	if verb == "get" && resource == "tools" {
+		w.WriteHeader(http.StatusNotFound) // so it may be a built-in tool
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if verb == "create" {
 		w.WriteHeader(http.StatusCreated)

@@ -20,6 +20,8 @@ type Builtin struct {
 	Name string
 	// Unlisted is set for tools of coordination, which are not in the list of tools that users choose from.
 	Unlisted bool
+	// Describe defines the tool where there is no run, and so New cannot. If it is nil, New makes the tool from nothing.
+	Describe func() Definition
 	// New makes the tool for a run. A *RefusedError says why the run cannot have the tool.
 	New func(Given) (Tool, error)
 }

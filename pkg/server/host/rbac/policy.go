@@ -68,7 +68,7 @@ func (g grants) create(r resource.Role) (paths []string) {
 
 // ownReads returns what else people with a role may read: the objects that the server and the workers write.
 func (g grants) ownReads(r resource.Role) []string {
-	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, g.read(r))
+	return slices.Concat(ownStatus(), []string{"executionevents", "approvals", "catalogtools"}, g.read(r))
 }
 
 func ownStatus() []string {

@@ -12,6 +12,7 @@ import (
 	turns "github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
@@ -76,6 +77,7 @@ func All(o Options) []resource.Resource {
 		agents,
 		providers,
 		tools,
+		catalogtool.Definition(tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),

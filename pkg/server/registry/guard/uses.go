@@ -184,6 +184,11 @@ func (w *Workers) Tools() resource.Guard[*v1alpha1.Tool] {
 	return uses(w, v1alpha1.Resource("tools"), false, []string{"status"}, func(u *used, t *v1alpha1.Tool) bool { return u.tools[nameOf(t)] })
 }
 
+// CatalogTools is the guard of the catalogue of tools, which no run reads.
+func (w *Workers) CatalogTools() resource.Guard[*v1alpha1.CatalogTool] {
+	return uses(w, v1alpha1.Resource("catalogtools"), false, nil, func(*used, *v1alpha1.CatalogTool) bool { return false })
+}
+
 // Skills is the guard of skills.
 func (w *Workers) Skills() resource.Guard[*v1alpha1.Skill] {
 	return uses(w, v1alpha1.Resource("skills"), false, []string{"status", "content"}, func(u *used, k *v1alpha1.Skill) bool { return u.skills[nameOf(k)] })

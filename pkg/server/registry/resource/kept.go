@@ -267,7 +267,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 		return none, err
 	}
 	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin}
-	p := parent[T]{get: getter[T](store), update: updater[T](store)}
+	p := parent[T]{get: getter[T](store), list: store.List, update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store
 		st.UpdateStrategy = statusStrategy[T]{main}

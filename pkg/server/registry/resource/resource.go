@@ -45,6 +45,7 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -146,6 +147,7 @@ type kind[T Object] struct {
 // parent loads and changes the object that a subresource belongs to. update is nil where the shape cannot be updated.
 type parent[T Object] struct {
 	get    func(ctx context.Context, name string) (T, error)
+	list   func(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error)
 	update func(ctx context.Context, name string, mutate func(T) error) (T, error)
 }
 
@@ -172,6 +174,16 @@ func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
 		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
 	}
 	return p.get(ctx, name)
+}
+
+// List reads a page of objects of the context's namespace from the store on behalf of the server itself, without asking
+// the guard. It is for kinds that are kept. Errors are API errors.
+func (d *Definition[T]) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
+	p := d.stored.Load()
+	if p == nil || p.list == nil {
+		return nil, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
+	}
+	return p.list(ctx, opts)
 }
 
 // UpdateStored changes an object of the context's namespace on behalf of the server itself, without asking the guard:

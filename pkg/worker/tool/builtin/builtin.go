@@ -7,6 +7,8 @@ package builtin
 
 import (
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/approval"
@@ -49,6 +51,27 @@ func Find(name string) (tool.Builtin, bool) {
 	}
 	return list[i], true
 }
+
+// Definitions returns how the tools that users choose from are described to models, in the order of their names.
+func Definitions() []tool.Definition { return slices.Clone(definitions()) }
+
+var definitions = sync.OnceValue(func() []tool.Definition {
+	var all []tool.Definition
+	for _, b := range list {
+		switch {
+		case b.Unlisted:
+		case b.Describe != nil:
+			all = append(all, b.Describe())
+		default:
+			// A tool that needs a run to be described has Describe; a test makes sure of it.
+			if t, err := b.New(tool.Given{}); err == nil {
+				all = append(all, t.Definition())
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
+	return all
+})
 
 // Has reports whether there is a tool with the given name.
 func Has(name string) bool {

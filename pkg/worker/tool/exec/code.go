@@ -27,7 +27,7 @@ const Name = "code_exec"
 
 // Builtin is the tool code_exec. A run cannot have it if there is no sandbox for its programs
 // or no interpreter.
-var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) {
+var Builtin = tool.Builtin{Name: Name, Describe: describe, New: func(g tool.Given) (tool.Tool, error) {
 	if err := g.Policy.Check(); err != nil {
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
 	}
@@ -104,11 +104,25 @@ func New(o Options) (tool.Tool, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("no interpreter is installed where programs of the run may look for one; it needs one of %s", strings.Join(Interpreters(), ", "))
 	}
+	return o.tool(names), nil
+}
+
+// tool returns the tool with these languages.
+func (o Options) tool(names []string) tool.Tool {
 	description := "Run a short program in the working folder and return what it prints. Languages: " + strings.Join(names, ", ") + "."
 	if !o.Policy.Off && !o.Policy.Network {
 		description += " It has no network."
 	}
-	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names}), nil
+	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names})
+}
+
+// describe defines the tool with all languages. Which of them a run has depends on where it runs.
+func describe() tool.Definition {
+	var names []string
+	for _, l := range languages() {
+		names = append(names, l.name)
+	}
+	return Options{}.tool(names).Definition()
 }
 
 // language describes how programs of a language are run.

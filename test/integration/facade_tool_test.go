@@ -1,0 +1,85 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+)
+
+// TestRESTTools: the list has the built-in tools without those of coordination, and then the Tools of the namespace; each
+// page keeps its limit, and all pages together have each tool once. kubectl sees the same.
+func TestRESTTools(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	tools := clientOf(t, s).Tools("default")
+	var want []string
+	for _, d := range builtin.Definitions() {
+		want = append(want, d.Name)
+	}
+	for _, name := range []string{"alpha", "beta", "gamma", "remember"} { // a Tool named as a built-in tool is not used
+		must[*v1alpha1.Tool](t)(tools.Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ToolSpec{
+			Description: "The tool " + name, HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/" + name},
+		}}, metav1.CreateOptions{}))
+	}
+	want = append(want, "alpha", "beta", "gamma")
+	type page struct {
+		Items    []map[string]any
+		Metadata struct {
+			Continue           string
+			RemainingItemCount *int64
+		}
+	}
+	c := restAs(t, s, "default", "viewer", "view")
+	for _, limit := range []int{1, 3, len(want) - 3, 100} {
+		var got []string
+		for query := fmt.Sprintf("?limit=%d", limit); query != ""; {
+			p := decode[page](t, c.get("/api/v1/tools"+query).want(t, 200))
+			if len(p.Items) > limit {
+				t.Errorf("limit %d: %d items", limit, len(p.Items))
+			}
+			for _, item := range p.Items {
+				got = append(got, fmt.Sprint(item["name"]))
+			}
+			query = ""
+			if next := p.Metadata.Continue; next != "" {
+				query = fmt.Sprintf("?limit=%d&continue=%s", limit, url.QueryEscape(next))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("limit %d: %q, want %q", limit, got, want)
+		}
+	}
+	all := decode[page](t, c.get("/api/v1/tools").want(t, 200)).Items
+	first, last := all[0], all[len(all)-1]
+	if first["name"] != "code_exec" || first["builtin"] != true || first["parameters"] == nil || first["namespace"] != nil || first["url"] != nil {
+		t.Errorf("built-in: %v", first)
+	}
+	if last["namespace"] != "default" || last["builtin"] != false || last["available"] != false || last["url"] != "https://example.com/gamma" || last["description"] != "The tool gamma" {
+		t.Errorf("custom: %v", last)
+	}
+	c.get("/api/v1/tools/web_search").want(t, 200, `"builtin":true`, `"parameters":{`)
+	c.get("/api/v1/tools/alpha").want(t, 200, `"kind":"Tool"`, `"http":{`)
+	c.get("/api/v1/tools/delegate_task").want(t, 404)
+	c.get("/api/v1/tools/none").want(t, 404)
+	c.get("/api/v1/tools?continue=bm90aGluZw").want(t, 400, "continue")
+	c.get("/api/v1/tools?limit=-1").want(t, 400, "limit")
+	c.get("/api/v1/tools?namespace=other").want(t, 403)
+	catalogue := must[*v1alpha1.CatalogToolList](t)(clientOf(t, s).CatalogTools("default").List(t.Context(), metav1.ListOptions{}))
+	var native []string
+	for _, item := range catalogue.Items {
+		native = append(native, item.Name)
+	}
+	if !slices.Equal(native, want) {
+		t.Errorf("kubectl sees %s", strings.Join(native, " "))
+	}
+}
