@@ -4,6 +4,7 @@
 package agentloop
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -65,6 +66,9 @@ func (l *loop) requestEnded(a llm.Attempt) {
 	}
 	if a.Err != nil {
 		c["errorClass"] = llm.ClassOf(a.Err)
+		if e, ok := errors.AsType[*llm.Error](a.Err); ok && e.RetryAfter > 0 {
+			c["retryAfterMs"] = e.RetryAfter.Milliseconds()
+		}
 		severity := v1alpha1.SeverityError
 		if llm.ClassOf(a.Err) == llm.ClassCanceled {
 			severity = v1alpha1.SeverityInfo

@@ -18,6 +18,9 @@ type Candidate struct {
 	// Name is the vendor's name of the model; it becomes Request.Model.
 	Name  string
 	Model Model
+	// CoolingUntil is until when the candidate is asked last because of what other runs met; zero if there is nothing.
+	// An answer in this run ends it earlier.
+	CoolingUntil time.Time
 }
 
 // Attempt is one request to one candidate.
@@ -76,7 +79,7 @@ func Call(ctx context.Context, o Options, req Request) (Response, error) {
 		resp Response
 		err  error
 	)
-	for _, i := range o.Cooling.order(len(o.Candidates), o.Clock.Now()) {
+	for _, i := range o.Cooling.order(o.Candidates, o.Clock.Now()) {
 		resp, err = c.try(ctx, o.Candidates[i])
 		o.Cooling.note(i, err, o.Clock.Now())
 		class := ClassOf(err)

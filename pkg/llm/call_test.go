@@ -185,6 +185,38 @@ func TestCooling(t *testing.T) {
 	call("p0")
 }
 
+// TestCoolingOfOtherRuns: what other runs met counts from the first request on, and until this run gets an answer.
+func TestCoolingOfOtherRuns(t *testing.T) {
+	c := &stepClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
+	var asked []string
+	o := llm.Options{
+		Clock: c, Cooling: &llm.Cooling{}, Policy: llm.Policy{MaxAttempts: 1},
+		Candidates: []llm.Candidate{
+			candidate(t, "p0", "turns: [{reply: {text: fine}}]"),
+			candidate(t, "p1", "turns: [{times: 1, reply: {text: fine}}, {times: 1, fault: {status: 503}}, {reply: {text: fine}}]"),
+		},
+		Observer: llm.Observer{Started: func(a llm.Attempt) { asked = append(asked, a.Provider) }},
+	}
+	o.Candidates[0].CoolingUntil = c.Now().Add(time.Minute)
+	call := func(want ...string) {
+		t.Helper()
+		asked = nil
+		if _, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Error(diff)
+		}
+	}
+	call("p1")
+	call("p1", "p0") // p1 fails, and p0 answers: it is not left out
+	call("p0")       // the answer counts for more than what other runs met
+	o.Cooling, o.Candidates[0].CoolingUntil = nil, c.Now().Add(time.Second)
+	call("p1")
+	c.Step(2 * time.Second)
+	call("p0")
+}
+
 // TestBegin: an attempt that may not begin ends the Call, without another candidate.
 func TestBegin(t *testing.T) {
 	stop, n := errors.New("not now"), 0

@@ -12,22 +12,44 @@ import (
 // coolingTime is how long a candidate that failed is asked last, unless the vendor asked for a longer pause.
 const coolingTime = time.Minute
 
+// CoolDown returns how long a candidate whose attempts ended with a failure of this class is asked last, and false if
+// the failure says nothing about the next request. retryAfter is the pause that the vendor asked for.
+func CoolDown(class Class, retryAfter time.Duration) (pause time.Duration, cools bool) {
+	switch class {
+	case ClassAuth, ClassQuota, ClassRateLimited, ClassServer, ClassUnreachable:
+		return max(coolingTime, retryAfter), true
+	case ClassContextTooLong, ClassInvalidRequest, ClassCutStream, ClassMalformed, ClassCanceled:
+		return 0, false
+	default:
+		return 0, false
+	}
+}
+
 // Cooling remembers the candidates of a run that failed, so that its next requests do not ask them first. The zero
 // value is ready to use. It is for one list of candidates, and not safe for concurrent use.
 type Cooling struct {
 	until map[int]time.Time // by the place in the list
+	// told is set once until holds what the candidates say of other runs.
+	told bool
 }
 
-// order returns the places of n candidates in the order in which they are asked: first those that have not failed
+// order returns the places of the candidates in the order in which they are asked: first those that have not failed
 // for a while, then the others, each group in its own order. Nothing is left out, because all may have failed.
-func (c *Cooling) order(n int, now time.Time) []int {
-	all := make([]int, n)
+func (c *Cooling) order(list []Candidate, now time.Time) []int {
+	if c == nil {
+		c = &Cooling{}
+	}
+	if !c.told {
+		c.told = true
+		for i, candidate := range list {
+			c.set(i, candidate.CoolingUntil)
+		}
+	}
+	all := make([]int, len(list))
 	for i := range all {
 		all[i] = i
 	}
-	if c != nil {
-		slices.SortStableFunc(all, func(a, b int) int { return c.rank(a, now) - c.rank(b, now) })
-	}
+	slices.SortStableFunc(all, func(a, b int) int { return c.rank(a, now) - c.rank(b, now) })
 	return all
 }
 
@@ -38,25 +60,27 @@ func (c *Cooling) rank(i int, now time.Time) int {
 	return 0
 }
 
+func (c *Cooling) set(i int, until time.Time) {
+	if c.until == nil {
+		c.until = map[int]time.Time{}
+	}
+	c.until[i] = until
+}
+
 // note records how the attempts at a candidate ended.
 func (c *Cooling) note(i int, err error, now time.Time) {
 	if c == nil {
 		return
 	}
-	switch ClassOf(err) {
-	case ClassAuth, ClassQuota, ClassRateLimited, ClassServer, ClassUnreachable:
-	case "":
+	if err == nil {
 		delete(c.until, i)
 		return
-	default: // the failure says nothing about the next request
-		return
 	}
-	pause := coolingTime
+	var asked time.Duration
 	if e, ok := errors.AsType[*Error](err); ok {
-		pause = max(pause, e.RetryAfter)
+		asked = e.RetryAfter
 	}
-	if c.until == nil {
-		c.until = map[int]time.Time{}
+	if pause, cools := CoolDown(ClassOf(err), asked); cools {
+		c.set(i, now.Add(pause))
 	}
-	c.until[i] = now.Add(pause)
 }

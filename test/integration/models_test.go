@@ -4,14 +4,23 @@
 package integration
 
 import (
+	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // onModel creates a task of type ai on the scripted model.
@@ -89,4 +98,125 @@ func TestTokenBudget(t *testing.T) {
 	}
 	p.onModel("rich", func(s *v1alpha1.TaskSpec) { s.AI.TokenBudget = ptr.To[int64](5000) })
 	p.awaitPhase("rich", v1alpha1.TaskSucceeded)
+}
+
+// TestProvidersCoolDown: after a run met a refusal, other runs ask the fallback first. kubectl shows why and until when.
+// A request that succeeds ends it.
+func TestProvidersCoolDown(t *testing.T) {
+	p, model := withModel(t, `
+turns:
+- {times: 1, match: {contains: first}, fault: {status: 429, retryAfter: '600', message: "slow down, k-1234567890"}}
+- {reply: {text: Hello.}}`)
+	c := p.client().CoreV1alpha1()
+	backup := must[*v1alpha1.Provider](t)(c.Providers("default").Get(t.Context(), "model", metav1.GetOptions{}))
+	backup = &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "backup"}, Spec: backup.Spec}
+	backup.Spec.DefaultModel = "scripted-2"
+	must[*v1alpha1.Provider](t)(c.Providers("default").Create(t.Context(), backup, metav1.CreateOptions{}))
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"},
+		Model:       &v1alpha1.AgentModel{Name: "scripted-1", Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: &v1alpha1.NamespacedReference{Name: "backup"}, Model: "scripted-2"}}},
+	}}, metav1.CreateOptions{}))
+	asked := func() (models string) {
+		for _, e := range model.Exchanges() {
+			models += e.Request.Model[len("scripted-"):]
+		}
+		return models
+	}
+	status := func() v1alpha1.ProviderStatus {
+		return must[*v1alpha1.Provider](t)(c.Providers("default").Get(t.Context(), "model", metav1.GetOptions{})).Status
+	}
+	byAgent := func(name string) {
+		p.onModel(name, func(s *v1alpha1.TaskSpec) {
+			s.AI, s.AgentRef, s.Prompt = nil, &v1alpha1.NamespacedReference{Name: "careful"}, name
+		})
+		p.awaitPhase(name, v1alpha1.TaskSucceeded)
+	}
+	byAgent("first")
+	if got := asked(); got != "12" {
+		t.Errorf("the first run asked %s", got)
+	}
+	s := status()
+	condition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable)
+	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != v1alpha1.ReasonModelRateLimited || strings.Contains(condition.Message, "slow") {
+		t.Fatalf("condition %+v", condition)
+	}
+	if s.CoolDownUntil == nil || !s.Ready {
+		t.Fatalf("status %+v", s)
+	}
+	table := must[[]byte](t)(c.RESTClient().Get().Namespace("default").Resource("providers").Name("model").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context()))
+	if want := "ModelRateLimited until " + s.CoolDownUntil.UTC().Format("15:04:05Z"); !strings.Contains(string(table), want) {
+		t.Errorf("the table lacks %q: %s", want, table)
+	}
+	byAgent("second")
+	if got := asked(); got != "122" {
+		t.Errorf("the runs asked %s", got)
+	}
+	for i := 0; status().CoolDownUntil != nil && i < 100; i++ { // the first success may follow too closely on the failure to be written
+		name := fmt.Sprintf("alone-%d", i)
+		p.onModel(name, func(*v1alpha1.TaskSpec) {})
+		p.awaitPhase(name, v1alpha1.TaskSucceeded)
+	}
+	if s := status(); s.CoolDownUntil != nil || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable) {
+		t.Errorf("status after a success: %+v", s)
+	}
+	before := len(asked())
+	byAgent("third")
+	if got := asked()[before:]; got != "1" {
+		t.Errorf("the third run asked %s", got)
+	}
+}
+
+// TestKilledInAModelRequest: the request of a worker that was killed is a gap that is counted and keeps what it reserved
+// of the budget, also after a restart of the server. The usage of the next attempt is its own.
+func TestKilledInAModelRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget  int64
+		restart bool
+		phase   v1alpha1.TaskPhase
+		usage   v1alpha1.TaskUsage
+	}{
+		"room for the gap":        {3*plan.DefaultMaxTokens + 1000, false, v1alpha1.TaskSucceeded, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](130), OutputTokens: ptr.To[int64](30), ModelRequests: 3, UnreportedRequests: 1}},
+		"no room":                 {2*plan.DefaultMaxTokens + 100, false, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](60), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
+		"no room after a restart": {2*plan.DefaultMaxTokens + 100, true, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](60), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, model := withModel(t, `
+turns:
+- {times: 1, reply: {text: "An answer that nobody reads"}, fault: {stall: true}}
+- {match: {turn: 1}, reply: {toolCalls: [{name: file_read, arguments: {path: none}}], usage: {input: 60, output: 20}}}
+- {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`)
+			u := must[*url.URL](t)(url.Parse(p.URL))
+			p.opts.Port = must[int](t)(strconv.Atoi(u.Port()))
+			p.onModel("t", func(s *v1alpha1.TaskSpec) {
+				s.AI.TokenBudget, s.AI.Tools = &c.budget, []string{"file_read"}
+				s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: &metav1.Duration{Duration: time.Millisecond}}
+			})
+			p.poll("the request", func() bool { return len(model.Exchanges()) == 1 })
+			task, _ := p.await("t", func(t *v1alpha1.Task) bool {
+				return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated)
+			})
+			pid := p.workerOf(task)
+			if pid == 0 {
+				t.Fatal("there is no worker")
+			}
+			if c.restart {
+				p.Restart(t)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			task = p.awaitPhase("t", c.phase)
+			if diff := cmp.Diff(&c.usage, task.Status.Usage, cmpopts.IgnoreFields(v1alpha1.TaskUsage{}, "CachedInputTokens")); diff != "" || task.Status.Attempts != 2 {
+				t.Errorf("%d attempts; usage -want +got:\n%s", task.Status.Attempts, diff)
+			}
+			failed := meta.FindStatusCondition(task.Status.Conditions, v1alpha1.ConditionFailed)
+			if c.phase == v1alpha1.TaskFailed && (failed == nil || failed.Reason != v1alpha1.ReasonTokenBudgetExhausted) {
+				t.Errorf("condition %+v", failed)
+			}
+			if n := len(p.eventsOf("t", v1alpha1.EventModelRequestStarted)); int64(n) != c.usage.ModelRequests {
+				t.Errorf("%d requests began", n)
+			}
+		})
+	}
 }

@@ -75,7 +75,28 @@ func (s validate) do(ctx context.Context, p *v1alpha1.Provider) error {
 		p.Status.LastValidated = &metav1.Time{Time: s.now()}
 	}
 	p.Status.Ready, p.Status.Message, p.Status.ObservedGeneration = ready, message, p.Generation
+	if left := coolDown(p, s.now()); left > 0 {
+		wait.After = min(wait.After, left)
+	}
 	return wait
+}
+
+// coolDown ends the cool-down of a Provider when its time is over, and returns how much of it is left. The server begins
+// it, from what runs report.
+func coolDown(p *v1alpha1.Provider, now time.Time) time.Duration {
+	until := p.Status.CoolDownUntil
+	if until == nil {
+		return 0
+	}
+	if left := until.Sub(now); left > 0 {
+		return left
+	}
+	p.Status.CoolDownUntil = nil
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCoolDownOver,
+		Message: "no request has failed for a while", ObservedGeneration: p.Generation,
+	})
+	return 0
 }
 
 // problem returns what is wrong, or an empty string.

@@ -12,12 +12,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
+
+// TestCoolDown: the controller waits for the end of a cool-down, ends it once, and does not touch one that goes on.
+func TestCoolDown(t *testing.T) {
+	now := time.Unix(1000, 0)
+	v := validate{now: func() time.Time { return now }, secret: func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
+		return &corev1.Secret{Data: map[string][]byte{"api-key": []byte("k")}}, nil
+	}}
+	p := &v1alpha1.Provider{Status: v1alpha1.ProviderStatus{CoolDownUntil: &metav1.Time{Time: now.Add(40 * time.Second)}}}
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonModelRateLimited}}
+	if w, ok := errors.AsType[step.Wait](v.do(t.Context(), p)); !ok || w.After != 40*time.Second || p.Status.CoolDownUntil == nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionAvailable) {
+		t.Errorf("wait %+v, status %+v", w, p.Status)
+	}
+	now = now.Add(40 * time.Second)
+	if w, ok := errors.AsType[step.Wait](v.do(t.Context(), p)); !ok || w.After != recheckReady || p.Status.CoolDownUntil != nil || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionAvailable) {
+		t.Errorf("wait %+v, status %+v", w, p.Status)
+	}
+}
 
 func TestValidate(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "s")

@@ -56,6 +56,7 @@ func All(o Options) []resource.Resource {
 	}, workers.Agents())
 	providers := provider.Definition(workers.Providers())
 	o.Agent, o.Tool, o.Provider, o.Deleted = agents.Get, tools.Get, providers.Get, agents.TaskDeleted
+	o.UpdateProvider = providers.UpdateStored
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
 	memories := memory.New(memory.Options{

@@ -96,7 +96,11 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 		if err != nil {
 			return nil, runner.Fail(v1alpha1.ReasonProviderInvalid, "provider %s: %w", provider.Name, err)
 		}
-		out = append(out, llm.Candidate{Provider: provider.Name, Name: c.Model, Model: model})
+		candidate := llm.Candidate{Provider: provider.Name, Name: c.Model, Model: model}
+		if until := provider.Status.CoolDownUntil; until != nil {
+			candidate.CoolingUntil = until.Time
+		}
+		out = append(out, candidate)
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 )
@@ -34,6 +36,11 @@ type modelCall struct {
 	id string
 	// used is the number of tokens, and input those of the input; nil if they are not known.
 	used, input *int64
+	// class is how the request failed, empty if it did not. retried is set if its worker sends it again, and retryAfter
+	// is the pause that the vendor asked for.
+	class      llm.Class
+	retried    bool
+	retryAfter time.Duration
 }
 
 // unsent are the failures after which a vendor has used no tokens.
@@ -45,13 +52,20 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 		event.Sanitize(e)
 	}
 	var c struct {
-		Iteration, Attempt int64
-		ErrorClass         string
+		Iteration, Attempt, RetryInMs, RetryAfterMs int64
+		ErrorClass                                  string
 	}
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
 	call := modelCall{provider: e.Provider, id: fmt.Sprintf("%d/%d", c.Iteration, c.Attempt), input: e.InputTokens}
+	if e.Type == v1alpha1.EventModelRequestFailed {
+		call.class, call.retried = llm.Class(c.ErrorClass), c.RetryInMs > 0
+		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
+		if call.class == "" {
+			call.class = llm.ClassInvalidRequest // a failure without a class says nothing of the Provider
+		}
+	}
 	switch {
 	case e.InputTokens != nil && e.OutputTokens != nil:
 		call.used = new(*e.InputTokens + *e.OutputTokens)
@@ -90,6 +104,7 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1al
 		}
 		for _, c := range ended {
 			r.endModel(ctx, t, c)
+			r.cool(ctx, t, c)
 		}
 	}, nil
 }

@@ -32,7 +32,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, Deleted and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Deleted and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -58,6 +58,9 @@ type Options struct {
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Provider reads a Provider in the context's namespace. Without it, rate limits of Providers have no effect.
 	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
+	// UpdateProvider changes the status of a Provider in the context's namespace. Without it, the server does not record
+	// which Providers fail.
+	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
 	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
 	Deleted func(ctx context.Context, t *v1alpha1.Task)
 	// Retention removes old events of ended tasks.
@@ -85,8 +88,11 @@ type Resource struct {
 	attendance *attendance
 	models     *modelgate.Gate
 	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error) // may be nil
+	cooling    cooling
 	scheme     *runtime.Scheme
-	admission  admission.Interface // may be nil
+
+	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
+	admission      admission.Interface                                                                                       // may be nil
 
 	mu    sync.Mutex // guards tasks
 	tasks store      // nil until Storage has been called
@@ -118,6 +124,7 @@ type rules struct {
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
 	r.models, r.agent, r.provider, r.gone = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted
+	r.updateProvider = o.UpdateProvider
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
