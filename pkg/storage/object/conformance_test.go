@@ -5,10 +5,12 @@ package object
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -87,32 +89,87 @@ func corrupt() error { return &CorruptObjectError{Err: fmt.Errorf("bits flipped"
 
 func conformance() []helper { return append(storeHelpers(), watchHelpers()...) }
 
-// TestConformance runs every helper in every mode that applies to it.
+// modes are the kinds of store that the kit is run on.
+var modes = []struct {
+	name string
+	mode mode
+}{
+	{"disk", mode{objects: -1}},
+	{"values", mode{values: 1 << 30, objects: -1}},
+	{"objects", mode{values: 1 << 30, objects: 1 << 30}},
+	{"cacher", mode{objects: -1, cacher: true}},
+}
+
+// envConformance is set in a process of its own for one mode, and names the mode.
+const envConformance = "OBJECT_TEST_CONFORMANCE"
+
+// TestConformance runs every helper in every mode that applies to it. Helpers change feature gates and other state of the
+// whole process and mostly wait, so each mode runs in a process of its own, at the same time as the others.
 func TestConformance(t *testing.T) {
-	modes := []struct {
-		name string
-		mode mode
-	}{
-		{"disk", mode{objects: -1}},
-		{"values", mode{values: 1 << 30, objects: -1}},
-		{"objects", mode{values: 1 << 30, objects: 1 << 30}},
-		{"cacher", mode{objects: -1, cacher: true}},
+	only, child := os.LookupEnv(envConformance)
+	if child {
+		for _, m := range modes {
+			if m.name == only {
+				t.Run(m.name, func(t *testing.T) { runMode(t, m.name, m.mode) })
+			}
+		}
+		return
+	}
+	t.Parallel() // with other tests of this process; it changes nothing in it
+	results := map[string]<-chan result{}
+	for _, m := range modes {
+		results[m.name] = inProcess(t, m.name)
 	}
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
-			ran, passed := map[string]bool{}, 0
-			for _, r := range conformance() {
-				if m.mode.objects > 0 && r.notDecoded != "" || m.mode.cacher && r.cached == nil {
-					continue
-				}
-				ran[r.name] = true
-				if t.Run(r.name, func(t *testing.T) { r.runIn(t, m.mode) }) {
-					passed++
-				}
+			r := <-results[m.name]
+			if r.err != nil {
+				t.Fatalf("%v\n%s", r.err, r.output)
 			}
-			t.Logf("conformance: mode %s: %d rows of %d helpers, %d passed", m.name, passed, len(ran), passed)
+			_, summary, ok := strings.Cut(r.output, "conformance: ")
+			if !ok {
+				t.Fatalf("the mode was not run:\n%s", r.output)
+			}
+			summary, _, _ = strings.Cut(summary, "\n")
+			t.Log("conformance: " + summary)
 		})
 	}
+}
+
+// result is how a process ended, and what it printed.
+type result struct {
+	output string
+	err    error
+}
+
+// inProcess runs the rows of one mode in another process. Rows that the flag -run leaves out are left out there, too.
+func inProcess(t *testing.T, mode string) <-chan result {
+	run := "^TestConformance$/^" + mode + "$"
+	if parts := strings.SplitN(flag.Lookup("test.run").Value.String(), "/", 3); len(parts) == 3 {
+		run += "/" + parts[2]
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.v", "-test.timeout="+flag.Lookup("test.timeout").Value.String())
+	cmd.Env = append(os.Environ(), envConformance+"="+mode)
+	over := make(chan result, 1)
+	go func() { // ends with the process
+		out, err := cmd.CombinedOutput()
+		over <- result{string(out), err}
+	}()
+	return over
+}
+
+func runMode(t *testing.T, name string, m mode) {
+	ran, passed := map[string]bool{}, 0
+	for _, r := range conformance() {
+		if m.objects > 0 && r.notDecoded != "" || m.cacher && r.cached == nil {
+			continue
+		}
+		ran[r.name] = true
+		if t.Run(r.name, func(t *testing.T) { r.runIn(t, m) }) {
+			passed++
+		}
+	}
+	t.Logf("conformance: mode %s: %d rows of %d helpers, %d passed", name, passed, len(ran), passed)
 }
 
 func (r helper) runIn(t *testing.T, m mode) {

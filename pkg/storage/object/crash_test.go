@@ -183,6 +183,7 @@ func TestDiskFailure(t *testing.T) {
 // TestStress runs these at once: writers that contend for few keys, watches that must see every change once
 // and in order, paged lists that must each be of one revision, and compaction.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	for _, objects := range []int64{-1, 1 << 20} {
 		t.Run(fmt.Sprintf("objects=%d", objects), func(t *testing.T) {
 			stress(t, open(t, func(s *setup) { s.db.RingEvents, s.db.ObjectCacheBytes = 64, objects }))
