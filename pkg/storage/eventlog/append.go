@@ -15,7 +15,7 @@ import (
 
 // appendTxn is one append. It passes through these phases:
 //
-//  1. prepare, on the caller's goroutine, validates, sanitizes and encodes
+//  1. prepare, on the caller's goroutine, sanitizes and encodes
 //     the events. Expensive work is done here, where appends run in parallel.
 //  2. lookAhead, also on the caller's goroutine, reads which de-duplication keys the store has.
 //  3. Sequence, on the commit leader, handles one append at a time. Its steps are
@@ -92,17 +92,15 @@ func (p *pending) size() int64 { return int64(len(p.payload) + headerLen + index
 func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
 	t := &appendTxn{w: w, stream: s, events: make([]pending, len(events)), seen: -1}
 	for i, e := range events {
-		if err := event.Validate(e); err != nil {
-			if len(events) > 1 {
-				err = fmt.Errorf("item %d: %w", i, err)
-			}
-			return nil, err
+		typ, known := typeCodes[e.Type]
+		if !known { // a caller who promised to have validated the events has not
+			return nil, fmt.Errorf("event type %q has no code", e.Type)
 		}
 		e = e.DeepCopy()
 		w.metrics.sanitized(e.Type, event.Sanitize(e))
 		e.SessionName = s.Session
 		sev, _ := severityCode(e.Severity)
-		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typeCodes[e.Type], sev: sev, free: outside(e.Type)}
+		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typ, sev: sev, free: outside(e.Type)}
 		t.keyed = t.keyed || e.DedupKey != ""
 	}
 	return t, nil

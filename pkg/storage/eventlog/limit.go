@@ -116,7 +116,7 @@ func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string
 	if err != nil {
 		return
 	}
-	_ = w.commit(ctx, t)
+	_ = t.commit(ctx)
 }
 
 // limitKey is the de-duplication key of the event which notes that a limit was reached.

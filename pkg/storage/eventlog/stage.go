@@ -18,6 +18,9 @@ func (w *Writer) Stage(s Stream, events ...*v1alpha1.ExecutionEvent) (engine.Par
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}
+	if err := validate(events); err != nil {
+		return nil, fmt.Errorf("append to %s: %w", s, err)
+	}
 	t, err := w.prepare(s, events)
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)

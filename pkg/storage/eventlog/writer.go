@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
@@ -32,6 +33,30 @@ type Writer struct {
 // given events are not changed. The values that the returned events point to are shared with watches and
 // are read-only.
 func (w *Writer) Append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	start := w.opts.Clock.Now()
+	if err := validate(events); err != nil {
+		w.metrics.appended(events, nil, err, w.opts.Clock.Since(start).Seconds())
+		return nil, fmt.Errorf("append to %s: %w", s, err)
+	}
+	return w.AppendValid(ctx, s, events)
+}
+
+// validate checks events before they are prepared.
+func validate(events []*v1alpha1.ExecutionEvent) error {
+	for i, e := range events {
+		if err := event.Validate(e); err != nil {
+			if len(events) > 1 {
+				err = fmt.Errorf("item %d: %w", i, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// AppendValid is Append for events that event.Validate has accepted. It is for callers who decide by the content of the
+// events before they append them.
+func (w *Writer) AppendValid(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	start := w.opts.Clock.Now()
 	t, err := w.append(ctx, s, events)
 	w.metrics.appended(events, t, err, w.opts.Clock.Since(start).Seconds())
@@ -61,7 +86,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 	if err := w.checkRate(t); err != nil {
 		return nil, err
 	}
-	err = w.commit(ctx, t)
+	err = t.commit(ctx)
 	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
 		w.NoteLimit(ctx, s, "events", v1alpha1.ReasonEventLimitReached, limit)
 	}
@@ -69,7 +94,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 }
 
 // commit takes a prepared append through the rest of its phases.
-func (w *Writer) commit(ctx context.Context, t *appendTxn) error {
+func (t *appendTxn) commit(ctx context.Context) error {
 	// From here on the caller is answered only when the outcome is known.
 	if err := ctx.Err(); err != nil {
 		return err
@@ -77,5 +102,5 @@ func (w *Writer) commit(ctx context.Context, t *appendTxn) error {
 	if err := t.lookAhead(); err != nil {
 		return err
 	}
-	return w.engine.Commit(t)
+	return t.w.engine.Commit(t)
 }

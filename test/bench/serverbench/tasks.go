@@ -233,7 +233,7 @@ func (l *load) watch(ctx context.Context) (*seen, error) {
 		stop()
 		return nil, err
 	}
-	resp, err := l.client.Do(req)
+	resp, err := l.client.Do(req) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		stop()
 		return nil, err

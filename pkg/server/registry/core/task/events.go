@@ -129,7 +129,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if err != nil {
 		return nil, err
 	}
-	stored, err := r.write(ctx, t, all)
+	stored, err := r.writeBy(ctx, t, all, r.log.AppendValid) // checkEvent has validated them
 	settle(err == nil)
 	if err != nil {
 		return nil, err
@@ -137,13 +137,20 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	return ownOnly(stored, own), nil
 }
 
-// write appends events that have been checked. Errors are API errors.
+// write appends events. Errors are API errors.
 func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	return r.writeBy(ctx, t, events, r.log.Append)
+}
+
+// appender is a way to append events to a stream.
+type appender func(context.Context, eventlog.Stream, []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
+
+func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents appender) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.ends.end(t.UID)()
 		defer r.models.Forget(t.UID)
 	}
-	stored, err := r.log.Append(ctx, stream(t), events)
+	stored, err := appendEvents(ctx, stream(t), events)
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):
 		return nil, closed(t)
