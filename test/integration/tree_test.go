@@ -267,7 +267,7 @@ func TestCancelIntoAStorm(t *testing.T) {
 		if int(u.ModelRequests) != started || int(u.UnreportedRequests) < started-ended {
 			t.Errorf("%s: %d requests were started, %d ended; the usage is %+v", c.Name, started, ended, u)
 		}
-		unreported += int64(u.UnreportedRequests)
+		unreported += u.UnreportedRequests
 		begun += min(started, 1)
 	}
 	if len(children) == 0 || len(children) != len(last)-1 || begun < len(asked) {

@@ -187,7 +187,11 @@ func TestCoordinationUnderKills(t *testing.T) {
 		if random.IntN(2) == 0 {
 			killWorker(p.DataDir, random)
 		} else {
-			p.Kill()
+			if random.IntN(3) == 0 {
+				_ = p.Stop() // as an operator does; its exit says how
+			} else {
+				p.Kill()
+			}
 			if random.IntN(4) == 0 {
 				killWorker(p.DataDir, random) // unseen
 			}
