@@ -197,7 +197,7 @@ func (s *server) send(method, path, body string, header ...string) got {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		s.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestOpenAIClient(t *testing.T) {
 		}
 	}
 	_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "nobody/m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("h")}})
-	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != 400 || e.Param != "model" || !strings.Contains(e.Message, "PROVIDER/MODEL") {
+	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != http.StatusBadRequest || e.Param != "model" || !strings.Contains(e.Message, "PROVIDER/MODEL") {
 		t.Errorf("no such provider: %v", err)
 	}
 	models, err := client.Models.List(t.Context())
@@ -170,7 +171,7 @@ func TestAnthropicClient(t *testing.T) {
 	_, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{
 		Model: "openai/m", Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("h"))},
 	})
-	if e, ok := errors.AsType[*anthropic.Error](err); !ok || e.StatusCode != 400 {
+	if e, ok := errors.AsType[*anthropic.Error](err); !ok || e.StatusCode != http.StatusBadRequest {
 		t.Errorf("counting at a Provider that cannot: %v", err)
 	}
 	models, err := client.Models.List(t.Context(), anthropic.ModelListParams{})

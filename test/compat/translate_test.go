@@ -102,7 +102,7 @@ func TestFallback(t *testing.T) {
 		"overloaded":          {says(503, jsonKind, echo), false, 200, "Hello", 1},
 		"a refused key":       {says(401, jsonKind, echo), false, 200, "Hello", 1},
 		"too many requests":   {says(429, jsonKind, echo), false, 200, "Hello", 1},
-		"a redirect":          {http.RedirectHandler("http://localhost:1", 307).ServeHTTP, false, 502, "redirect", 0},
+		"a redirect":          {http.RedirectHandler("http://localhost:1", http.StatusTemporaryRedirect).ServeHTTP, false, 502, "redirect", 0},
 		"an invalid request":  {says(400, jsonKind, echo), false, 400, "bad key [REDACTED]", 0},
 		"a stream that broke": {cut, true, 200, "broke off", 0},
 	} {
@@ -152,6 +152,7 @@ func TestDisconnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close() //nolint:errcheck // its request was cancelled
 	buf := make([]byte, 1000)
 	n, err := resp.Body.Read(buf)
 	if err != nil || string(buf[:n]) != "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n" {

@@ -264,7 +264,7 @@ func (h *Handler) Inner(next http.Handler) http.Handler {
 			return
 		}
 		x := &exchange{h: h, w: w, r: r, call: c, caller: caller}
-		if err := x.serve(); err != nil {
+		if err := x.serve(); err != nil { //nolint:contextcheck // an exchange has the context of its request
 			h.fail(r.Context(), w, c.route.style, err)
 		}
 	})

@@ -108,7 +108,10 @@ func (m *messageTurn) messages() ([]llm.Message, error) {
 }
 
 func sseText(text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]string{"type": "text", "text": text}) // strings alone
+	raw, err := json.Marshal(textBlock{"text", text})
+	if err != nil { // strings can always be encoded
+		return json.RawMessage("{}")
+	}
 	return raw
 }
 

@@ -106,7 +106,10 @@ func (p problem) envelope(style llm.Protocol) []byte {
 		}
 		body = e
 	}
-	data, _ := json.Marshal(body) // strings alone
+	data, err := json.Marshal(body)
+	if err != nil { // strings can always be encoded
+		return []byte("{}")
+	}
 	return data
 }
 
@@ -163,7 +166,7 @@ func (p problem) write(w http.ResponseWriter, style llm.Protocol) {
 		h.Set("Allow", p.allow)
 	}
 	w.WriteHeader(p.code)
-	_, _ = w.Write(body) // the client may be gone, so there is nobody to report an error to
+	_, _ = w.Write(body) //nolint:gosec // JSON, which browsers do not render; if the client is gone, nobody is left to report an error to
 }
 
 // maxStatus is how much of an error of the chain is kept, in bytes.
@@ -244,7 +247,7 @@ func (a *answer) finish() {
 	var s metav1.Status
 	if json.Unmarshal(a.kept.Bytes(), &s) == nil && s.Kind == "Status" {
 		if s.Code == 0 {
-			s.Code = int32(p.code) //nolint:gosec // an HTTP status
+			s.Code = int32(p.code)
 		}
 		p = ofStatus(s)
 	}

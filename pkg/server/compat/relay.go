@@ -47,7 +47,7 @@ func (a *attempt) whole(resp *http.Response) error {
 	out := &patient{attempt: a, control: http.NewResponseController(a.w)}
 	defer out.reset()
 	if _, err := out.Write(data); err != nil || !rest {
-		return nil //nolint:nilerr // the client has left
+		return nil // the client has left
 	}
 	_, _ = io.Copy(out, resp.Body) // the client sees that the answer broke off, because it is not valid JSON
 	return nil
@@ -112,13 +112,13 @@ func (a *attempt) stream(resp *http.Response) error {
 		case err != nil:
 			out.reset()
 			finish()
-			return nil
+			return nil //nolint:nilerr // the client has been told
 		case gone != nil || a.r.Context().Err() != nil:
 			go func() { // ends with the answer, or when Drain is over
 				defer finish()
 				a.drain(resp.Body, s, report)
 			}()
-			return nil
+			return nil //nolint:nilerr // nobody is left who could be told
 		}
 	}
 }

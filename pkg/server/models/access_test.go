@@ -6,6 +6,7 @@ package models_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,10 +26,8 @@ func roles(allowed ...string) authorizer.Authorizer {
 		if a.GetAPIGroup() != v1alpha1.GroupName || !a.IsResourceRequest() {
 			return authorizer.DecisionDeny, "", errors.New("not a resource of the group")
 		}
-		for _, role := range allowed {
-			if role == asked {
-				return authorizer.DecisionAllow, "", nil
-			}
+		if slices.Contains(allowed, asked) {
+			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionNoOpinion, "", nil
 	})

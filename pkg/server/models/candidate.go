@@ -83,7 +83,7 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 	req.Header = header
 	resp, err := c.models.transport.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key).Describe(err)) //nolint:errorlint // the text of the cause may hold the address
+		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key).Describe(err)) // the text of the cause may hold the address
 	}
 	return resp, nil
 }
