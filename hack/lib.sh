@@ -30,12 +30,16 @@ anthropic() {
 model() {
   if [[ -n ${OPENAI_API_KEY:-} ]]; then
     openai
-    say "The model is $MODEL_NAME at $MODEL_URL (OPENAI_API_KEY is set)"
+    say "The demo's agent asks the model $MODEL_NAME at $MODEL_URL over the OpenAI protocol (OPENAI_API_KEY is set)"
   elif [[ -n ${ANTHROPIC_API_KEY:-} ]]; then
     anthropic
-    say "The model is $MODEL_NAME at $MODEL_URL (ANTHROPIC_API_KEY is set)"
+    say "The demo's agent asks the model $MODEL_NAME at $MODEL_URL over the Anthropic protocol (ANTHROPIC_API_KEY is set)"
   else
     say 'Neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set: a scripted stand-in answers in place of a model'
+    local name
+    for name in OPENAI_BASE_URL ANTHROPIC_BASE_URL; do
+      [[ -z ${!name:-} ]] || echo "$name has no effect without ${name%BASE_URL}API_KEY; a server that needs no key takes any"
+    done
     scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" >"$1/model.log" 2>&1 &
     model_pid=$!
     await "$1/model.log" 'listening' "$model_pid"

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -183,6 +184,68 @@ func TestPoliciesHoldCallsBack(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+	p.testPolicies()
+}
+
+// testPolicies: the command judges recorded calls again, with the policies of now. Of the calls above, only the arguments
+// of the one that waited for a person were kept; the command says so of the others, and judges them out of a file.
+func (p *platform) testPolicies() {
+	t := p.t
+	t.Helper()
+	run := func(args ...string) (string, string) {
+		t.Helper()
+		out, errs, code := platformCommand(t.Context(), p.Kubeconfig, append([]string{"policy", "test"}, args...)...)
+		if code != 0 {
+			t.Errorf("exit code %d: %s", code, errs)
+		}
+		return out, errs
+	}
+	out, errs := run("--task", "t")
+	var rows []string
+	for line := range strings.Lines(out) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{
+		"TASK TOOL CALL ARGUMENTS FROM RECORDED NOW WHY",
+		"t code_exec call_1_1 Denied not judged its arguments were not kept",
+		"t file_write call_1_2 approval ApprovalRequired ApprovalRequired held: 500 is a lot",
+		"t file_read call_1_3 Allowed not judged its arguments were not kept",
+	}
+	if d := cmp.Diff(want, rows); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if want := "3 calls: 0 allowed, 1 held for approval, 0 denied, 2 not judged\nThe arguments of calls are not kept in events."; !strings.HasPrefix(errs, want) {
+		t.Errorf("said %s", errs)
+	}
+	file := filepath.Join(t.TempDir(), "calls.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: core.platform.ai/v1alpha1
+kind: ToolCall
+spec: {toolName: code_exec, arguments: {language: bash, code: "curl http://example.com"}}
+---
+apiVersion: core.platform.ai/v1alpha1
+kind: ToolCall
+spec: {taskName: t, toolName: file_read, arguments: {path: paid.txt}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var judged struct {
+		Calls []struct{ Tool, Source, Verdict string }
+	}
+	out, _ = run("--task", "t", "--calls", file, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &judged); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(judged.Calls); got != "[{code_exec file Denied} {file_read file Allowed}]" {
+		t.Errorf("judged %s", got)
+	}
+	if n := len(p.eventsOf("t", v1alpha1.EventToolCallJudged)); n != 2 {
+		t.Errorf("%d verdicts are recorded, 2 of them before the test of policies", n)
+	}
+	for args, want := range map[string]string{"": "--task or --calls: one of them is required", "--task none": "not found", "--calls " + file: "spec.taskName: is required without --task"} {
+		if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, append([]string{"policy", "test"}, strings.Fields(args)...)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s", args, code, errs)
+		}
+	}
 }
 
 // What a policy says about a call may quote its arguments. Secrets of the run are in no verdict, event, log or message to
@@ -220,7 +283,7 @@ turns:
 	last := asked[len(asked)-1].Request.Messages
 	texts := map[string]string{"the log": string(log), "the result that the model reads": last[len(last)-1].Text()}
 	for _, e := range events {
-		texts["event "+string(e.Type)] += e.Summary + string(must[[]byte](t)(json.Marshal(e.Content)))
+		texts["event "+string(e.Type)] += e.Summary + string(e.Content.Raw)
 	}
 	const part = "1234567"
 	for where, text := range texts {
