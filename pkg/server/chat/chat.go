@@ -235,8 +235,8 @@ func refusal(err error) error {
 func (s *Service) Config() *v1alpha1.ChatConfig {
 	l := &s.o.Limits
 	return &v1alpha1.ChatConfig{
-		Enabled: l.Enabled, Provider: l.Provider, Model: l.Model, MaxIterations: int32(l.MaxIterations), MaxDuration: l.MaxDuration.String(), //nolint:gosec // a flag, which is small
-		ToolTimeout: l.ToolTimeout.String(), MaxTasksPerTurn: int32(l.MaxTasksPerTurn), MaxConcurrent: int32(l.MaxConcurrent), //nolint:gosec // as above
+		Enabled: l.Enabled, Provider: l.Provider, Model: l.Model, MaxIterations: int32(l.MaxIterations), MaxDuration: l.MaxDuration.String(),
+		ToolTimeout: l.ToolTimeout.String(), MaxTasksPerTurn: int32(l.MaxTasksPerTurn), MaxConcurrent: int32(l.MaxConcurrent),
 		MaxSessionSize: l.MaxSessionBytes, AvailableTools: toolNames(),
 	}
 }

@@ -6,6 +6,7 @@ package chat
 import (
 	"context"
 	"regexp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,9 +31,9 @@ func intent(message string, history []v1alpha1.SessionMessage) string {
 	if !agrees.MatchString(message) {
 		return message
 	}
-	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Role == v1alpha1.RoleUser {
-			return message + "\n" + history[i].Content
+	for _, m := range slices.Backward(history) {
+		if m.Role == v1alpha1.RoleUser {
+			return message + "\n" + m.Content
 		}
 	}
 	return message

@@ -90,10 +90,10 @@ func usable(s *v1alpha1.Session) (*v1alpha1.Session, error) {
 func recall(said []v1alpha1.SessionMessage) []llm.Message {
 	var out []llm.Message
 	for i := range said {
-		switch m := &said[i]; {
-		case m.Role == v1alpha1.RoleUser:
+		switch m := &said[i]; m.Role {
+		case v1alpha1.RoleUser:
 			out = append(out, llm.Message{Role: llm.RoleUser, Text: m.Content})
-		case m.Role == v1alpha1.RoleAssistant:
+		case v1alpha1.RoleAssistant:
 			answer := llm.Message{Role: llm.RoleAssistant, Text: m.Content}
 			var results []llm.Message
 			for _, c := range m.ToolCalls {
@@ -105,6 +105,7 @@ func recall(said []v1alpha1.SessionMessage) []llm.Message {
 			if strings.TrimSpace(answer.Text) != "" || len(results) > 0 {
 				out = append(append(out, answer), results...)
 			}
+		case v1alpha1.RoleTool, v1alpha1.RoleSystem: // results are taken with their calls
 		}
 	}
 	return out

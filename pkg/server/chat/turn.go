@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,8 +56,8 @@ type Turn struct {
 
 // Close gives back the session and the slot. It may be called once.
 func (t *Turn) Close() {
-	for i := len(t.release) - 1; i >= 0; i-- {
-		t.release[i]()
+	for _, release := range slices.Backward(t.release) {
+		release()
 	}
 	t.release = nil
 }
@@ -220,7 +221,7 @@ func (t *Turn) emit(kind string, e Envelope) {
 
 func (t *Turn) usage(r *agentloop.Result) *v1alpha1.ChatUsage {
 	u := &v1alpha1.ChatUsage{
-		LLMCalls: int32(r.Usage.Attempts), UnreportedCalls: int32(r.Usage.Unreported), ToolCalls: int32(len(t.calls)), //nolint:gosec // bounded by the iterations
+		LLMCalls: int32(r.Usage.Attempts), UnreportedCalls: int32(r.Usage.Unreported), ToolCalls: int32(len(t.calls)),
 		TasksCreated: t.tools.created, Duration: t.service.o.Clock.Since(t.began).Round(time.Millisecond).String(),
 	}
 	if r.Usage.Attempts > r.Usage.Unreported {

@@ -41,7 +41,7 @@ type Answer struct {
 	Error  func(err error)
 }
 
-func (s Exchange[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
+func (s Exchange[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) { //nolint:unparam // as of all shapes
 	if s.Serve == nil {
 		return parent[T]{}, errors.New("an exchange needs Serve")
 	}

@@ -98,7 +98,7 @@ func (r *Resource) serve(req *http.Request, c *v1alpha1.Chat, answer resource.An
 		return
 	}
 	defer t.Close()
-	status, err := t.Run()
+	status, err := t.Run() //nolint:contextcheck // the turn has the context of the request
 	if err != nil {
 		answer.Error(err)
 		return

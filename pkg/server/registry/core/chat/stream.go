@@ -35,11 +35,12 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 	}
 	defer t.Close()
 	out.begin()
+	defer out.end()
 	var beats sync.WaitGroup
 	defer beats.Wait()
 	defer cancel()
 	beats.Go(func() { // ends with ctx
-		ticker := r.o.Clock.NewTicker(heartbeat)
+		ticker := r.o.Clock.NewTicker(min(heartbeat, r.o.WriteTimeout/3))
 		defer ticker.Stop()
 		for {
 			select {
@@ -52,7 +53,7 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 			}
 		}
 	})
-	_, _ = t.Run() // the last frame reports an error
+	_, _ = t.Run() //nolint:contextcheck // the turn has this context; its last frame reports an error
 }
 
 // sender writes to a client that may be slow or gone. It is safe for concurrent use.
@@ -62,8 +63,9 @@ type sender struct {
 	clock      clock.PassiveClock
 	timeout    time.Duration
 
-	mu     sync.Mutex
-	failed error
+	mu       sync.Mutex
+	deadline time.Time
+	failed   error
 }
 
 // begin sends the header.
@@ -74,6 +76,15 @@ func (s *sender) begin() {
 	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering
 	h.Set("X-Content-Type-Options", "nosniff")
 	s.w.WriteHeader(http.StatusOK)
+}
+
+// end removes the deadline from the connection, which may serve further requests.
+func (s *sender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = s.controller.SetWriteDeadline(time.Time{})
+	}
 }
 
 func (s *sender) frame(f chat.Frame) error {
@@ -91,8 +102,12 @@ func (s *sender) send(frame []byte) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	if s.failed = s.controller.SetWriteDeadline(s.clock.Now().Add(s.timeout)); s.failed != nil {
-		return s.failed
+	// Heartbeats move the deadline in time when nothing else is sent.
+	if now := s.clock.Now(); s.deadline.Sub(now) < s.timeout/2 {
+		s.deadline = now.Add(s.timeout)
+		if s.failed = s.controller.SetWriteDeadline(s.deadline); s.failed != nil {
+			return s.failed
+		}
 	}
 	if _, s.failed = s.w.Write(frame); s.failed != nil {
 		return s.failed
