@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 )
 
 // Listeners are the open ports of a server.
@@ -29,7 +30,7 @@ func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen (another --secure-port?): %w", err)
 	}
-	l := &Listeners{Secure: secure, URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
+	l := &Listeners{Secure: &tracked{Listener: secure, open: map[*connection]struct{}{}}, URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
 	if o.RESTBindAddress == "" {
 		return l, nil
 	}
@@ -49,6 +50,64 @@ func (l *Listeners) Close() error {
 		err = errors.Join(err, l.Plain.Close())
 	}
 	return err
+}
+
+// Cut closes the connections that are still open on the secure port. The generic server leaves them open if a request
+// outlasts its shutdown timeout, and their clients would wait for an answer that no one sends anymore.
+func (l *Listeners) Cut() {
+	if t, ok := l.Secure.(*tracked); ok {
+		t.cut()
+	}
+}
+
+// tracked is a listener that knows its open connections.
+type tracked struct {
+	net.Listener
+
+	mu     sync.Mutex // guards open and closed
+	open   map[*connection]struct{}
+	closed bool
+}
+
+// connection is one connection of a tracked listener.
+type connection struct {
+	net.Conn
+	of *tracked
+}
+
+// Accept waits for the next connection.
+func (t *tracked) Accept() (net.Conn, error) {
+	plain, err := t.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{plain, t}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		_ = plain.Close()
+		return nil, net.ErrClosed
+	}
+	t.open[c] = struct{}{}
+	return c, nil
+}
+
+// Close closes the connection.
+func (c *connection) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func (t *tracked) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for c := range t.open {
+		_ = c.Conn.Close()
+	}
+	clear(t.open)
 }
 
 // reachable returns the host and port by which this machine reaches a listener.

@@ -107,6 +107,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	case <-ended:
 	}
 	<-ended
+	p.Listeners.Cut()
 	if ctx.Err() != nil {
 		return nil
 	}
