@@ -59,15 +59,20 @@ var _ Meter = (*PrometheusMeter)(nil)
 
 // NewPrometheusMeter makes a meter whose counters are zero.
 func NewPrometheusMeter() *PrometheusMeter {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "platform_compat", Name: name, Help: help},
-			append([]string{"provider", "model"}, labels...))
-	}
 	m := &PrometheusMeter{
-		seen:       map[[2]string]bool{},
-		requests:   counter("model_requests_total", "Requests of clients of the vendors' APIs to models, by Provider (namespace/name) and model."),
-		unreported: counter("model_requests_unreported_total", "Requests that ended without a report of the tokens they used."),
-		tokens:     counter("model_tokens_total", "Tokens that vendors reported, by direction: input, output, cache_read or cache_write. The latter two are parts of input.", "direction"),
+		seen: map[[2]string]bool{},
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform_compat", Name: "model_requests_total",
+			Help: "Requests of clients of the vendors' APIs to models, by Provider (namespace/name) and model.",
+		}, []string{"provider", "model"}),
+		unreported: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform_compat", Name: "model_requests_unreported_total",
+			Help: "Requests that ended without a report of the tokens they used.",
+		}, []string{"provider", "model"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "platform_compat", Name: "model_tokens_total",
+			Help: "Tokens that vendors reported, by direction: input, output, cache_read or cache_write. The latter two are parts of input.",
+		}, []string{"provider", "model", "direction"}),
 	}
 	m.Group = metric.Group{m.requests, m.unreported, m.tokens}
 	return m
