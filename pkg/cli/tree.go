@@ -99,8 +99,8 @@ func rootOf(t *v1alpha1.Task) string {
 	return t.Name
 }
 
-// tasksOfTree returns the tasks of the tree that a task belongs to. A tree of an earlier root of the same name is left
-// out.
+// tasksOfTree returns the tasks of the tree that a task belongs to. If its root is gone and another task has the root's
+// name, the name selects that one's tree, so all tasks are listed.
 func tasksOfTree(ctx context.Context, c typed.CoreV1alpha1Interface, of *v1alpha1.Task) ([]v1alpha1.Task, error) {
 	uid := of.UID
 	if d := of.Status.Delegation; d != nil {
@@ -109,6 +109,11 @@ func tasksOfTree(ctx context.Context, c typed.CoreV1alpha1Interface, of *v1alpha
 	list, err := c.Tasks(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "rootTask=" + rootOf(of)})
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(list.Items, func(t v1alpha1.Task) bool { return t.UID == of.UID }) {
+		if list, err = c.Tasks(of.Namespace).List(ctx, metav1.ListOptions{}); err != nil {
+			return nil, err
+		}
 	}
 	return slices.DeleteFunc(list.Items, func(t v1alpha1.Task) bool {
 		return t.UID != uid && (t.Status.Delegation == nil || t.Status.Delegation.RootUID != uid)

@@ -84,7 +84,7 @@ func All(o Options) []resource.Resource {
 		sessions.Searches(workers.TranscriptSearches()),
 		chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()}),
 		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
-		executionevent.Definition(o.Log, tasks.Append, workers.Events()),
+		executionevent.Definition(o.Log, tasks.Append, tasks.IsLeftover, workers.Events()),
 		memories,
 		memories.Searches(workers.MemorySearches()),
 		proposals,

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -33,6 +34,8 @@ type Tasks interface {
 	Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
 	// Annotate changes the annotations of a task and nothing else.
 	Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error
+	// IsLeftover reports whether a task belongs to a tree whose root is gone while another task has the root's name.
+	IsLeftover(task types.UID) bool
 }
 
 // Options are what approvals need. All fields are required.

@@ -22,7 +22,7 @@ import (
 )
 
 func (v *view) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	s := newSelection(request.NamespaceValue(ctx), o)
+	s := v.newSelection(request.NamespaceValue(ctx), o)
 	q, err := v.query(ctx, s)
 	if err != nil {
 		return nil, err

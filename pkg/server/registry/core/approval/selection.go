@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -29,9 +30,12 @@ type selection struct {
 	task      string // of the only task, if a selector requires one
 	fields    fields.Selector
 	labels    labels.Selector
+	// leftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. It
+	// is nil unless a selector requires a root.
+	leftover func(types.UID) bool
 }
 
-func newSelection(namespace string, o *internalversion.ListOptions) *selection {
+func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *selection {
 	s := &selection{namespace: namespace, fields: o.FieldSelector, labels: o.LabelSelector}
 	if s.fields == nil {
 		s.fields = fields.Everything()
@@ -44,6 +48,9 @@ func newSelection(namespace string, o *internalversion.ListOptions) *selection {
 	if one, ok := s.fields.RequiresExactMatch("metadata.namespace"); ok && s.namespace == "" {
 		s.namespace = one
 	}
+	if root, ok := s.fields.RequiresExactMatch(fieldRoot); ok && root != "" {
+		s.leftover = v.tasks.IsLeftover
+	}
 	return s
 }
 
@@ -51,7 +58,7 @@ func newSelection(namespace string, o *internalversion.ListOptions) *selection {
 func (s *selection) all() bool { return s.fields.Empty() && s.labels.Empty() }
 
 func (s *selection) takes(a *v1alpha1.Approval) bool {
-	if a == nil {
+	if a == nil || s.leftover != nil && a.Spec.TaskName != a.Spec.RootTask && s.leftover(a.Spec.TaskUID) {
 		return false
 	}
 	return s.labels.Matches(labels.Set(a.Labels)) && (s.fields.Empty() || s.fields.Matches(fields.Set{

@@ -43,7 +43,7 @@ func (v *view) watch(ctx context.Context, o *internalversion.ListOptions) (watch
 	if err != nil {
 		return nil, err
 	}
-	s := newSelection(request.NamespaceValue(ctx), o)
+	s := v.newSelection(request.NamespaceValue(ctx), o)
 	q, err := v.query(ctx, s)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
@@ -28,9 +29,13 @@ import (
 // the same rules as a create of tasks/events. Errors are API errors.
 type Append func(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
 
+// Leftover reports whether a task belongs to a tree whose root is gone while
+// another task has the root's name.
+type Leftover func(task types.UID) bool
+
 // Definition returns the resource executionevents, served from log.
-func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
-	l := ledger{log: log, add: add}
+func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
+	l := ledger{log: log, add: add, leftover: leftover}
 	return &resource.Definition[*v1alpha1.ExecutionEvent]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("executionevents"),
 		Kind:       "ExecutionEvent",
@@ -58,6 +63,8 @@ func Definition(log *eventlog.Log, add Append, guard resource.Guard[*v1alpha1.Ex
 type ledger struct {
 	log *eventlog.Log
 	add Append
+
+	leftover Leftover
 }
 
 func (l ledger) create(ctx context.Context, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
@@ -80,7 +87,7 @@ func (l ledger) get(ctx context.Context, name string) (*v1alpha1.ExecutionEvent,
 }
 
 func (l ledger) list(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	q := query(request.NamespaceValue(ctx), o)
+	q := query(request.NamespaceValue(ctx), o, l.leftover)
 	if err := resource.At(&q, o); err != nil {
 		return nil, err
 	}
@@ -108,7 +115,7 @@ func (l ledger) watch(ctx context.Context, o *internalversion.ListOptions) (watc
 	if err != nil {
 		return nil, err
 	}
-	w, err := l.log.Watch(ctx, query(request.NamespaceValue(ctx), o), rev, eventlog.WatchOptions{
+	w, err := l.log.Watch(ctx, query(request.NamespaceValue(ctx), o, l.leftover), rev, eventlog.WatchOptions{
 		SendInitialEvents: o.SendInitialEvents,
 		AllowBookmarks:    o.AllowWatchBookmarks,
 	})

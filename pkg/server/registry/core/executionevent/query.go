@@ -4,7 +4,10 @@
 package executionevent
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -22,8 +25,9 @@ const (
 )
 
 // query translates selectors into a query that uses the indexes of the log
-// where possible, and otherwise matches each event.
-func query(namespace string, o *internalversion.ListOptions) eventlog.Query {
+// where possible, and otherwise matches each event. A root is the task that
+// has the name: what an earlier one left over is not selected.
+func query(namespace string, o *internalversion.ListOptions, leftover Leftover) eventlog.Query {
 	q := eventlog.Query{Namespace: namespace}
 	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
 		narrow(&q, o.FieldSelector)
@@ -38,6 +42,15 @@ func query(namespace string, o *internalversion.ListOptions) eventlog.Query {
 	if byField != nil || byLabel != nil {
 		q.Match = func(e *v1alpha1.ExecutionEvent) bool {
 			return (byField == nil || byField.Matches(fieldsOf(e))) && (byLabel == nil || byLabel.Matches(labels.Set(e.Labels)))
+		}
+	}
+	if match := q.Match; q.Root != "" {
+		q.Match = func(e *v1alpha1.ExecutionEvent) bool {
+			// A root has its own name, so only delegated tasks are looked up.
+			if e.TaskName != e.RootTask && slices.ContainsFunc(e.OwnerReferences, func(o metav1.OwnerReference) bool { return leftover(o.UID) }) {
+				return false
+			}
+			return match == nil || match(e)
 		}
 	}
 	return q

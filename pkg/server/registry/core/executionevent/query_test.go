@@ -43,7 +43,7 @@ func TestQuery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := query("n", &internalversion.ListOptions{FieldSelector: fields.ParseSelectorOrDie(tc.fields), LabelSelector: byLabel})
+		got := query("n", &internalversion.ListOptions{FieldSelector: fields.ParseSelectorOrDie(tc.fields), LabelSelector: byLabel}, nil)
 		if d := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(eventlog.Query{}, "Match")); d != "" {
 			t.Errorf("%s %s: %s", tc.fields, tc.labels, d)
 		}

@@ -98,7 +98,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 	defer context.AfterFunc(ctx, r.attendance.due.ShutDown)()
 	log := klog.FromContext(ctx)
 	if err := r.unbegun(ctx); err != nil && ctx.Err() == nil {
-		log.Error(err, "Cannot list the tasks that no controller has started")
+		log.Error(err, "Cannot read the tasks that exist at the start")
 	}
 	for {
 		key, down := r.attendance.due.Get()
@@ -124,10 +124,46 @@ func (r *Resource) unbegun(ctx context.Context) error {
 			r.trees.add(t.Namespace, t.Name, t.UID, d)
 		}
 	})
-	if err == nil {
-		close(r.trees.known)
+	if err != nil {
+		return err
 	}
-	return err
+	defer close(r.trees.known)
+	return r.findLeftovers(ctx)
+}
+
+// findLeftovers looks up the root of each tree that is known, once, at the start of the server.
+func (r *Resource) findLeftovers(ctx context.Context) error {
+	r.trees.mu.Lock()
+	var names []types.NamespacedName
+	for name := range r.trees.leftovers.roots {
+		names = append(names, name)
+	}
+	r.trees.mu.Unlock()
+	for _, name := range names {
+		for noted := types.UID(""); ; { // until what was noted was still so afterwards
+			t, err := r.get(request.WithNamespace(ctx, name.Namespace), name.Name)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			now := types.UID("")
+			if err == nil && t.Status.Delegation == nil {
+				now = t.UID
+			}
+			if now == noted {
+				break
+			}
+			r.trees.mu.Lock()
+			if noted != "" {
+				r.trees.named(name, noted, false)
+			}
+			if now != "" {
+				r.trees.named(name, now, true)
+			}
+			r.trees.mu.Unlock()
+			noted = now
+		}
+	}
+	return nil
 }
 
 func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) error {

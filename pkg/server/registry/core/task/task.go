@@ -134,7 +134,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Singular:   "task",
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
-		Fields:     fields(),
+		Fields:     fields(&r.trees),
 		Columns:    columns(),
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
@@ -149,7 +149,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
-			AfterCreate:      r.attendance.created,
+			AfterCreate:      r.afterCreate,
 			BeforeDelete:     kin{r}.beforeDelete,
 			AfterDelete:      r.afterDelete,
 		},
@@ -172,7 +172,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	return r
 }
 
-func fields() []resource.Field[*v1alpha1.Task] {
+func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 	return []resource.Field[*v1alpha1.Task]{
 		{Path: "spec.type", Value: func(t *v1alpha1.Task) string { return string(t.Spec.Type) }},
 		{Path: "spec.agentRef.name", Value: func(t *v1alpha1.Task) string {
@@ -184,7 +184,14 @@ func fields() []resource.Field[*v1alpha1.Task] {
 		{Path: "spec.sessionRef.name", Value: session},
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
 		// As with events, a task that was not delegated is the root of its own tree.
-		{Path: "rootTask", Value: func(t *v1alpha1.Task) string { _, name := rootOf(t); return name }},
+		// A tree whose root is gone is nobody's once another task has the root's name.
+		{Path: "rootTask", Value: func(t *v1alpha1.Task) string {
+			if t.Status.Delegation != nil && known.isLeftover(t.UID) {
+				return ""
+			}
+			_, name := rootOf(t)
+			return name
+		}},
 	}
 }
 
@@ -267,6 +274,11 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 		return nil, err
 	}
 	return t, nil
+}
+
+func (r *Resource) afterCreate(t *v1alpha1.Task) {
+	r.trees.created(t)
+	r.attendance.created(t)
 }
 
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.

@@ -24,9 +24,11 @@ type trees struct {
 	// known is closed when all delegated tasks of the store are known.
 	known chan struct{}
 
-	mu sync.Mutex // guards members
+	mu sync.Mutex // guards the fields below
 	// members holds the delegated tasks by the UID of their root.
 	members map[types.UID]map[types.UID]member
+	// leftovers knows the trees whose root is gone.
+	leftovers leftovers
 }
 
 // member is a delegated task.
@@ -65,19 +67,23 @@ func (t *trees) add(namespace, name string, uid types.UID, d *v1alpha1.TaskDeleg
 		t.members[d.RootUID] = map[types.UID]member{}
 	}
 	t.members[d.RootUID][uid] = member{namespace, name, slices.Clone(d.Ancestors)}
+	t.leftovers.joined(types.NamespacedName{Namespace: namespace, Name: d.Root}, d.RootUID, uid)
 }
 
 // remove forgets a task that is gone.
 func (t *trees) remove(task *v1alpha1.Task) {
-	d := task.Status.Delegation
-	if d == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	d := task.Status.Delegation
+	if d == nil {
+		t.named(types.NamespacedName{Namespace: task.Namespace, Name: task.Name}, task.UID, false)
+		return
+	}
 	delete(t.members[d.RootUID], task.UID)
+	t.leftovers.left(task.UID)
 	if len(t.members[d.RootUID]) == 0 {
 		delete(t.members, d.RootUID)
+		t.leftovers.forget(types.NamespacedName{Namespace: task.Namespace, Name: d.Root}, d.RootUID)
 	}
 }
 
