@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
@@ -28,10 +27,6 @@ import (
 // Append appends events to the stream of a task in the request's namespace, by
 // the same rules as a create of tasks/events. Errors are API errors.
 type Append func(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
-
-// Leftover reports whether a task belongs to a tree whose root is gone while
-// another task has the root's name.
-type Leftover func(task types.UID) bool
 
 // Definition returns the resource executionevents, served from log.
 func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource.Guard[*v1alpha1.ExecutionEvent]) resource.Resource {
@@ -61,9 +56,8 @@ func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource
 }
 
 type ledger struct {
-	log *eventlog.Log
-	add Append
-
+	log      *eventlog.Log
+	add      Append
 	leftover Leftover
 }
 

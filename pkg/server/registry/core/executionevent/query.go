@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -23,6 +24,10 @@ const (
 	fieldType     = "type"
 	fieldSeverity = "severity"
 )
+
+// Leftover reports whether a task belongs to a tree whose root is gone while
+// another task has the root's name.
+type Leftover func(task types.UID) bool
 
 // query translates selectors into a query that uses the indexes of the log
 // where possible, and otherwise matches each event. A root is the task that

@@ -131,6 +131,16 @@ func (r *Resource) unbegun(ctx context.Context) error {
 	return r.findLeftovers(ctx)
 }
 
+// loaded waits until all delegated tasks of the store are known.
+func (t *trees) loaded(ctx context.Context) error {
+	select {
+	case <-t.known:
+		return nil
+	case <-ctx.Done():
+		return apierrors.NewServiceUnavailable("the server has not read all tasks yet; try again")
+	}
+}
+
 // findLeftovers looks up the root of each tree that is known, once, at the start of the server.
 func (r *Resource) findLeftovers(ctx context.Context) error {
 	r.trees.mu.Lock()

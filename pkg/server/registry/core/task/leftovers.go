@@ -89,3 +89,13 @@ func (t *trees) isLeftover(uid types.UID) bool {
 // IsLeftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. A
 // selector by that name does not mean such a task, nor its events and approvals.
 func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.isLeftover(uid) }
+
+// rootName returns the name of the task at the top of a task's tree, which is its own name if it was not delegated. It is
+// empty if that task is gone and another one has the name.
+func (t *trees) rootName(task *v1alpha1.Task) string {
+	if task.Status.Delegation != nil && t.isLeftover(task.UID) {
+		return ""
+	}
+	_, name := rootOf(task)
+	return name
+}

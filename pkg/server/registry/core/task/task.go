@@ -184,14 +184,7 @@ func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 		{Path: "spec.sessionRef.name", Value: session},
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
 		// As with events, a task that was not delegated is the root of its own tree.
-		// A tree whose root is gone is nobody's once another task has the root's name.
-		{Path: "rootTask", Value: func(t *v1alpha1.Task) string {
-			if t.Status.Delegation != nil && known.isLeftover(t.UID) {
-				return ""
-			}
-			_, name := rootOf(t)
-			return name
-		}},
+		{Path: "rootTask", Value: known.rootName},
 	}
 }
 

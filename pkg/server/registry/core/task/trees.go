@@ -4,12 +4,10 @@
 package task
 
 import (
-	"context"
 	"hash/maphash"
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -84,16 +82,6 @@ func (t *trees) remove(task *v1alpha1.Task) {
 	if len(t.members[d.RootUID]) == 0 {
 		delete(t.members, d.RootUID)
 		t.leftovers.forget(types.NamespacedName{Namespace: task.Namespace, Name: d.Root}, d.RootUID)
-	}
-}
-
-// loaded waits until all delegated tasks of the store are known.
-func (t *trees) loaded(ctx context.Context) error {
-	select {
-	case <-t.known:
-		return nil
-	case <-ctx.Done():
-		return apierrors.NewServiceUnavailable("the server has not read all tasks yet; try again")
 	}
 }
 
