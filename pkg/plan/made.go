@@ -55,9 +55,16 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *Refused
 		field string
 		set   bool
 	}{
-		{"spec.skills", len(s.Skills) > 0}, {"spec.resources", s.Resources != nil}, {"spec.execution", s.Execution != nil}, {"spec.secretRef", s.SecretRef != nil},
-		{"spec.session", s.Session != nil}, {"spec.rateLimit", s.RateLimit != nil}, {"spec.runtime", s.Runtime != nil}, {"spec.ttlAfterLastTask", s.TTLAfterLastTask != nil},
-		{"spec.model.provider", m.Provider != ""}, {"spec.model.fallbacks", len(m.Fallbacks) > 0},
+		{"spec.skills", len(s.Skills) > 0},
+		{"spec.resources", s.Resources != nil},
+		{"spec.execution", s.Execution != nil},
+		{"spec.secretRef", s.SecretRef != nil},
+		{"spec.session", s.Session != nil},
+		{"spec.rateLimit", s.RateLimit != nil},
+		{"spec.runtime", s.Runtime != nil},
+		{"spec.ttlAfterLastTask", s.TTLAfterLastTask != nil},
+		{"spec.model.provider", m.Provider != ""},
+		{"spec.model.fallbacks", len(m.Fallbacks) > 0},
 		{"spec.systemPrompt.configMapRef", s.SystemPrompt != nil && s.SystemPrompt.ConfigMapRef != nil},
 	} {
 		if f.set {

@@ -26,7 +26,7 @@ func TestCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // the end of the test
+	defer client.Close()
 	accepted, err := l.Secure.Accept()
 	if err != nil {
 		t.Fatal(err)

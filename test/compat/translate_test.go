@@ -152,7 +152,7 @@ func TestDisconnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // its request was cancelled
+	defer resp.Body.Close()
 	buf := make([]byte, 1000)
 	n, err := resp.Body.Read(buf)
 	if err != nil || string(buf[:n]) != "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n" {

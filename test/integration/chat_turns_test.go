@@ -26,7 +26,7 @@ import (
 // openChat begins a turn as a stream and returns a func that reads the next frame; "" is the end of the stream.
 func (c *restClient) openChat(ctx context.Context, body map[string]any) (next func() (string, chatEnvelope), code int) {
 	c.t.Helper()
-	raw := must[[]byte](c.t)(json.Marshal(body))
+	raw := must[[]byte](c.t)(json.Marshal(body)) //nolint:errchkjson // must checks it
 	resp := c.open(ctx, http.MethodPost, "/api/v1/chat", string(raw))
 	c.t.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {

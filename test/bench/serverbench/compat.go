@@ -175,7 +175,7 @@ func (t target) ask(ctx context.Context, i int, stream bool) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	in := bufio.NewReader(resp.Body)
 	line, err := in.ReadString('\n')
 	first := float64(time.Since(began).Microseconds()) / 1000

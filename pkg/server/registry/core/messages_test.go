@@ -39,7 +39,7 @@ func (k *kinsfolk) grow() {
 	for root, children := range map[string][]string{"lead": {"a", "b", "c"}, "far": {"d"}} {
 		k.MustApply("agents", withHead("kind: Agent\nspec: {coordination: {enabled: true}}", root))
 		top := k.mustTask(root, `{type: ai, prompt: p, agentRef: {name: `+root+`}}`)
-		k.by[root] = k.worker(top)
+		k.by[root] = k.worker(top) //nolint:fatcontext // one context for each worker
 		for _, name := range children {
 			obj, err := k.Decode(withHead("kind: Task\nspec: {type: ai, prompt: "+name+", agentRef: {name: "+root+"}}", name))
 			if err != nil {
@@ -51,7 +51,7 @@ func (k *kinsfolk) grow() {
 			if err != nil {
 				k.t.Fatal(err)
 			}
-			k.by[name] = k.worker(made.(*v1alpha1.Task))
+			k.by[name] = k.worker(made.(*v1alpha1.Task)) //nolint:fatcontext // likewise
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestMessagesOfAnAttempt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.by["b"] = k.workerOf(k.Task("b"), run)
+		k.by["b"] = k.workerOf(k.Task("b"), run) //nolint:fatcontext // it replaces the one before
 	}
 	k.mustSay("a", "b", "1")
 	check(t, k.hear("b", v1alpha1.TaskInboxSpec{}), "a: 1")
