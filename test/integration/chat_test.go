@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/harness"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -211,6 +214,32 @@ func TestChat(t *testing.T) {
 	}
 	if refused := model.Refused(); len(refused) > 0 {
 		t.Errorf("the model refused %v", refused)
+	}
+}
+
+// TestChatByKubectl: kubectl create with its default validation prints the answer, for a user of one namespace, too.
+// What a Chat does not have is refused by name.
+func TestChatByKubectl(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	dir := t.TempDir()
+	kubectl := func(spec string) harness.Result {
+		manifest := filepath.Join(dir, "chat.yaml")
+		if err := os.WriteFile(manifest, []byte("apiVersion: core.platform.ai/v1alpha1\nkind: Chat\nspec: "+spec), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ca := filepath.Join(dir, "ca.crt")
+		if err := os.WriteFile(ca, p.Admin.CAData, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="), harness.Bin(t, "kubectl"), "create", "-f", manifest, "-o", "yaml",
+			"--server", p.URL, "--certificate-authority", ca, "--token", accountToken(t, p.Server, "default", "editor", "platform-editor"))
+	}
+	if r := kubectl("{message: hello}"); r.Code != 0 || !strings.Contains(r.Output, "message: Hello.") {
+		t.Errorf("kubectl create: %d %s", r.Code, r.Output)
+	}
+	if r := kubectl("{message: hello, volume: loud}"); r.Code == 0 || !strings.Contains(r.Output, "volume") {
+		t.Errorf("an unknown field: %d %s", r.Code, r.Output)
 	}
 }
 

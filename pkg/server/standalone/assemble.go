@@ -6,6 +6,7 @@ package standalone
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/platform-ai/platform/pkg/apis/core/install"
 	"github.com/platform-ai/platform/pkg/server"
@@ -59,6 +60,7 @@ func (a *assembly) build(ctx context.Context, o *Options, st *server.Stores, l *
 	}
 	config.Resources = a.host.Resources(config.Resources...)
 	config.Immortal = host.Namespaces()
+	maps.Copy(config.Handlers, a.host.Handlers())
 	if config.Admission, err = a.host.Admission(); err != nil {
 		return err
 	}

@@ -153,6 +153,8 @@ func systemRoles() []*rbacv1.ClusterRole {
 		role("system:basic-user",
 			rule([]string{"create"}, "authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
 			rule([]string{"create"}, "authentication.k8s.io", "selfsubjectreviews")),
+		// Not a role of Kubernetes: kubectl asks whether a kind that cannot be patched is a custom resource.
+		role("system:kubectl", rule([]string{"list"}, "apiextensions.k8s.io", "customresourcedefinitions")),
 		role("system:auth-delegator",
 			rule([]string{"create"}, "authentication.k8s.io", "tokenreviews"),
 			rule([]string{"create"}, "authorization.k8s.io", "subjectaccessreviews")),
@@ -220,6 +222,7 @@ func defaultClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		bind("system:monitoring", user.MonitoringGroup),
 		bind("system:discovery", user.AllAuthenticated),
 		bind("system:basic-user", user.AllAuthenticated),
+		bind("system:kubectl", user.AllAuthenticated),
 		bind("system:public-info-viewer", user.AllAuthenticated, user.AllUnauthenticated),
 	}
 }
