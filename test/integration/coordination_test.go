@@ -108,6 +108,9 @@ func TestDelegation(t *testing.T) {
 		c.Annotations[v1alpha1.AnnotationCoordinationDepth] != "1" || c.Annotations[v1alpha1.AnnotationRequestedBy] != chief.Annotations[v1alpha1.AnnotationRequestedBy] {
 		t.Errorf("the child is %+v", c.ObjectMeta)
 	}
+	if c.Labels[v1alpha1.LabelIteration] != "1" || c.Labels[v1alpha1.LabelIterationGroup] != string(c.UID) {
+		t.Errorf("the child's iteration is %v", c.Labels)
+	}
 	if d == nil || d.ParentUID != chief.UID || d.RootUID != chief.UID || d.Root != "boss" || d.Depth != 1 || d.Deadline == nil || !chief.Status.HasChildren {
 		t.Errorf("the child's place is %+v", d)
 	}

@@ -114,13 +114,15 @@ func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error
 		AgentRef: &v1alpha1.NamespacedReference{Name: a.Agent, Namespace: cmp.Or(a.AgentNamespace, a.Namespace)},
 	}}
 	if a.AutoRetry {
-		retries := defaultMaxRetries
+		most := defaultMaxRetries
 		if a.MaxRetries != nil {
-			retries = *a.MaxRetries
+			most = *a.MaxRetries
 		}
 		child.Annotations = map[string]string{
-			v1alpha1.AnnotationAutoRetry: "true", v1alpha1.AnnotationMaxRetries: strconv.Itoa(retries),
-			v1alpha1.AnnotationRetryCount: "0", v1alpha1.AnnotationOriginalPrompt: a.Prompt,
+			v1alpha1.AnnotationAutoRetry: "true", v1alpha1.AnnotationMaxRetries: strconv.Itoa(most), v1alpha1.AnnotationOriginalPrompt: a.Prompt,
+		}
+		if err := t.countRetries(ctx, child); err != nil {
+			return nil, err
 		}
 	}
 	if err := t.complete(child, a.Priority, a.Timeout); err != nil {

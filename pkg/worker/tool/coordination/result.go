@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strconv"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +33,11 @@ type row struct {
 	structured
 	Iteration      string          `json:"iteration,omitempty"`
 	FailureDetails *failureDetails `json:"failureDetails,omitempty"`
+	// Retried is set if the child failed and was delegated again, as RetryTaskName.
+	Retried       bool   `json:"retried,omitempty"`
+	RetryTaskName string `json:"retryTaskName,omitempty"`
+	// ExecutionOutcome is how the work ended, if that was recorded before the task ended.
+	ExecutionOutcome *v1alpha1.TaskExecutionOutcome `json:"executionOutcome,omitempty"`
 }
 
 // structured are the parts of a structured result that a coordinator reads by themselves.
@@ -58,7 +62,10 @@ type failureDetails struct {
 
 // row returns what there is to read about a child.
 func (f *family) row(ctx context.Context, t *v1alpha1.Task) (row, error) {
-	r := row{Task: t.Name, Agent: agentOf(t), Phase: cmp.Or(t.Status.Phase, v1alpha1.TaskPending), Iteration: t.Labels[v1alpha1.LabelIteration]}
+	r := row{
+		Task: t.Name, Agent: agentOf(t), Phase: cmp.Or(t.Status.Phase, v1alpha1.TaskPending), Iteration: t.Labels[v1alpha1.LabelIteration],
+		ExecutionOutcome: t.Status.ExecutionOutcome,
+	}
 	if !t.Status.Phase.Terminal() {
 		return r, nil
 	}
@@ -82,15 +89,8 @@ func (r *row) fail(t *v1alpha1.Task) {
 		r.Result = cmp.Or(r.Result, t.Status.Message)
 		return
 	}
-	number := func(key string) int {
-		n, err := strconv.Atoi(t.Annotations[key])
-		if err != nil {
-			return 0
-		}
-		return n
-	}
 	r.FailureDetails = &failureDetails{
-		Message: t.Status.Message, RetryCount: number(v1alpha1.AnnotationRetryCount), MaxRetries: number(v1alpha1.AnnotationMaxRetries),
+		Message: t.Status.Message, RetryCount: retries(t, v1alpha1.AnnotationRetryCount), MaxRetries: retries(t, v1alpha1.AnnotationMaxRetries),
 	}
 }
 

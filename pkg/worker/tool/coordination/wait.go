@@ -100,11 +100,19 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	}
 	out := waited{Completed: ended(children), Results: []row{}}
 	out.Timeout = timeout && !out.Completed
+	var all []v1alpha1.Task
+	if slices.ContainsFunc(children, isRetried) {
+		if all, err = t.children(ctx); err != nil {
+			return nil, explain(ctx, err)
+		}
+	}
 	for _, c := range children {
 		r, err := t.row(ctx, c)
 		if err != nil {
 			return nil, explain(ctx, err)
 		}
+		r.RetryTaskName = retryOf(c, all)
+		r.Retried = r.RetryTaskName != ""
 		out.Results = append(out.Results, r)
 	}
 	return out, nil
@@ -126,11 +134,6 @@ func (t waitTool) await(ctx context.Context, names []string) ([]*v1alpha1.Task, 
 		}
 		pause = min(2*pause, longPause)
 	}
-}
-
-// selector selects the children of the run's task.
-func (t waitTool) selector() string {
-	return v1alpha1.LabelParentTask + "=" + v1alpha1.LabelValue(t.task.Name)
 }
 
 // look reads the named children, in the order of the names, and the version at which they were read.

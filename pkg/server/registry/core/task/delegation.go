@@ -203,9 +203,13 @@ func setDelegation(ctx context.Context, t *v1alpha1.Task) {
 	t.Labels[v1alpha1.LabelParentTask] = v1alpha1.LabelValue(d.parent.Name)
 	t.Labels[v1alpha1.LabelCoordinator] = v1alpha1.LabelValue(d.coordinator)
 	t.Labels[v1alpha1.LabelCreatedBy] = v1alpha1.LabelValue(d.parent.Name)
-	delete(t.Labels, v1alpha1.LabelDelegatedAgent)
+	for _, key := range []string{v1alpha1.LabelDelegatedAgent, v1alpha1.LabelIteration, v1alpha1.LabelIterationGroup} {
+		delete(t.Labels, key)
+	}
 	if ref := t.Spec.AgentRef; ref != nil {
 		t.Labels[v1alpha1.LabelDelegatedAgent] = v1alpha1.LabelValue(ref.Name)
+		// No child continues the work of an earlier one, so each begins a group of its own.
+		t.Labels[v1alpha1.LabelIteration], t.Labels[v1alpha1.LabelIterationGroup] = "1", string(t.UID)
 	}
 	delete(t.Labels, v1alpha1.LabelScheduledRun)
 	t.Annotations[v1alpha1.AnnotationParentTaskName] = d.parent.Name
@@ -221,7 +225,10 @@ func validateMarkers(t, old *v1alpha1.Task) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	for _, key := range []string{v1alpha1.LabelParentTask, v1alpha1.LabelCoordinator, v1alpha1.LabelCreatedBy, v1alpha1.LabelDelegatedAgent} {
+	for _, key := range []string{
+		v1alpha1.LabelParentTask, v1alpha1.LabelCoordinator, v1alpha1.LabelCreatedBy, v1alpha1.LabelDelegatedAgent,
+		v1alpha1.LabelIteration, v1alpha1.LabelIterationGroup,
+	} {
 		if changed(t.Labels, old.Labels, key) {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is set by the server on a delegated task"))
 		}
