@@ -49,6 +49,7 @@ type CatalogToolSpec struct {
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 	// toolRef is the Tool object; unset for a built-in tool.
 	// +optional
+	// +k8s:optional
 	ToolRef *NamespacedReference `json:"toolRef,omitempty"`
 	// url is the address that is called, for a Tool object.
 	// +optional
