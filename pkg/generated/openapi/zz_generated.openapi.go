@@ -9008,7 +9008,7 @@ func schema_pkg_apis_core_v1alpha1_TaskWorkspace(ref common.ReferenceCallback) c
 					},
 					"pushBranch": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pushBranch is the publication branch; for write tasks a name is generated when it is empty.",
+							Description: "pushBranch is the publication branch. This version publishes nothing, so it generates no name when it is empty.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

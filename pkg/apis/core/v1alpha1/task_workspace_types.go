@@ -110,7 +110,7 @@ type TaskWorkspace struct {
 	// +optional
 	// +k8s:optional
 	ForgeCredentialRef *WorkspaceCredentialReference `json:"forgeCredentialRef,omitempty"`
-	// pushBranch is the publication branch; for write tasks a name is generated when it is empty.
+	// pushBranch is the publication branch. This version publishes nothing, so it generates no name when it is empty.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=255
