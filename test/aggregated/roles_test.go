@@ -54,7 +54,7 @@ func permissions() []permission {
 	return []permission{
 		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 		{read, "agents providers tools skills", "veow"},
-		{read, "catalogtools", "veo"},
+		{"get list", "catalogtools", "veo"},
 		{"create", "sessions providers tools skills memories", "eo"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
 		{"update patch deletecollection", kinds, "eo"},

@@ -255,11 +255,12 @@ func TestCancelIntoAStorm(t *testing.T) {
 	children := p.below("root")
 	begun, unreported := 0, int64(0)
 	for _, c := range append(children, *last["root"]) {
-		if c.Status.Phase != v1alpha1.TaskCancelled {
-			t.Errorf("%s is %s: %s", c.Name, c.Status.Phase, c.Status.Message)
-		}
 		started := len(p.eventsOf(c.Name, v1alpha1.EventModelRequestStarted))
 		ended := len(p.eventsOf(c.Name, v1alpha1.EventModelRequestCompleted)) + len(p.eventsOf(c.Name, v1alpha1.EventModelRequestFailed))
+		finished := c.Name != "root" && c.Status.Phase == v1alpha1.TaskSucceeded && started > 0 && ended == started // before it could be cancelled
+		if c.Status.Phase != v1alpha1.TaskCancelled && !finished {
+			t.Errorf("%s is %s: %s", c.Name, c.Status.Phase, c.Status.Message)
+		}
 		var u v1alpha1.TaskUsage
 		if c.Status.Usage != nil {
 			u = *c.Status.Usage

@@ -107,12 +107,12 @@ func TestOneInstallation(t *testing.T) {
 	const refusal = "the platform is installed in namespace platform-system, and a cluster has one installation"
 	c.MustShell(t, "until kubectl apply --dry-run=server -f "+second+" 2>&1 | grep '"+refusal+"'; do :; done") // until the policy is in force
 	out := c.Shell(t, "kubectl apply -k "+dir)
-	if out.Code == 0 || strings.Count(out.Output, refusal) != 6 {
-		t.Errorf("of 5 bindings and the APIService:\n%s", out.Output)
+	if out.Code == 0 || strings.Count(out.Output, refusal) != 7 {
+		t.Errorf("of 6 bindings and the APIService:\n%s", out.Output)
 	}
 	left := c.MustShell(t, "kubectl get clusterrolebindings --selector app.kubernetes.io/part-of=platform -o jsonpath='{.items[*].subjects[*].namespace} ';"+
 		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.service.namespace}")
-	if got := strings.Fields(left); len(got) != 6 || slices.ContainsFunc(got, func(n string) bool { return n != system }) {
+	if got := strings.Fields(left); len(got) != 7 || slices.ContainsFunc(got, func(n string) bool { return n != system }) {
 		t.Errorf("they belong to %v", got)
 	}
 	c.Kubectl(t, "apply", "-f", first)

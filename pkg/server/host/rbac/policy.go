@@ -68,7 +68,7 @@ func (g grants) create(r resource.Role) (paths []string) {
 
 // ownReads returns what else people with a role may read: the objects that the server and the workers write.
 func (g grants) ownReads(r resource.Role) []string {
-	return slices.Concat(ownStatus(), []string{"executionevents", "approvals", "catalogtools"}, g.read(r))
+	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, g.read(r))
 }
 
 func ownStatus() []string {
@@ -80,6 +80,11 @@ func ownStatus() []string {
 }
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+// readCatalogue permits what the catalogue of tools supports, which cannot be watched.
+func readCatalogue() rbacv1.PolicyRule {
+	return rule([]string{"get", "list"}, group, "catalogtools")
+}
 
 func writeVerbs() []string {
 	return []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -190,10 +195,12 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
+			readCatalogue(),
 			rule([]string{"create"}, group, ownQuestions()...))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
+			readCatalogue(),
 			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{"chats"}, g.create(resource.Editor))...))),
 		into("admin", own(resource.Approver,
 			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
@@ -201,6 +208,7 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
+			readCatalogue(),
 			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{"chats"}, g.create(resource.Operator))...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
