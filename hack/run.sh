@@ -22,7 +22,8 @@ model "$work"
 platform-standalone --data-dir "$data" "$@" >"$work/server.log" 2>&1 &
 server_pid=$!
 await "$work/server.log" 'ready' "$server_pid"
-export KUBECONFIG=$PWD/$data/kubeconfig
+KUBECONFIG=$(cd "$data" && pwd)/kubeconfig
+export KUBECONFIG
 manifest artifacts/demo/team.yaml | kubectl apply -f -
 providers
 
