@@ -30,15 +30,15 @@ import (
 // the ledger asks the cache whether it still shows the version of the task that a decision is
 // about. Whatever the cache shows later, observe receives later.
 type slots struct {
-	// all and namespace are the limits for all namespaces and for each one; 0 means none, and unknown that tasks wait
-	// until limit is called.
-	all, namespace int
-	now            func() time.Time
+	now func() time.Time
 	// shows reports whether the cache holds the task in this version.
 	shows func(context.Context, *v1alpha1.Task) (bool, error)
 
 	// mu guards what follows.
 	mu sync.Mutex
+	// all and namespace are the limits for all namespaces and for each one; 0 means none, and unknown that tasks wait
+	// until limit is called.
+	all, namespace int
 	// wake has a task reconciled; it must not block. It is nil until the work queue exists; until then unheard
 	// collects the tasks to wake.
 	wake    func(types.NamespacedName)
@@ -75,7 +75,11 @@ func newSlots(all, namespace int, now func() time.Time, shows func(context.Conte
 	}
 }
 
-func (s *slots) unlimited() bool { return s.all == 0 && s.namespace == 0 }
+func (s *slots) unlimited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all == 0 && s.namespace == 0
+}
 
 // take gives the task a slot for its next attempt, or returns a queued error while it has to
 // wait in the queue. It may be repeated.

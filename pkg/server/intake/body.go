@@ -40,6 +40,7 @@ type body struct {
 	read     int64
 	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
+	left     bool  // the request is over, and conn must not be used any more
 }
 
 func (b *body) admit(user string, limit int64) error {
@@ -62,10 +63,18 @@ func (b *body) admit(user string, limit int64) error {
 	return nil
 }
 
-// extend gives the client the additional time that its progress earns. Connections in tests may not support
-// deadlines.
+// setDeadline limits how long the client may take to send more. The generic server answers a request that takes too
+// long while its handlers still run, and these may be here after the request is over. Connections in tests may not
+// support deadlines.
+func (b *body) setDeadline(t time.Time) {
+	if !b.left {
+		_ = b.conn.SetReadDeadline(t)
+	}
+}
+
+// extend gives the client the additional time that its progress earns.
 func (b *body) extend() {
-	_ = b.conn.SetReadDeadline(b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second))
+	b.setDeadline(b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second))
 }
 
 // Read reads like any body. It returns one byte beyond the limit, for readers that enforce the same limit with an
@@ -83,7 +92,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		_ = b.conn.SetReadDeadline(time.Time{}) // otherwise a stream's connection would end at the body's deadline
+		b.setDeadline(time.Time{}) // otherwise a stream's connection would end at the body's deadline
 		if b.read > b.limit {
 			err = nil // the next call refuses
 		}
@@ -149,8 +158,9 @@ func (b *body) drop() {
 func (b *body) end() {
 	b.mu.Lock()
 	if !b.ended {
-		_ = b.conn.SetReadDeadline(b.gate.o.Clock.Now().Add(refusedPatience))
+		b.setDeadline(b.gate.o.Clock.Now().Add(refusedPatience))
 	}
+	b.left = true
 	b.mu.Unlock()
 	b.drop()
 }
