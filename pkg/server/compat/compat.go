@@ -18,7 +18,6 @@
 //	messages.go  messages: the same
 //	usage.go     what answers say about the use of tokens
 //	meter.go     counting it
-//	slots.go     how many requests are answered at a time
 //	problem.go   errors, in the form of the vendor whose path was called
 //	list.go      the list of models
 //
@@ -45,6 +44,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
@@ -92,7 +92,7 @@ type Options struct {
 type Handler struct {
 	o     Options
 	cors  cors.Policy
-	slots *slots
+	slots *fair.Share      // requests that are answered
 	own   *PrometheusMeter // nil if Options has another Meter
 }
 
@@ -116,7 +116,7 @@ func New(o Options) (*Handler, error) {
 	if o.Drain == 0 {
 		o.Drain = defaultDrain
 	}
-	h := &Handler{slots: newSlots(o.Requests), cors: newCORS(o.Origins)}
+	h := &Handler{slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins)}
 	if o.Meter == nil {
 		h.own = NewPrometheusMeter()
 		o.Meter = h.own

@@ -51,10 +51,10 @@ func (x *exchange) serve() error {
 	if err := x.tools(); err != nil {
 		return err
 	}
-	if !x.h.slots.acquire(x.caller.GetName()) {
+	if !x.h.slots.Acquire(x.caller.GetName(), 1) {
 		return problem{code: http.StatusTooManyRequests, message: "too many requests are being answered, in total or for you; try again later", after: "1"}
 	}
-	release := sync.OnceFunc(func() { x.h.slots.release(x.caller.GetName()) })
+	release := sync.OnceFunc(func() { x.h.slots.Release(x.caller.GetName(), 1) })
 	in, err := x.read()
 	if err != nil {
 		release()

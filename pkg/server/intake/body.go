@@ -54,7 +54,7 @@ func (b *body) admit(user string, limit int64) error {
 		return TooLarge(limit)
 	}
 	n := max(b.declared, 0)
-	if !b.gate.acquire(user, n) {
+	if !b.gate.budget.Acquire(user, n) {
 		b.gate.refused.WithLabelValues("budget").Inc()
 		return busy()
 	}
@@ -123,7 +123,7 @@ func (b *body) room(want int) (int, error) {
 	if b.declared < 0 && b.read+int64(want) > b.taken {
 		want = min(want, step)
 		if more := b.read + step - b.taken; more > 0 {
-			if !b.gate.acquire(b.user, more) {
+			if !b.gate.budget.Acquire(b.user, more) {
 				b.gate.refused.WithLabelValues("budget").Inc()
 				b.failed = true
 				return 0, busy()
@@ -149,7 +149,7 @@ func (b *body) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.holders--; b.holders == 0 && b.taken > 0 {
-		b.gate.release(b.user, b.taken)
+		b.gate.budget.Release(b.user, b.taken)
 		b.taken = 0
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"math"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/metric"
+	"github.com/platform-ai/platform/pkg/server/fair"
 )
 
 const (
@@ -73,10 +73,7 @@ type Gate struct {
 	o       Options
 	refused *prometheus.CounterVec
 	all     metric.Group
-
-	mu    sync.Mutex
-	held  int64
-	users map[string]int64
+	budget  *fair.Share
 }
 
 // New makes a gate. It fails if its metrics are already registered.
@@ -90,7 +87,7 @@ func New(o Options) (*Gate, error) {
 	if o.Patience == 0 {
 		o.Patience = patience
 	}
-	g := &Gate{o: o, users: map[string]int64{}}
+	g := &Gate{o: o, budget: fair.New(o.Budget)}
 	g.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "platform_api", Name: "bodies_refused_total",
 		Help: "Request bodies that were not read to their end, by reason: too_large, budget, slow.",
@@ -115,32 +112,8 @@ func (g *Gate) Close() {
 
 // Held returns the number of bytes that are currently accounted for.
 func (g *Gate) Held() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.held
-}
-
-// acquire takes n bytes of the budget for a user and reports whether it could.
-func (g *Gate) acquire(user string, n int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.users[user]+n > g.o.Budget-g.held {
-		return false
-	}
-	if n > 0 {
-		g.held += n
-		g.users[user] += n
-	}
-	return true
-}
-
-func (g *Gate) release(user string, n int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.held -= n
-	if g.users[user] -= n; g.users[user] == 0 {
-		delete(g.users, user)
-	}
+	n, _ := g.budget.Held()
+	return n
 }
 
 // Guard closes the bodies of all requests to next until Admit opens them.

@@ -128,15 +128,15 @@ func TestShares(t *testing.T) {
 		n    int64
 		want bool
 	}{{"a", 15, true}, {"a", 3, false}, {"b", 9, true}, {"b", 1, false}, {"c", 8, true}, {"c", 1, false}, {"a", 1, false}} {
-		if got := g.acquire(step.user, step.n); got != step.want {
+		if got := g.budget.Acquire(step.user, step.n); got != step.want {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}
 	for user, n := range map[string]int64{"a": 15, "b": 9, "c": 8} {
-		g.release(user, n)
+		g.budget.Release(user, n)
 	}
-	if g.Held() != 0 || len(g.users) != 0 {
-		t.Errorf("%d bytes, %v", g.Held(), g.users)
+	if n, users := g.budget.Held(); n != 0 || users != 0 {
+		t.Errorf("%d bytes, %d users", n, users)
 	}
 }
 
