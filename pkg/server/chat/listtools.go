@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 const (
@@ -28,15 +27,9 @@ const (
 
 func listTools() []entry {
 	return []entry{
-		{name: "list_agents", make: func(b *toolbox) tool.Tool {
-			return tool.New("list_agents", "List the agents of the namespace.", b.listAgents)
-		}},
-		{name: "list_tools", make: func(b *toolbox) tool.Tool {
-			return tool.New("list_tools", "List the tools that agents of the namespace can use.", b.listTools)
-		}},
-		{name: "list_tasks", make: func(b *toolbox) tool.Tool {
-			return tool.New("list_tasks", "List tasks of the namespace, the newest first.", b.listTasks)
-		}},
+		operation("list_agents", "List the agents of the namespace.", (*toolbox).listAgents),
+		operation("list_tools", "List the tools that agents of the namespace can use.", (*toolbox).listTools),
+		operation("list_tasks", "List tasks of the namespace, the newest first.", (*toolbox).listTasks),
 	}
 }
 

@@ -41,24 +41,12 @@ func intent(message string, history []v1alpha1.SessionMessage) string {
 
 func manageTools() []entry {
 	return []entry{
-		{name: "create_agent", offered: wantsCreate.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("create_agent", "Create an agent. With initialPrompt, also a first task of it.", b.createAgent)
-		}},
-		{name: "update_agent", offered: wantsUpdate.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("update_agent", "Change an agent. What is not given stays as it is.", b.updateAgent)
-		}},
-		{name: "delete_agent", offered: wantsDelete.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("delete_agent", "Delete an agent.", b.deleteAgent)
-		}},
-		{name: "create_tool", offered: wantsCreate.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("create_tool", "Create a tool that calls an HTTP endpoint.", b.createTool)
-		}},
-		{name: "delete_tool", offered: wantsDelete.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("delete_tool", "Delete a tool of the namespace.", b.deleteTool)
-		}},
-		{name: "delete_session", offered: wantsDelete.MatchString, make: func(b *toolbox) tool.Tool {
-			return tool.New("delete_session", "Delete a session with everything that was said in it.", b.deleteSession)
-		}},
+		operation("create_agent", "Create an agent. With initialPrompt, also a first task of it.", (*toolbox).createAgent).when(wantsCreate.MatchString),
+		operation("update_agent", "Change an agent. What is not given stays as it is.", (*toolbox).updateAgent).when(wantsUpdate.MatchString),
+		operation("delete_agent", "Delete an agent.", (*toolbox).deleteAgent).when(wantsDelete.MatchString),
+		operation("create_tool", "Create a tool that calls an HTTP endpoint.", (*toolbox).createTool).when(wantsCreate.MatchString),
+		operation("delete_tool", "Delete a tool of the namespace.", (*toolbox).deleteTool).when(wantsDelete.MatchString),
+		operation("delete_session", "Delete a session with everything that was said in it.", (*toolbox).deleteSession).when(wantsDelete.MatchString),
 	}
 }
 

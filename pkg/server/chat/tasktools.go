@@ -26,27 +26,13 @@ const (
 
 func taskTools() []entry {
 	return []entry{
-		{name: "create_ai_task", make: func(b *toolbox) tool.Tool {
-			return tool.New("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", b.createAITask)
-		}},
-		{name: "create_container_task", make: func(b *toolbox) tool.Tool {
-			return tool.New("create_container_task", "Create a task that runs a command. Its output is the result.", b.createContainerTask)
-		}},
-		{name: "create_agent_task", make: func(b *toolbox) tool.Tool {
-			return tool.New("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", b.createAgentTask)
-		}},
-		{name: "check_task_progress", make: func(b *toolbox) tool.Tool {
-			return tool.New("check_task_progress", "Get the phase and the conditions of a task.", b.checkTask)
-		}},
-		{name: "fetch_task_output", make: func(b *toolbox) tool.Tool {
-			return tool.New("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", b.fetchOutput)
-		}},
-		{name: "wait_for_task", make: func(b *toolbox) tool.Tool {
-			return tool.New("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", b.waitForTask)
-		}},
-		{name: "cancel_task", make: func(b *toolbox) tool.Tool {
-			return tool.New("cancel_task", "Cancel a task with everything that it delegated.", b.cancelTask)
-		}},
+		operation("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", (*toolbox).createAITask),
+		operation("create_container_task", "Create a task that runs a command. Its output is the result.", (*toolbox).createContainerTask),
+		operation("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", (*toolbox).createAgentTask),
+		operation("check_task_progress", "Get the phase and the conditions of a task.", (*toolbox).checkTask),
+		operation("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", (*toolbox).fetchOutput),
+		operation("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", (*toolbox).waitForTask),
+		operation("cancel_task", "Cancel a task with everything that it delegated.", (*toolbox).cancelTask),
 	}
 }
 

@@ -43,7 +43,7 @@ func clean(s string) string {
 	return s
 }
 
-// cleanJSON removes secrets from JSON, or from a text that is none.
+// cleanJSON removes secrets from a JSON value. If the string is not valid JSON, it is treated as text.
 func cleanJSON(s string) string {
 	if json.Valid([]byte(s)) {
 		if out, _, err := redact.JSON([]byte(s)); err == nil {

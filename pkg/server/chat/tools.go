@@ -49,6 +49,19 @@ type entry struct {
 	offered func(words string) bool
 }
 
+// operation returns the entry of a tool that is a method of the toolbox.
+func operation[A any](name, description string, call func(*toolbox, context.Context, A) (any, error)) entry {
+	return entry{name: name, make: func(b *toolbox) tool.Tool {
+		return tool.New(name, description, func(ctx context.Context, arguments A) (any, error) { return call(b, ctx, arguments) })
+	}}
+}
+
+// when returns the entry of a tool that is offered only for words that match.
+func (e entry) when(matches func(words string) bool) entry {
+	e.offered = matches
+	return e
+}
+
 // entries lists all tools, in the order in which models see them.
 func entries() []entry { return slices.Concat(taskTools(), listTools(), manageTools()) }
 
