@@ -135,12 +135,13 @@ turns:
 	if got := asked(); got != "12" {
 		t.Errorf("the first run asked %s", got)
 	}
+	p.poll("the controller to check the Provider", func() bool { return status().Ready })
 	s := status()
 	condition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable)
 	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != v1alpha1.ReasonModelRateLimited || strings.Contains(condition.Message, "slow") {
 		t.Fatalf("condition %+v", condition)
 	}
-	if s.CoolDownUntil == nil || !s.Ready {
+	if s.CoolDownUntil == nil {
 		t.Fatalf("status %+v", s)
 	}
 	table := must[[]byte](t)(c.RESTClient().Get().Namespace("default").Resource("providers").Name("model").
