@@ -198,7 +198,7 @@ func (p *platform) below(root string) []v1alpha1.Task {
 }
 
 // TestParentsWaitForChildren: a parent whose work is done stays Running until its children have ended or were
-// detached, and lists them.
+// detached, and lists them. If it is cancelled meanwhile, it ends as Cancelled, and so do they.
 func TestParentsWaitForChildren(t *testing.T) {
 	t.Parallel()
 	p, goOn := newTree(t, 2)
@@ -209,6 +209,20 @@ func TestParentsWaitForChildren(t *testing.T) {
 	if waiting.Status.Phase != v1alpha1.TaskRunning || len(waiting.Status.ChildTasks) != 1 {
 		t.Errorf("the parent is %+v", waiting.Status)
 	}
+	p.commission("stopped", "Start it.")
+	p.awaitTask("stopped", func(t *v1alpha1.Task) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
+	})
+	must[*v1alpha1.Task](t)(p.tasks().Cancel(t.Context(), "stopped", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
+	stopped := p.awaitPhase("stopped", v1alpha1.TaskCancelled)
+	if c := meta.FindStatusCondition(stopped.Status.Conditions, v1alpha1.ConditionWaitingForChildren); c.Status != metav1.ConditionFalse || stopped.Status.Message != "the task was cancelled: enough" {
+		t.Errorf("the cancelled parent is %+v", stopped.Status)
+	}
+	ends := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=stopped"}))
+	if last := ends.Items[len(ends.Items)-1]; last.Type != v1alpha1.EventTaskCancelled {
+		t.Errorf("the stream of the cancelled parent ends with %s", last.Type)
+	}
+	p.awaitPhase(p.below("stopped")[0].Name, v1alpha1.TaskCancelled)
 	p.commission("many", "Many.")
 	p.awaitTask("many", func(t *v1alpha1.Task) bool {
 		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)

@@ -20,6 +20,8 @@ const noReason = "cancellation was requested"
 type cancel struct {
 	executor executor.Executor
 	end      endFunc
+	// children returns what the task delegated.
+	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 }
 
 func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -40,11 +42,31 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 		o.message += ": " + asked.Message
 	}
 	o.message = neverBegan(t, o.message)
-	if state.Succeeded() && !iterates(t) { // it succeeded before it was stopped
+	finished, err := hadFinished(ctx, t, state, s.children)
+	if err != nil {
+		return err
+	}
+	if finished { // before it was stopped
 		o = succeeded(state)
 	}
 	if err := s.end(ctx, t, o); err != nil {
 		return err
 	}
 	return step.ErrDone
+}
+
+// hadFinished reports whether nothing of the task was left to do when it was stopped; state is that of its last run. An
+// autonomous task would have gone on with another iteration, and a task with children that have not ended waits for them.
+func hadFinished(ctx context.Context, t *v1alpha1.Task, state executor.State, children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)) (bool, error) {
+	if !state.Succeeded() || iterates(t) || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
+		return false, nil
+	}
+	if !t.Status.HasChildren {
+		return true, nil
+	}
+	list, err := children(ctx, t) // the run may have ended only just now, so that the condition is not yet written
+	if err != nil {
+		return false, err
+	}
+	return len(alive(list)) == 0, nil
 }

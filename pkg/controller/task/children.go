@@ -226,14 +226,9 @@ func (s offspring) settle(ctx context.Context, t *v1alpha1.Task, o outcome) (wai
 	if err != nil {
 		return false, err
 	}
-	var live []string
-	for i := range list {
-		if c := &list[i]; belongs(c) && !c.Status.Phase.Terminal() {
-			live = append(live, c.Name)
-		}
-	}
+	live := alive(list)
 	if len(live) == 0 {
-		childrenEnded(t)
+		waitsForNoChild(t, v1alpha1.ReasonChildrenEnded, "all delegated tasks have ended or were detached")
 		return false, nil
 	}
 	message := messagef("the work is done; %d delegated tasks have not ended: %s", len(live), strings.Join(live[:min(len(live), 5)], ", "))
@@ -242,9 +237,20 @@ func (s offspring) settle(ctx context.Context, t *v1alpha1.Task, o outcome) (wai
 	return true, nil
 }
 
-// childrenEnded reverts what settle reported.
-func childrenEnded(t *v1alpha1.Task) {
+// alive returns the names of the children that belong to their parent and have not ended.
+func alive(children []v1alpha1.Task) []string {
+	var names []string
+	for i := range children {
+		if c := &children[i]; belongs(c) && !c.Status.Phase.Terminal() {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// waitsForNoChild reverts what settle reported.
+func waitsForNoChild(t *v1alpha1.Task, reason, message string) {
 	if meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
-		setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForChildren, metav1.ConditionFalse, v1alpha1.ReasonChildrenEnded, "all delegated tasks have ended or were detached")
+		setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForChildren, metav1.ConditionFalse, reason, message)
 	}
 }

@@ -57,7 +57,11 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	if !t.Status.Phase.Terminal() {
 		o := outcome{phase: v1alpha1.TaskCancelled, reason: v1alpha1.ReasonDeleted, message: neverBegan(t, "the task was deleted")}
-		if state.Succeeded() {
+		finished, err := hadFinished(ctx, t, state, s.children)
+		if err != nil {
+			return err
+		}
+		if finished {
 			o = succeeded(state)
 		}
 		if err := s.end(ctx, t, o); err != nil {

@@ -81,6 +81,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	}
 	notParked(t, "the run is over")
 	waitsNoMore(t, "the task is over")
+	waitsForNoChild(t, v1alpha1.ReasonJobEnded, "the task is over")
 	iteratesNoMore(t)
 	setTerminal(&t.Status, t.Generation, o, at)
 	t.Status.Usage = left.usage

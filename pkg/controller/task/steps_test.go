@@ -132,6 +132,22 @@ func cancelAsked(t *v1alpha1.Task) {
 	setCondition(&t.Status, 1, v1alpha1.ConditionCancelRequested, metav1.ConditionTrue, "CancelRequested", "enough")
 }
 
+func hasChildren(t *v1alpha1.Task) { t.Status.HasChildren = true }
+
+func waitsForChildren(t *v1alpha1.Task) {
+	hasChildren(t)
+	setCondition(&t.Status, 1, v1alpha1.ConditionWaitingForChildren, metav1.ConditionTrue, v1alpha1.ReasonChildrenActive, "")
+}
+
+// kids returns children in the given phases.
+func kids(phases ...v1alpha1.TaskPhase) []v1alpha1.Task {
+	list := make([]v1alpha1.Task, len(phases))
+	for i := range list {
+		list[i].Status = v1alpha1.TaskStatus{Phase: phases[i], Delegation: &v1alpha1.TaskDelegation{ParentUID: "u"}}
+	}
+	return list
+}
+
 func retries(n int32) func(*v1alpha1.Task) {
 	return func(t *v1alpha1.Task) { t.Spec.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n} }
 }
@@ -435,13 +451,14 @@ func TestDeletionAndCancel(t *testing.T) {
 	succeeded := runs{state: executor.State{ID: "job", Phase: executor.Exited}}
 	none := runs{err: executor.ErrNotFound}
 	for _, tc := range []struct {
-		name    string
-		task    *v1alpha1.Task
-		runs    runs
-		want    string
-		end     string
-		asked   []string
-		dropped bool
+		name     string
+		task     *v1alpha1.Task
+		runs     runs
+		children []v1alpha1.Task
+		want     string
+		end      string
+		asked    []string
+		dropped  bool
 	}{
 		{name: "neither", task: task(isStarted), runs: alive, want: "nil"},
 		{name: "delete: run is stopped first", task: task(isStarted, deleted), runs: alive, want: "wait 5s", asked: []string{"stop"}},
@@ -455,14 +472,19 @@ func TestDeletionAndCancel(t *testing.T) {
 		{name: "cancel: then cancelled", task: task(isStarted, cancelAsked), runs: over, want: "done", end: "Cancelled: the task was cancelled: enough"},
 		{name: "cancel: pending", task: task(pending, cancelAsked), runs: none, want: "done", end: "Cancelled: the task was cancelled: enough"},
 		{name: "cancel: too late", task: task(isStarted, cancelAsked), runs: succeeded, want: "done", end: "Succeeded: the task is complete"},
+		{name: "cancel: it waits for its children", task: task(isStarted, waitsForChildren, cancelAsked), runs: succeeded, want: "done", end: "Cancelled: the task was cancelled: enough"},
+		{name: "cancel: a child is alive", task: task(isStarted, hasChildren, cancelAsked), runs: succeeded, children: kids(v1alpha1.TaskSucceeded, v1alpha1.TaskRunning), want: "done", end: "Cancelled: the task was cancelled: enough"},
+		{name: "cancel: too late, the children have ended", task: task(isStarted, hasChildren, cancelAsked), runs: succeeded, children: kids(v1alpha1.TaskSucceeded, v1alpha1.TaskFailed), want: "done", end: "Succeeded: the task is complete"},
+		{name: "delete: it waits for its children", task: task(isStarted, waitsForChildren, deleted), runs: succeeded, want: "done", end: "Cancelled: the task was deleted"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &eventLog{}
 			dropped := false
-			d := deletion{executor: &tc.runs, end: l.finish, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
+			children := func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.children, nil }
+			d := deletion{executor: &tc.runs, end: l.finish, children: children, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
 			err := d.do(t.Context(), tc.task)
 			if err == nil {
-				err = cancel{executor: &tc.runs, end: l.finish}.do(t.Context(), tc.task)
+				err = cancel{executor: &tc.runs, end: l.finish, children: children}.do(t.Context(), tc.task)
 			}
 			outcomeIs(t, err, tc.want)
 			end := ""

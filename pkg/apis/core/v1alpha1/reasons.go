@@ -242,7 +242,8 @@ const (
 	ReasonIterating = "Iterating"
 	// ReasonSuspended, of Iterating, False: no other iteration begins. Unset spec.suspend to continue.
 	ReasonSuspended = "Suspended"
-	// ReasonJobEnded, of JobCreated, False: the run is over. Where the task failed, the reason of the failure is here instead.
+	// ReasonJobEnded, of JobCreated, Iterating and WaitingForChildren, False: the task is over. In JobCreated of a task that
+	// failed, the reason of the failure is here instead.
 	ReasonJobEnded = "Ended"
 	// ReasonApprovalPending, of WaitingForApproval, True: a call waits for a person. Approve or decline it.
 	ReasonApprovalPending = "ApprovalPending"
