@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/llm"
 )
 
 // A secret is never shown, wherever the pieces of a text are cut, and nothing else is lost.
@@ -30,47 +29,6 @@ func TestTextHidesSecretsInPieces(t *testing.T) {
 		got := out.String()
 		if strings.Contains(got, "abcdefghij") || !strings.HasPrefix(got, "The key is ") || !strings.HasSuffix(got, "more words end") {
 			t.Errorf("in pieces of %d: %q", size, got)
-		}
-	}
-}
-
-// What a session keeps becomes a conversation in which every call has a result, however it was truncated.
-func TestRecall(t *testing.T) {
-	t.Parallel()
-	call := func(ids ...string) v1alpha1.SessionMessage {
-		m := v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant}
-		for _, id := range ids {
-			m.ToolCalls = append(m.ToolCalls, v1alpha1.MessageToolCall{ID: id, Name: "n", Arguments: "{}"})
-		}
-		return m
-	}
-	result := func(id string) v1alpha1.SessionMessage {
-		return v1alpha1.SessionMessage{Role: v1alpha1.RoleTool, ToolCallID: id, Content: "r" + id}
-	}
-	user, answer := v1alpha1.SessionMessage{Role: v1alpha1.RoleUser, Content: "u"}, v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant, Content: "a"}
-	for name, tt := range map[string]struct {
-		said []v1alpha1.SessionMessage
-		want string
-	}{
-		"whole":             {[]v1alpha1.SessionMessage{user, call("1", "2"), result("1"), result("2"), answer}, "user assistant(2) tool tool assistant"},
-		"calls removed":     {[]v1alpha1.SessionMessage{user, result("1"), answer}, "user assistant"},
-		"one result lost":   {[]v1alpha1.SessionMessage{user, call("1", "2"), result("2"), answer}, "user assistant(1) tool assistant"},
-		"all results lost":  {[]v1alpha1.SessionMessage{user, call("1"), answer}, "user assistant"},
-		"result comes late": {[]v1alpha1.SessionMessage{user, call("1"), answer, result("1")}, "user assistant"},
-	} {
-		var got []string
-		for _, m := range recall(tt.said) {
-			word := string(m.Role)
-			if n := len(m.ToolCalls); n > 0 {
-				word += "(" + string(rune('0'+n)) + ")"
-			}
-			got = append(got, word)
-			if m.Role == llm.RoleTool && m.Text == "" {
-				t.Errorf("%s: empty result", name)
-			}
-		}
-		if d := cmp.Diff(tt.want, strings.Join(got, " ")); d != "" {
-			t.Errorf("%s: %s", name, d)
 		}
 	}
 }
@@ -107,9 +65,11 @@ func TestIntent(t *testing.T) {
 // Names of tasks are valid, carry the prefix of their session once, and differ between sessions.
 func TestTaskNames(t *testing.T) {
 	t.Parallel()
-	b := &toolbox{session: &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{UID: types.UID("one")}}}
-	other := &toolbox{session: &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{UID: types.UID("two")}}}
-	prefix := taskPrefix(b.session)
+	of := func(uid types.UID) *toolbox {
+		return &toolbox{Toolset: Toolset{Prefix: taskPrefix(&v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{UID: uid}})}}
+	}
+	b, other := of("one"), of("two")
+	prefix := b.Prefix
 	for name, want := range map[string]string{"Build It!": prefix + "build-it", prefix + "x": prefix + "x", "...": prefix + "task"} {
 		if got := b.taskName(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)

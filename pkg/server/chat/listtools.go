@@ -69,7 +69,7 @@ func (b *toolbox) listAgents(ctx context.Context, a whereArguments) (any, error)
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	list, err := b.caller.CoreV1alpha1().Agents(b.namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
+	list, err := b.caller.CoreV1alpha1().Agents(b.Namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -90,7 +90,7 @@ func (b *toolbox) listTools(ctx context.Context, a whereArguments) (any, error) 
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	list, err := b.caller.CoreV1alpha1().Tools(b.namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
+	list, err := b.caller.CoreV1alpha1().Tools(b.Namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -124,7 +124,7 @@ func (b *toolbox) listTasks(ctx context.Context, a listTasksArguments) (any, err
 	}
 	var newest []v1alpha1.Task
 	for o := (metav1.ListOptions{Limit: taskPage}); ; {
-		page, err := b.caller.CoreV1alpha1().Tasks(b.namespace).List(ctx, o)
+		page, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).List(ctx, o)
 		if err != nil {
 			return nil, explain(err)
 		}

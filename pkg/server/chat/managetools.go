@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -131,8 +132,8 @@ func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any,
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: b.labels()}, Spec: v1alpha1.AgentSpec{
-		ProviderRef: &v1alpha1.NamespacedReference{Name: b.provider}, Tools: toolsOf(a.Tools),
+	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: maps.Clone(b.Labels)}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: b.Provider}, Tools: toolsOf(a.Tools),
 	}}
 	a.Model.apply(&agent.Spec)
 	if a.ProviderRef != "" {
@@ -147,7 +148,7 @@ func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any,
 			agent.Spec.Coordination.AllowedAgents = append(agent.Spec.Coordination.AllowedAgents, v1alpha1.NamespacedReference{Name: r.Name, Namespace: r.Namespace})
 		}
 	}
-	made, err := b.caller.CoreV1alpha1().Agents(b.namespace).Create(ctx, agent, metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := b.caller.CoreV1alpha1().Agents(b.Namespace).Create(ctx, agent, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -176,7 +177,7 @@ func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any,
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	agents := b.caller.CoreV1alpha1().Agents(b.namespace)
+	agents := b.caller.CoreV1alpha1().Agents(b.Namespace)
 	agent, err := agents.Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, explain(err)
@@ -199,13 +200,13 @@ func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any,
 
 func (b *toolbox) deleteAgent(ctx context.Context, a agentReference) (any, error) {
 	return b.deleted(a, "the agent was deleted", func() error {
-		return b.caller.CoreV1alpha1().Agents(b.namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+		return b.caller.CoreV1alpha1().Agents(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	})
 }
 
 func (b *toolbox) deleteTool(ctx context.Context, a agentReference) (any, error) {
 	return b.deleted(a, "the tool was deleted", func() error {
-		return b.caller.CoreV1alpha1().Tools(b.namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
+		return b.caller.CoreV1alpha1().Tools(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	})
 }
 
@@ -232,10 +233,10 @@ func (b *toolbox) createTool(ctx context.Context, a createToolArguments) (any, e
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	t := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: b.labels()}, Spec: v1alpha1.ToolSpec{
+	t := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: maps.Clone(b.Labels)}, Spec: v1alpha1.ToolSpec{
 		Description: a.Description, HTTP: &v1alpha1.ToolHTTP{URL: a.URL, Method: v1alpha1.ToolMethod(a.Method)},
 	}}
-	made, err := b.caller.CoreV1alpha1().Tools(b.namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := b.caller.CoreV1alpha1().Tools(b.Namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -256,11 +257,11 @@ func (b *toolbox) deleteSession(ctx context.Context, a deleteSessionArguments) (
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	if a.SessionID == b.session.Name {
+	if a.SessionID == b.Session {
 		return nil, tool.InvalidArguments("sessionId: %s is the session of this chat", a.SessionID).
 			Suggest("the user can delete it when this turn is over")
 	}
-	if err := b.caller.CoreV1alpha1().Sessions(b.namespace).Delete(ctx, a.SessionID, metav1.DeleteOptions{}); err != nil {
+	if err := b.caller.CoreV1alpha1().Sessions(b.Namespace).Delete(ctx, a.SessionID, metav1.DeleteOptions{}); err != nil {
 		return nil, explain(err)
 	}
 	return deletedSession{a.SessionID, "the session was deleted"}, nil

@@ -53,7 +53,7 @@ User: Write a summary of Y. -> create_ai_task, wait_for_task, fetch_task_output,
 
 // agents returns the agents that the caller may list, one on each line as JSON, because their texts are data.
 func (t *Turn) agents(ctx context.Context) string {
-	list, err := t.caller.CoreV1alpha1().Agents(t.request.Namespace).List(ctx, metav1.ListOptions{Limit: maxPromptAgents})
+	list, err := t.tools.caller.CoreV1alpha1().Agents(t.request.Namespace).List(ctx, metav1.ListOptions{Limit: maxPromptAgents})
 	switch {
 	case apierrors.IsForbidden(err):
 		return "The user may not list agents."

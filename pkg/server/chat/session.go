@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,45 +82,6 @@ func usable(s *v1alpha1.Session) (*v1alpha1.Session, error) {
 		return nil, apierrors.NewConflict(v1alpha1.Resource("sessions"), s.Name, errors.New("the session is being deleted"))
 	}
 	return s, nil
-}
-
-// recall returns stored messages as a conversation that model servers accept: every call is followed by its result.
-// Calls without a result, because it was removed, are left out.
-func recall(said []v1alpha1.SessionMessage) []llm.Message {
-	var out []llm.Message
-	for i := range said {
-		switch m := &said[i]; m.Role {
-		case v1alpha1.RoleUser:
-			out = append(out, llm.Message{Role: llm.RoleUser, Text: m.Content})
-		case v1alpha1.RoleAssistant:
-			answer := llm.Message{Role: llm.RoleAssistant, Text: m.Content}
-			var results []llm.Message
-			for _, c := range m.ToolCalls {
-				if r, ok := resultOf(c.ID, said[i+1:]); ok && json.Valid([]byte(c.Arguments)) {
-					answer.ToolCalls = append(answer.ToolCalls, llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
-					results = append(results, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: r})
-				}
-			}
-			if strings.TrimSpace(answer.Text) != "" || len(results) > 0 {
-				out = append(append(out, answer), results...)
-			}
-		case v1alpha1.RoleTool, v1alpha1.RoleSystem: // results are taken with their calls
-		}
-	}
-	return out
-}
-
-// resultOf finds the result of a call in the messages that follow it directly.
-func resultOf(id string, follows []v1alpha1.SessionMessage) (string, bool) {
-	for i := range follows {
-		if follows[i].Role != v1alpha1.RoleTool {
-			break
-		}
-		if follows[i].ToolCallID == id {
-			return follows[i].Content, true
-		}
-	}
-	return "", false
 }
 
 // save appends the turn to the session, with summaries of calls and results. A turn that failed is kept, too, so that

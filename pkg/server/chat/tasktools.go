@@ -5,6 +5,8 @@ package chat
 
 import (
 	"context"
+	"maps"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,7 +89,7 @@ func (b *toolbox) createAITask(ctx context.Context, a aiTaskArguments) (any, err
 	case a.ProviderRef != "":
 		spec.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: a.ProviderRef}}
 	case a.AgentRef == "":
-		spec.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: b.provider}, Model: b.model}
+		spec.AI = &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: b.Provider}, Model: b.Model}
 	}
 	if a.SessionRef != "" {
 		spec.SessionRef = &v1alpha1.TaskSessionReference{Name: a.SessionRef, Create: true}
@@ -123,7 +125,7 @@ func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, 
 		}
 		spec.Timeout = &metav1.Duration{Duration: d}
 	}
-	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: b.taskName(name), Labels: b.labels()}, Spec: spec}
+	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: b.taskName(name), Labels: maps.Clone(b.Labels)}, Spec: spec}
 	made, err := b.createTask(ctx, t)
 	if err != nil {
 		return createdTask{}, err
@@ -144,7 +146,7 @@ func (b *toolbox) task(ctx context.Context, a oneTask) (*v1alpha1.Task, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	t, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	t, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -202,7 +204,7 @@ func (b *toolbox) fetchOutput(ctx context.Context, a oneTask) (any, error) {
 			Suggest("wait for it with wait_for_task")
 	}
 	out := taskOutput{Name: t.Name, Phase: t.Status.Phase}
-	result, err := b.caller.CoreV1alpha1().Tasks(b.namespace).GetResult(ctx, t.Name, metav1.GetOptions{})
+	result, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).GetResult(ctx, t.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		out.Output = "" // a task that failed may have none; its message says why
@@ -293,8 +295,8 @@ func (b *toolbox) cancelTask(ctx context.Context, a oneTask) (any, error) {
 	if t.Status.Phase.Terminal() {
 		return cancelled{t.Name, "the task had ended before: it is " + string(t.Status.Phase)}, nil
 	}
-	body := &v1alpha1.TaskCancellation{Reason: "cancelled in chat " + b.session.Name}
-	if _, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Cancel(ctx, t.Name, body, metav1.CreateOptions{}); err != nil {
+	body := &v1alpha1.TaskCancellation{Reason: strings.TrimSpace("cancelled in chat " + b.Session)}
+	if _, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Cancel(ctx, t.Name, body, metav1.CreateOptions{}); err != nil {
 		return nil, explain(err)
 	}
 	return cancelled{t.Name, "the cancellation was requested"}, nil

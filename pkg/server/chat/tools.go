@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -27,16 +29,50 @@ import (
 // fieldManager is the field manager of what chats create.
 const fieldManager = "platform-chat"
 
+// Toolset says for whom the tools of the orchestrator work, and where.
+type Toolset struct {
+	// Caller is in whose name the tools act.
+	Caller    user.Info
+	Namespace string
+	// Provider and Model answer the conversation; tasks without an agent use them, too.
+	Provider, Model string
+	// Session is the name of the session that the tools must not delete; empty for none.
+	Session string
+	// Prefix begins the names of tasks, so that conversations do not take each other's names. Labels are on everything
+	// that the tools create.
+	Prefix string
+	Labels map[string]string
+	// Words are what the user says. They decide which of the tools that manage objects are offered.
+	Words string
+	// Only are the names of the tools that are offered; nil means all.
+	Only []string
+}
+
+// Tools returns the tools of the orchestrator, within the limits of chats: of tasks for one turn, and of time for one
+// call. Each operation is authorized as the caller's own, and a refusal is a result for the model.
+func (s *Service) Tools(o Toolset) (*tool.Catalogue, error) {
+	b, err := s.toolbox(o)
+	if err != nil {
+		return nil, err
+	}
+	return b.catalogue()
+}
+
+func (s *Service) toolbox(o Toolset) (*toolbox, error) {
+	caller, err := s.callers.client(o.Caller)
+	if err != nil {
+		return nil, fmt.Errorf("chat: client of the caller: %w", err)
+	}
+	return &toolbox{Toolset: o, caller: caller, own: s.own, limits: &s.o.Limits, clock: s.o.Clock}, nil
+}
+
 // toolbox is what the tools of one turn work with. It has many methods because each tool is one.
 type toolbox struct {
-	namespace string
-	session   *v1alpha1.Session
-	caller    versioned.Interface // acts as the caller; every operation of a tool goes through it
-	own       versioned.Interface // acts as the server; only wakes tools that wait
-	// provider and model answer the chat; tasks without an agent use them, too.
-	provider, model string
-	limits          *Limits
-	clock           clock.WithDelayedExecution
+	Toolset
+	caller versioned.Interface // acts as the caller; every operation of a tool goes through it
+	own    versioned.Interface // acts as the server; only wakes tools that wait
+	limits *Limits
+	clock  clock.WithDelayedExecution
 	// created counts the tasks of this turn.
 	created int32
 }
@@ -75,10 +111,10 @@ func toolNames() []string {
 }
 
 // catalogue returns the tools that are offered for what the user says.
-func (b *toolbox) catalogue(words string) (*tool.Catalogue, error) {
+func (b *toolbox) catalogue() (*tool.Catalogue, error) {
 	var tools []tool.Tool
 	for _, e := range entries() {
-		if e.offered == nil || e.offered(words) {
+		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil || slices.Contains(b.Only, e.name)) {
 			tools = append(tools, bounded{e.make(b), b.limits.ToolTimeout, b.clock})
 		}
 	}
@@ -109,10 +145,10 @@ func (t bounded) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 
 // in returns an error if a namespace is given that is not that of the chat.
 func (b *toolbox) in(namespace string) error {
-	if namespace == "" || namespace == b.namespace {
+	if namespace == "" || namespace == b.Namespace {
 		return nil
 	}
-	return tool.Errorf(tool.TypePermissionDenied, "namespace: this chat works in namespace %s only", b.namespace).
+	return tool.Errorf(tool.TypePermissionDenied, "namespace: this chat works in namespace %s only", b.Namespace).
 		Suggest("leave namespace out; the user can begin a chat in another namespace")
 }
 
@@ -153,12 +189,11 @@ var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 // taskName returns the name of a task that the model calls name: with a prefix that only this session has, so that
 // sessions do not take each other's names. A name that has the prefix already is kept.
 func (b *toolbox) taskName(name string) string {
-	prefix := taskPrefix(b.session)
-	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, prefix)), "-"), "-")
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(name, b.Prefix)), "-"), "-")
 	if name == "" {
 		name = "task"
 	}
-	return v1alpha1.ShortName(prefix+name, "", validation.LabelValueMaxLength)
+	return v1alpha1.ShortName(b.Prefix+name, "", validation.LabelValueMaxLength)
 }
 
 // taskPrefix begins the names of all tasks that a session creates.
@@ -167,11 +202,11 @@ func taskPrefix(s *v1alpha1.Session) string {
 	return "chat-" + hex.EncodeToString(sum[:4]) + "-"
 }
 
-// labels are on everything that a chat creates.
-func (b *toolbox) labels() map[string]string {
+// labels are on everything that the chats of a session create.
+func labels(s *v1alpha1.Session) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelCreatedBy:   v1alpha1.CreatedByOrchestrator,
-		v1alpha1.LabelChatSession: v1alpha1.LabelValue(b.session.Name),
+		v1alpha1.LabelChatSession: v1alpha1.LabelValue(s.Name),
 	}
 }
 
@@ -181,7 +216,7 @@ func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.T
 		return nil, tool.Errorf(tool.TypeLimitReached, "this turn has created %d tasks, which is the most that is allowed", b.created).
 			Suggest("say what is left to do; the user can ask for it in the next message")
 	}
-	made, err := b.caller.CoreV1alpha1().Tasks(b.namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -43,7 +42,6 @@ type Turn struct {
 	choice     *models.Choice
 	candidates []llm.Candidate
 	session    *v1alpha1.Session
-	caller     versioned.Interface
 	tools      *toolbox
 	catalogue  *tool.Catalogue
 	messages   []llm.Message // that the model reads
@@ -93,22 +91,23 @@ func (t *Turn) open(ctx context.Context) (err error) {
 
 // prepare makes the tools, the instructions and the conversation.
 func (t *Turn) prepare(ctx context.Context) (err error) {
-	if t.caller, err = t.service.callers.client(t.request.Caller); err != nil {
-		return fmt.Errorf("chat: client of the caller: %w", err)
-	}
-	t.tools = &toolbox{
-		namespace: t.request.Namespace, session: t.session, caller: t.caller, own: t.service.own,
-		provider: t.candidates[0].Provider, model: t.candidates[0].Name, limits: &t.service.o.Limits, clock: t.service.o.Clock,
-	}
 	history, err := t.service.said.Said(ctx, t.session)
 	if err != nil {
 		return err
 	}
-	if t.catalogue, err = t.tools.catalogue(intent(t.request.Spec.Message, history)); err != nil {
+	t.tools, err = t.service.toolbox(Toolset{
+		Caller: t.request.Caller, Namespace: t.request.Namespace, Provider: t.candidates[0].Provider, Model: t.candidates[0].Name,
+		Session: t.session.Name, Prefix: taskPrefix(t.session), Labels: labels(t.session), Words: intent(t.request.Spec.Message, history),
+	})
+	if err != nil {
+		return err
+	}
+	if t.catalogue, err = t.tools.catalogue(); err != nil {
 		return fmt.Errorf("chat: tools: %w", err)
 	}
-	system := t.prompt(ctx)
-	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: system}}, recall(history)...)
+	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.
+	_, before := agentloop.Replay(history)
+	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: t.prompt(ctx)}}, before...)
 	t.messages = append(t.messages, llm.Message{Role: llm.RoleUser, Text: t.request.Spec.Message})
 	return nil
 }
