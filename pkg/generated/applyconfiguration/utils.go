@@ -71,6 +71,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.NamespacedReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Provider"):
 		return &corev1alpha1.ProviderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProviderPrice"):
+		return &corev1alpha1.ProviderPriceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProviderSecretReference"):
 		return &corev1alpha1.ProviderSecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProviderSpec"):

@@ -97,6 +97,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.NamespacedReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_NamespacedReference(ref),
 		v1alpha1.Provider{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_Provider(ref),
 		v1alpha1.ProviderList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ProviderList(ref),
+		v1alpha1.ProviderPrice{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ProviderPrice(ref),
 		v1alpha1.ProviderSecretReference{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_ProviderSecretReference(ref),
 		v1alpha1.ProviderSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ProviderSpec(ref),
 		v1alpha1.ProviderStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ProviderStatus(ref),
@@ -186,6 +187,22 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TranscriptSearch{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TranscriptSearch(ref),
 		v1alpha1.TranscriptSearchSpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TranscriptSearchSpec(ref),
 		v1alpha1.TranscriptSearchStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref),
+		v1alpha1.UsageAmount{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_UsageAmount(ref),
+		v1alpha1.UsageBreakdown{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref),
+		v1alpha1.UsageCost{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageCost(ref),
+		v1alpha1.UsageMeasured{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageMeasured(ref),
+		v1alpha1.UsageOtherWork{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageOtherWork(ref),
+		v1alpha1.UsagePage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsagePage(ref),
+		v1alpha1.UsagePullRequest{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_UsagePullRequest(ref),
+		v1alpha1.UsageReport{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_UsageReport(ref),
+		v1alpha1.UsageReportSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_UsageReportSpec(ref),
+		v1alpha1.UsageReportStatus{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_UsageReportStatus(ref),
+		v1alpha1.UsageSelection{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageSelection(ref),
+		v1alpha1.UsageSummaryOf{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageSummaryOf(ref),
+		v1alpha1.UsageTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageTask(ref),
+		v1alpha1.UsageTeam{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageTeam(ref),
+		v1alpha1.UsageTotals{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_UsageTotals(ref),
+		v1alpha1.UsageWork{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageWork(ref),
 		v1alpha1.WebFetchArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_WebFetchArguments(ref),
 		v1alpha1.WebSearchArguments{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_WebSearchArguments(ref),
 		v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref),
@@ -4739,6 +4756,74 @@ func schema_pkg_apis_core_v1alpha1_ProviderList(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_ProviderPrice(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProviderPrice is what a vendor charges for a model from a time on, until the next price of the same model applies. Prices are decimal numbers for a million tokens, with at most 9 digits before and 6 after the point.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model, as requests name it; \"*\" for all models without a price of their own.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effectiveFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "effectiveFrom is when the price applies: a UTC date (2026-01-31) or an RFC 3339 timestamp.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"currency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "currency is the ISO 4217 code of the currency, such as USD.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"input": {
+						SchemaProps: spec.SchemaProps{
+							Description: "input is the price of input that no cache supplied or took.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"output": {
+						SchemaProps: spec.SchemaProps{
+							Description: "output is the price of output.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cachedInput": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInput is the price of input that was read from a cache. The default is the price of input.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cacheWriteInput": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteInput is the price of input that was written to a cache. The default is the price of input.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"model", "effectiveFrom", "currency", "input", "output"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_ProviderSecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4823,12 +4908,34 @@ func schema_pkg_apis_core_v1alpha1_ProviderSpec(ref common.ReferenceCallback) co
 							Ref:         ref(v1alpha1.AzureProvider{}.OpenAPIModelName()),
 						},
 					},
+					"prices": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"model",
+									"effectiveFrom",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "prices are what the vendor charges. Reports and budgets use the price that was in force when usage was observed. Earlier prices stay in the list, so that earlier usage keeps its cost.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ProviderPrice{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"type", "secretRef"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AzureProvider{}.OpenAPIModelName(), v1alpha1.ProviderSecretReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName()},
+			v1alpha1.AzureProvider{}.OpenAPIModelName(), v1alpha1.ProviderPrice{}.OpenAPIModelName(), v1alpha1.ProviderSecretReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName()},
 	}
 }
 
@@ -10998,6 +11105,1598 @@ func schema_pkg_apis_core_v1alpha1_TranscriptSearchStatus(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			v1alpha1.TranscriptMatch{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageAmount(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageAmount is an amount of money.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"currency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "currency is the code of the currency, such as USD.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"amount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "amount is a decimal number, exact to its last digit.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"currency", "amount"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageBreakdown is one row of a breakdown.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the day, model or agent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"usage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usage is its usage.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageTotals{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "usage"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageTotals{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageCost(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageCost is what measurements cost by the prices that were in force when they were observed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"completeness": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completeness is unavailable if no measurement has a cost, partial if some have none, and complete otherwise.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"complete", "partial", "unavailable"},
+						},
+					},
+					"unpricedMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unpricedMeasurements is how many measurements have no cost, because no price was in force or their usage is not known.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"amounts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "amounts are the costs, one for each currency.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageAmount{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"completeness", "unpricedMeasurements", "amounts"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageAmount{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageMeasured(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageMeasured is one measurement. A count is null if it was not reported.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id identifies the measurement.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attemptID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attemptID is the attempt of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scope is call, attempt or session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is provider, agent or estimate.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the Provider.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is all input.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is all output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInputTokens is the part of the input that was read from a cache.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cacheWriteInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteInputTokens is the part of the input that was written to a cache.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is started, completed, failed, cancelled or unattributed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"completeness": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"complete", "partial", "unavailable"},
+						},
+					},
+					"gap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gap says what is missing; empty if nothing is.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost is the cost; absent if no price was in force.",
+							Ref:         ref(v1alpha1.UsageAmount{}.OpenAPIModelName()),
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedAt is when the last observation was stored.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "attemptID", "scope", "source", "provider", "model", "status", "completeness", "gap", "observedAt"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageAmount{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageOtherWork(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageOtherWork is usage outside work requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"category": {
+						SchemaProps: spec.SchemaProps{
+							Description: "category is review_only, other_requests or unassociated.\n\nPossible enum values:\n - `\"other_requests\"` is tasks that belong to no work request.\n - `\"review_only\"` is reviews of pull requests that no request produced.\n - `\"unassociated\"` is usage without a task, such as that of chats and of the vendors' APIs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"other_requests", "review_only", "unassociated"},
+						},
+					},
+					"explanation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "explanation says what the category contains.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"usage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usage is its usage.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageTotals{}.OpenAPIModelName()),
+						},
+					},
+					"taskCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskCount is how many tasks it contains.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"tasks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tasks is a page of the tasks, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageTask{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"page": {
+						SchemaProps: spec.SchemaProps{
+							Description: "page is the page of tasks.",
+							Ref:         ref(v1alpha1.UsagePage{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"category", "explanation", "usage", "taskCount"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsagePage{}.OpenAPIModelName(), v1alpha1.UsageTask{}.OpenAPIModelName(), v1alpha1.UsageTotals{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsagePage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsagePage is a part of a list.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is the size of the page.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"offset": {
+						SchemaProps: spec.SchemaProps{
+							Description: "offset is how many items precede the page.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"total": {
+						SchemaProps: spec.SchemaProps{
+							Description: "total is how many items there are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"limit", "offset", "total"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsagePullRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsagePullRequest is a pull request that is linked to a work request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the link.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/REPOSITORY.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"githubID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "githubID is the id that the code host gave it; 0 if that is not known.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is its address.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is its current head.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is open, closed, merged or unknown.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready is set if it could be merged at asOf.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"readinessReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readinessReason says why it is ready or not.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when it was created; null if that is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"mergedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mergedAt is when it was merged.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"closedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "closedAt is when it was closed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedAt is when its state was last read.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is created, assisted or review_only.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"evidenceID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "evidenceID identifies the record that links it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "repository", "number", "githubID", "url", "headSHA", "state", "ready", "readinessReason", "origin", "evidenceID"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageReport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageReport reports what the requests of a namespace used of models. It is answered and not stored. Whoever creates one needs to list the tasks, the repositorymonitors and the sessions of the namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to report on.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageReportSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the report.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageReportStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageReportSpec{}.OpenAPIModelName(), v1alpha1.UsageReportStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageReportSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageReportSpec is what to report on. Times are UTC dates (2026-01-31) or RFC 3339 timestamps.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is summary (the default), work for one work request, or other for a category of other usage.\n\nPossible enum values:\n - `\"other\"`\n - `\"summary\"`\n - `\"work\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"other", "summary", "work"},
+						},
+					},
+					"workID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workID is the work request; mode work needs it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"category": {
+						SchemaProps: spec.SchemaProps{
+							Description: "category is the category; mode other needs it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "teams are the namespaces to report on. The only valid one is the namespace of the report, which is the default.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository selects requests of a repository: OWNER/REPOSITORY, in any letter case.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind selects requests that began with an issue or with a pull request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model selects requests that used the model, with all their usage, also of other models.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from selects requests that started then or later. The default is the start of the month of asOf for mode summary, and all that is retained for the others.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until selects requests that started before. The default is one nanosecond after asOf.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"asOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "asOf is the time that the report describes: later observations are left out. The default is the present. Later pages and details of a report use the asOf of its first page, and then agree with it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is the size of a page: 25 by default, at most 100. Mode work returns all tasks by default.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"offset": {
+						SchemaProps: spec.SchemaProps{
+							Description: "offset is how many items precede the page.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageReportStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageReportStatus is a report. Null means that a figure is not known, which is never the same as 0.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"selection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "selection is what was reported on, with all defaults.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageSelection{}.OpenAPIModelName()),
+						},
+					},
+					"retainedSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retainedSince is the time before which usage is no longer retained; absent if all of it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the usage of all work requests that were selected.",
+							Ref:         ref(v1alpha1.UsageSummaryOf{}.OpenAPIModelName()),
+						},
+					},
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "teams are the summaries of namespaces.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageTeam{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"works": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "works is a page of the work requests, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageWork{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"otherWork": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "otherWork is the usage outside work requests, by category.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageOtherWork{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"work": {
+						SchemaProps: spec.SchemaProps{
+							Description: "work is the work request of mode work.",
+							Ref:         ref(v1alpha1.UsageWork{}.OpenAPIModelName()),
+						},
+					},
+					"other": {
+						SchemaProps: spec.SchemaProps{
+							Description: "other is the category of mode other.",
+							Ref:         ref(v1alpha1.UsageOtherWork{}.OpenAPIModelName()),
+						},
+					},
+					"days": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "days is the usage of everything that was selected, by the UTC day on which it was observed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageBreakdown{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"models": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "models is the same usage by model.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageBreakdown{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"agents": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "agents is the same usage by agent; the name is empty for usage without one.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageBreakdown{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"page": {
+						SchemaProps: spec.SchemaProps{
+							Description: "page is the page of works or of tasks.",
+							Ref:         ref(v1alpha1.UsagePage{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageBreakdown{}.OpenAPIModelName(), v1alpha1.UsageOtherWork{}.OpenAPIModelName(), v1alpha1.UsagePage{}.OpenAPIModelName(), v1alpha1.UsageSelection{}.OpenAPIModelName(), v1alpha1.UsageSummaryOf{}.OpenAPIModelName(), v1alpha1.UsageTeam{}.OpenAPIModelName(), v1alpha1.UsageWork{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageSelection(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageSelection is what a report is about.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "teams are the namespaces.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/REPOSITORY; empty for all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is issue or pull_request; empty for both.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that requests must have used; empty for any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from is the start of the period in which requests started.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "until is the end of that period, which is not part of it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"asOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "asOf is the time of the last observation that may be included.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"teams", "from", "until", "asOf"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageSummaryOf(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageSummaryOf is the usage of work requests and what came of it. Figures about pull requests are null where nothing is known about pull requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is all input, including what caches supplied or took.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is all output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInputTokens is the part of the input that was read from caches; null unless every measurement reports it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cacheWriteInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteInputTokens is the part of the input that was written to caches; null unless every measurement reports it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"totalTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "totalTokens is input and output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"estimatedTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "estimatedTokens is the part of totalTokens that was estimated.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedUsageReported": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedUsageReported is set if every measurement reports cachedInputTokens.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"cacheWriteUsageReported": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteUsageReported is set if every measurement reports cacheWriteInputTokens.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"measurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "measurements is how many measurements there are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"reportedMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reportedMeasurements is how many of them reported both input and output.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"missingMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "missingMeasurements is how many of them reported nothing.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"partialMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "partialMeasurements is how many of them reported a part.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"calls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "calls is how many of them are requests to models.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how many attempts of tasks they belong to.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"completeness": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"complete", "partial", "unavailable"},
+						},
+					},
+					"modelCost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "modelCost is a fixed text. See cost.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost is the cost by spec.prices of the Providers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageCost{}.OpenAPIModelName()),
+						},
+					},
+					"workRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workRequests is how many requests were attempted, including those without a pull request.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unfinishedWork": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unfinishedWork is how many of them have a task that had not ended.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prsOpened": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prsOpened is how many pull requests were produced.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prsReady": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prsReady is how many of all linked ones could be merged at asOf.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prsMerged": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prsMerged is how many of the produced ones were merged.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prsClosed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prsClosed is how many of the produced ones were closed without a merge.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prsAssisted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prsAssisted is how many pull requests of others were assisted.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"tokensPerPROpened": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokensPerPROpened is totalTokens by prsOpened; null if there is none.",
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+					"tokensPerPRMerged": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokensPerPRMerged is totalTokens by prsMerged; null if there is none.",
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+				},
+				Required: []string{"estimatedTokens", "cachedUsageReported", "cacheWriteUsageReported", "measurements", "reportedMeasurements", "missingMeasurements", "partialMeasurements", "calls", "attempts", "completeness", "modelCost", "cost", "workRequests", "unfinishedWork"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageCost{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageTask is a task and its measurements.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespaceUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceUID is the UID of the namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task; empty for usage without a task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parentTaskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parentTaskUID is the UID of the task that delegated this one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workID is the work request that the task was made for.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/REPOSITORY.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"prNumber": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prNumber is the pull request that the task reviews or repairs; 0 for none.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is the phase of the task at asOf.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
+						},
+					},
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "role is what the task does for the request, such as planning or review.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"runtime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtime is what runs the task: ai, container or agent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agent is the agent; empty for none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when the task started.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayOwner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayOwner is the Gateway that the task belongs to; empty for none.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"usage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usage is the usage of the task.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageTotals{}.OpenAPIModelName()),
+						},
+					},
+					"measurements": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "measurements are its measurements, the oldest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageMeasured{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"shared": {
+						SchemaProps: spec.SchemaProps{
+							Description: "shared is set if the task is part of several work requests. Totals count it once.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "taskName", "sessionName", "workID", "repository", "prNumber", "phase", "role", "runtime", "startedAt", "gatewayOwner", "usage", "measurements", "shared"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageMeasured{}.OpenAPIModelName(), v1alpha1.UsageTotals{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageTeam(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageTeam is the summary of a namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is its summary.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageSummaryOf{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"namespace", "summary"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageSummaryOf{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageTotals(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageTotals is the usage of several measurements. Counts are null where no measurement reported them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is all input, including what caches supplied or took.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is all output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInputTokens is the part of the input that was read from caches; null unless every measurement reports it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cacheWriteInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteInputTokens is the part of the input that was written to caches; null unless every measurement reports it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"totalTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "totalTokens is input and output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"estimatedTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "estimatedTokens is the part of totalTokens that was estimated.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedUsageReported": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedUsageReported is set if every measurement reports cachedInputTokens.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"cacheWriteUsageReported": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteUsageReported is set if every measurement reports cacheWriteInputTokens.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"measurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "measurements is how many measurements there are.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"reportedMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reportedMeasurements is how many of them reported both input and output.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"missingMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "missingMeasurements is how many of them reported nothing.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"partialMeasurements": {
+						SchemaProps: spec.SchemaProps{
+							Description: "partialMeasurements is how many of them reported a part.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"calls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "calls is how many of them are requests to models.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how many attempts of tasks they belong to.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"completeness": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"complete", "partial", "unavailable"},
+						},
+					},
+					"modelCost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "modelCost is a fixed text. See cost.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost is the cost by spec.prices of the Providers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageCost{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"estimatedTokens", "cachedUsageReported", "cacheWriteUsageReported", "measurements", "reportedMeasurements", "missingMeasurements", "partialMeasurements", "calls", "attempts", "completeness", "modelCost", "cost"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageCost{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageWork(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageWork is a work request: an issue or a pull request and everything that was done for it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id identifies the work request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespaceUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceUID is the UID of the namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the RepositoryMonitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the UID of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/REPOSITORY.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is issue or pull_request.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is that of the issue or pull request.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when its first task started.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is its usage.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageSummaryOf{}.OpenAPIModelName()),
+						},
+					},
+					"tasks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tasks are its tasks, the oldest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageTask{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pullRequests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequests are its pull requests.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsagePullRequest{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"models": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "models are the models that it used.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"id", "namespace", "monitorName", "repository", "kind", "number", "startedAt", "summary"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsagePullRequest{}.OpenAPIModelName(), v1alpha1.UsageSummaryOf{}.OpenAPIModelName(), v1alpha1.UsageTask{}.OpenAPIModelName()},
 	}
 }
 

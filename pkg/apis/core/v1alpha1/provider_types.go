@@ -64,6 +64,58 @@ type ProviderSpec struct {
 	// +optional
 	// +k8s:optional
 	Azure *AzureProvider `json:"azure,omitempty"`
+	// prices are what the vendor charges. Reports and budgets use the price that was in force when usage was observed.
+	// Earlier prices stay in the list, so that earlier usage keeps its cost.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxItems=512
+	// +listType=map
+	// +listMapKey=model
+	// +listMapKey=effectiveFrom
+	Prices []ProviderPrice `json:"prices,omitempty"`
+}
+
+// AnyModel is the model of a price that applies to all models without a price of their own.
+const AnyModel = "*"
+
+// ProviderPrice is what a vendor charges for a model from a time on, until the next price of the same model applies.
+// Prices are decimal numbers for a million tokens, with at most 9 digits before and 6 after the point.
+type ProviderPrice struct {
+	// model is the model, as requests name it; "*" for all models without a price of their own.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=256
+	Model string `json:"model"`
+	// effectiveFrom is when the price applies: a UTC date (2026-01-31) or an RFC 3339 timestamp.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=64
+	EffectiveFrom string `json:"effectiveFrom"`
+	// currency is the ISO 4217 code of the currency, such as USD.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=3
+	Currency string `json:"currency"`
+	// input is the price of input that no cache supplied or took.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=16
+	Input string `json:"input"`
+	// output is the price of output.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=16
+	Output string `json:"output"`
+	// cachedInput is the price of input that was read from a cache. The default is the price of input.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=16
+	CachedInput string `json:"cachedInput,omitempty"`
+	// cacheWriteInput is the price of input that was written to a cache. The default is the price of input.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=16
+	CacheWriteInput string `json:"cacheWriteInput,omitempty"`
 }
 
 // ProviderSecretReference names the Secret key with a provider's API key.

@@ -42,6 +42,7 @@ func KnownTypes() []runtime.Object {
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},
 		&TranscriptSearch{},
+		&UsageReport{},
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},

@@ -354,6 +354,11 @@ func (in ProviderList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProviderPrice) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ProviderPrice"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProviderSecretReference) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ProviderSecretReference"
 }
@@ -796,6 +801,86 @@ func (in TranscriptSearchSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TranscriptSearchStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TranscriptSearchStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageAmount) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageAmount"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageBreakdown) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageBreakdown"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageCost) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageCost"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageMeasured) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageMeasured"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageOtherWork) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageOtherWork"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsagePage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsagePage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsagePullRequest) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsagePullRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageReport) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageReport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageReportSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageReportSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageReportStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageReportStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageSelection) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageSelection"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageSummaryOf) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageSummaryOf"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageTask) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageTeam) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageTeam"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageTotals) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageTotals"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageWork) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageWork"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

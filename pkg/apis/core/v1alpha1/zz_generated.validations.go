@@ -481,6 +481,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type UsageReport
+	scheme.AddValidationFunc(
+		(*UsageReport)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_UsageReport(
+					ctx, op, nil, /* fldPath */
+					obj.(*UsageReport),
+					safe.Cast[*UsageReport](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	return nil
 }
 
@@ -6041,6 +6056,237 @@ func Validate_Provider(
 	return errs
 }
 
+// Validate_ProviderPrice validates an instance of ProviderPrice according
+// to declarative validation rules in the API schema.
+func Validate_ProviderPrice(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ProviderPrice) (errs field.ErrorList) {
+
+	{ // field ProviderPrice.Model
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.Model
+			})
+		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.EffectiveFrom
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.EffectiveFrom
+			})
+		errs = append(errs, fn(fldPath.Child("effectiveFrom"), &obj.EffectiveFrom, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.Currency
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 3); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.Currency
+			})
+		errs = append(errs, fn(fldPath.Child("currency"), &obj.Currency, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.Input
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.Input
+			})
+		errs = append(errs, fn(fldPath.Child("input"), &obj.Input, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.Output
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.Output
+			})
+		errs = append(errs, fn(fldPath.Child("output"), &obj.Output, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.CachedInput
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.CachedInput
+			})
+		errs = append(errs, fn(fldPath.Child("cachedInput"), &obj.CachedInput, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderPrice.CacheWriteInput
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderPrice) *string {
+				return &oldObj.CacheWriteInput
+			})
+		errs = append(errs, fn(fldPath.Child("cacheWriteInput"), &obj.CacheWriteInput, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_ProviderSecretReference validates an instance of ProviderSecretReference according
 // to declarative validation rules in the API schema.
 func Validate_ProviderSecretReference(
@@ -6294,6 +6540,42 @@ func Validate_ProviderSpec(
 				return oldObj.Azure
 			})
 		errs = append(errs, fn(fldPath.Child("azure"), obj.Azure, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ProviderSpec.Prices
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ProviderPrice,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 512).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_ProviderPrice); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderSpec) []ProviderPrice {
+				return oldObj.Prices
+			})
+		errs = append(errs, fn(fldPath.Child("prices"), obj.Prices, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -14399,6 +14681,1313 @@ func Validate_TranscriptSearchStatus(
 		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
 	}
 
+	return errs
+}
+
+// Validate_UsageBreakdown validates an instance of UsageBreakdown according
+// to declarative validation rules in the API schema.
+func Validate_UsageBreakdown(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageBreakdown) (errs field.ErrorList) {
+
+	// field UsageBreakdown.Name has no validation
+
+	{ // field UsageBreakdown.Usage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageTotals,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageTotals(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageBreakdown) *UsageTotals {
+				return &oldObj.Usage
+			})
+		errs = append(errs, fn(fldPath.Child("usage"), &obj.Usage, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForUsageCategory = sets.New(UsageOtherRequests, UsageReviewOnly, UsageUnassociated)
+
+// Validate_UsageCategory validates an instance of UsageCategory according
+// to declarative validation rules in the API schema.
+func Validate_UsageCategory(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageCategory) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCategory, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForUsageCompleteness = sets.New(UsageComplete, UsagePartial, UsageUnavailable)
+
+// Validate_UsageCompleteness validates an instance of UsageCompleteness according
+// to declarative validation rules in the API schema.
+func Validate_UsageCompleteness(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageCompleteness) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCompleteness, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageCost validates an instance of UsageCost according
+// to declarative validation rules in the API schema.
+func Validate_UsageCost(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageCost) (errs field.ErrorList) {
+
+	{ // field UsageCost.Completeness
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageCompleteness,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageCompleteness(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageCost) *UsageCompleteness {
+				return &oldObj.Completeness
+			})
+		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageCost.UnpricedMeasurements has no validation
+	// field UsageCost.Amounts has no validation
+	return errs
+}
+
+var symbolsForUsageKind = sets.New(UsageOfIssue, UsageOfPullRequest)
+
+// Validate_UsageKind validates an instance of UsageKind according
+// to declarative validation rules in the API schema.
+func Validate_UsageKind(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageKind) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageKind, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageMeasured validates an instance of UsageMeasured according
+// to declarative validation rules in the API schema.
+func Validate_UsageMeasured(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageMeasured) (errs field.ErrorList) {
+
+	// field UsageMeasured.ID has no validation
+	// field UsageMeasured.AttemptID has no validation
+	// field UsageMeasured.Scope has no validation
+	// field UsageMeasured.Source has no validation
+	// field UsageMeasured.Provider has no validation
+	// field UsageMeasured.Model has no validation
+	// field UsageMeasured.InputTokens has no validation
+	// field UsageMeasured.OutputTokens has no validation
+	// field UsageMeasured.CachedInputTokens has no validation
+	// field UsageMeasured.CacheWriteInputTokens has no validation
+	// field UsageMeasured.Status has no validation
+
+	{ // field UsageMeasured.Completeness
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageCompleteness,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageCompleteness(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageMeasured) *UsageCompleteness {
+				return &oldObj.Completeness
+			})
+		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageMeasured.Gap has no validation
+
+	{ // field UsageMeasured.Cost
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageAmount,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageMeasured) *UsageAmount {
+				return oldObj.Cost
+			})
+		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageMeasured.ObservedAt has no validation
+	return errs
+}
+
+// Validate_UsageOtherWork validates an instance of UsageOtherWork according
+// to declarative validation rules in the API schema.
+func Validate_UsageOtherWork(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageOtherWork) (errs field.ErrorList) {
+
+	{ // field UsageOtherWork.Category
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageCategory,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageCategory(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageOtherWork) *UsageCategory {
+				return &oldObj.Category
+			})
+		errs = append(errs, fn(fldPath.Child("category"), &obj.Category, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageOtherWork.Explanation has no validation
+
+	{ // field UsageOtherWork.Usage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageTotals,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageTotals(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageOtherWork) *UsageTotals {
+				return &oldObj.Usage
+			})
+		errs = append(errs, fn(fldPath.Child("usage"), &obj.Usage, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageOtherWork.TaskCount has no validation
+
+	{ // field UsageOtherWork.Tasks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageTask,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageTask); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageOtherWork) []UsageTask {
+				return oldObj.Tasks
+			})
+		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageOtherWork.Page
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsagePage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageOtherWork) *UsagePage {
+				return oldObj.Page
+			})
+		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_UsageReport validates an instance of UsageReport according
+// to declarative validation rules in the API schema.
+func Validate_UsageReport(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageReport) (errs field.ErrorList) {
+
+	// field UsageReport.TypeMeta has no validation
+
+	{ // field UsageReport.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReport) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReport.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageReportSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageReportSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReport) *UsageReportSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReport.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageReportStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageReportStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReport) *UsageReportStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForUsageReportMode = sets.New(UsageOfWork, UsageOther, UsageSummary)
+
+// Validate_UsageReportMode validates an instance of UsageReportMode according
+// to declarative validation rules in the API schema.
+func Validate_UsageReportMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageReportMode) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageReportMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageReportSpec validates an instance of UsageReportSpec according
+// to declarative validation rules in the API schema.
+func Validate_UsageReportSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageReportSpec) (errs field.ErrorList) {
+
+	{ // field UsageReportSpec.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageReportMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageReportMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *UsageReportMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.WorkID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.WorkID
+			})
+		errs = append(errs, fn(fldPath.Child("workID"), &obj.WorkID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Category
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.Category
+			})
+		errs = append(errs, fn(fldPath.Child("category"), &obj.Category, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Teams
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 64).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) []string {
+				return oldObj.Teams
+			})
+		errs = append(errs, fn(fldPath.Child("teams"), obj.Teams, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Repository
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.Repository
+			})
+		errs = append(errs, fn(fldPath.Child("repository"), &obj.Repository, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Kind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.Kind
+			})
+		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Model
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.Model
+			})
+		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.From
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.From
+			})
+		errs = append(errs, fn(fldPath.Child("from"), &obj.From, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.Until
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.Until
+			})
+		errs = append(errs, fn(fldPath.Child("until"), &obj.Until, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportSpec.AsOf
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *string {
+				return &oldObj.AsOf
+			})
+		errs = append(errs, fn(fldPath.Child("asOf"), &obj.AsOf, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageReportSpec.Limit has no validation
+	// field UsageReportSpec.Offset has no validation
+	return errs
+}
+
+// Validate_UsageReportStatus validates an instance of UsageReportStatus according
+// to declarative validation rules in the API schema.
+func Validate_UsageReportStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageReportStatus) (errs field.ErrorList) {
+
+	// field UsageReportStatus.Selection has no validation
+	// field UsageReportStatus.RetainedSince has no validation
+
+	{ // field UsageReportStatus.Summary
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageSummaryOf,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageSummaryOf(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) *UsageSummaryOf {
+				return oldObj.Summary
+			})
+		errs = append(errs, fn(fldPath.Child("summary"), obj.Summary, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Teams
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageTeam,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageTeam); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageTeam {
+				return oldObj.Teams
+			})
+		errs = append(errs, fn(fldPath.Child("teams"), obj.Teams, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Works
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageWork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageWork); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageWork {
+				return oldObj.Works
+			})
+		errs = append(errs, fn(fldPath.Child("works"), obj.Works, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.OtherWork
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageOtherWork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageOtherWork); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageOtherWork {
+				return oldObj.OtherWork
+			})
+		errs = append(errs, fn(fldPath.Child("otherWork"), obj.OtherWork, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Work
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageWork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageWork(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) *UsageWork {
+				return oldObj.Work
+			})
+		errs = append(errs, fn(fldPath.Child("work"), obj.Work, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Other
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageOtherWork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageOtherWork(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) *UsageOtherWork {
+				return oldObj.Other
+			})
+		errs = append(errs, fn(fldPath.Child("other"), obj.Other, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Days
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageBreakdown,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageBreakdown); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageBreakdown {
+				return oldObj.Days
+			})
+		errs = append(errs, fn(fldPath.Child("days"), obj.Days, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Models
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageBreakdown,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageBreakdown); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageBreakdown {
+				return oldObj.Models
+			})
+		errs = append(errs, fn(fldPath.Child("models"), obj.Models, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Agents
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageBreakdown,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageBreakdown); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) []UsageBreakdown {
+				return oldObj.Agents
+			})
+		errs = append(errs, fn(fldPath.Child("agents"), obj.Agents, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageReportStatus.Page
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsagePage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportStatus) *UsagePage {
+				return oldObj.Page
+			})
+		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_UsageSummaryOf validates an instance of UsageSummaryOf according
+// to declarative validation rules in the API schema.
+func Validate_UsageSummaryOf(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageSummaryOf) (errs field.ErrorList) {
+
+	{ // field UsageSummaryOf.UsageTotals
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageTotals,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageTotals(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageSummaryOf) *UsageTotals {
+				return &oldObj.UsageTotals
+			})
+		errs = append(errs, fn(safe.Value(fldPath, func() *field.Path { return fldPath.Child("UsageTotals") }), &obj.UsageTotals, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageSummaryOf.WorkRequests has no validation
+	// field UsageSummaryOf.UnfinishedWork has no validation
+	// field UsageSummaryOf.PRsOpened has no validation
+	// field UsageSummaryOf.PRsReady has no validation
+	// field UsageSummaryOf.PRsMerged has no validation
+	// field UsageSummaryOf.PRsClosed has no validation
+	// field UsageSummaryOf.PRsAssisted has no validation
+	// field UsageSummaryOf.TokensPerPROpened has no validation
+	// field UsageSummaryOf.TokensPerPRMerged has no validation
+	return errs
+}
+
+// Validate_UsageTask validates an instance of UsageTask according
+// to declarative validation rules in the API schema.
+func Validate_UsageTask(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageTask) (errs field.ErrorList) {
+
+	// field UsageTask.Namespace has no validation
+	// field UsageTask.NamespaceUID has no validation
+	// field UsageTask.TaskUID has no validation
+	// field UsageTask.TaskName has no validation
+	// field UsageTask.SessionName has no validation
+	// field UsageTask.ParentTaskUID has no validation
+	// field UsageTask.WorkID has no validation
+	// field UsageTask.Repository has no validation
+	// field UsageTask.PRNumber has no validation
+
+	{ // field UsageTask.Phase
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskPhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskPhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTask) *TaskPhase {
+				return &oldObj.Phase
+			})
+		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageTask.Role has no validation
+	// field UsageTask.Runtime has no validation
+	// field UsageTask.Agent has no validation
+	// field UsageTask.StartedAt has no validation
+	// field UsageTask.GatewayOwner has no validation
+
+	{ // field UsageTask.Usage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageTotals,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageTotals(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTask) *UsageTotals {
+				return &oldObj.Usage
+			})
+		errs = append(errs, fn(fldPath.Child("usage"), &obj.Usage, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageTask.Measurements
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageMeasured,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageMeasured); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTask) []UsageMeasured {
+				return oldObj.Measurements
+			})
+		errs = append(errs, fn(fldPath.Child("measurements"), obj.Measurements, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageTask.Shared has no validation
+	return errs
+}
+
+// Validate_UsageTeam validates an instance of UsageTeam according
+// to declarative validation rules in the API schema.
+func Validate_UsageTeam(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageTeam) (errs field.ErrorList) {
+
+	// field UsageTeam.Namespace has no validation
+
+	{ // field UsageTeam.Summary
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageSummaryOf,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageSummaryOf(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTeam) *UsageSummaryOf {
+				return &oldObj.Summary
+			})
+		errs = append(errs, fn(fldPath.Child("summary"), &obj.Summary, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_UsageTotals validates an instance of UsageTotals according
+// to declarative validation rules in the API schema.
+func Validate_UsageTotals(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageTotals) (errs field.ErrorList) {
+
+	// field UsageTotals.InputTokens has no validation
+	// field UsageTotals.OutputTokens has no validation
+	// field UsageTotals.CachedInputTokens has no validation
+	// field UsageTotals.CacheWriteInputTokens has no validation
+	// field UsageTotals.TotalTokens has no validation
+	// field UsageTotals.EstimatedTokens has no validation
+	// field UsageTotals.CachedUsageReported has no validation
+	// field UsageTotals.CacheWriteUsageReported has no validation
+	// field UsageTotals.Measurements has no validation
+	// field UsageTotals.ReportedMeasurements has no validation
+	// field UsageTotals.MissingMeasurements has no validation
+	// field UsageTotals.PartialMeasurements has no validation
+	// field UsageTotals.Calls has no validation
+	// field UsageTotals.Attempts has no validation
+
+	{ // field UsageTotals.Completeness
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageCompleteness,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageCompleteness(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTotals) *UsageCompleteness {
+				return &oldObj.Completeness
+			})
+		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageTotals.ModelCost has no validation
+
+	{ // field UsageTotals.Cost
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageCost,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageCost(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageTotals) *UsageCost {
+				return &oldObj.Cost
+			})
+		errs = append(errs, fn(fldPath.Child("cost"), &obj.Cost, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_UsageWork validates an instance of UsageWork according
+// to declarative validation rules in the API schema.
+func Validate_UsageWork(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageWork) (errs field.ErrorList) {
+
+	// field UsageWork.ID has no validation
+	// field UsageWork.Namespace has no validation
+	// field UsageWork.NamespaceUID has no validation
+	// field UsageWork.MonitorName has no validation
+	// field UsageWork.MonitorUID has no validation
+	// field UsageWork.Repository has no validation
+
+	{ // field UsageWork.Kind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageWork) *UsageKind {
+				return &oldObj.Kind
+			})
+		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageWork.Number has no validation
+	// field UsageWork.StartedAt has no validation
+
+	{ // field UsageWork.Summary
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageSummaryOf,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageSummaryOf(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageWork) *UsageSummaryOf {
+				return &oldObj.Summary
+			})
+		errs = append(errs, fn(fldPath.Child("summary"), &obj.Summary, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageWork.Tasks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageTask,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageTask); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageWork) []UsageTask {
+				return oldObj.Tasks
+			})
+		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageWork.PullRequests has no validation
+	// field UsageWork.Models has no validation
 	return errs
 }
 

@@ -26,6 +26,9 @@ type ProviderSpecApplyConfiguration struct {
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// azure is needed by type azure-openai and refused for the others.
 	Azure *AzureProviderApplyConfiguration `json:"azure,omitempty"`
+	// prices are what the vendor charges. Reports and budgets use the price that was in force when usage was observed.
+	// Earlier prices stay in the list, so that earlier usage keeps its cost.
+	Prices []ProviderPriceApplyConfiguration `json:"prices,omitempty"`
 }
 
 // ProviderSpecApplyConfiguration constructs a declarative configuration of the ProviderSpec type for use with
@@ -79,5 +82,18 @@ func (b *ProviderSpecApplyConfiguration) WithRateLimit(value *RateLimitApplyConf
 // If called multiple times, the Azure field is set to the value of the last call.
 func (b *ProviderSpecApplyConfiguration) WithAzure(value *AzureProviderApplyConfiguration) *ProviderSpecApplyConfiguration {
 	b.Azure = value
+	return b
+}
+
+// WithPrices adds the given value to the Prices field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Prices field.
+func (b *ProviderSpecApplyConfiguration) WithPrices(values ...*ProviderPriceApplyConfiguration) *ProviderSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPrices")
+		}
+		b.Prices = append(b.Prices, *values[i])
+	}
 	return b
 }

@@ -31,6 +31,7 @@ type CoreV1alpha1Interface interface {
 	ToolsGetter
 	ToolCallsGetter
 	TranscriptSearchesGetter
+	UsageReportsGetter
 }
 
 // CoreV1alpha1Client is used to interact with features provided by the core.platform.ai group.
@@ -100,6 +101,10 @@ func (c *CoreV1alpha1Client) ToolCalls(namespace string) ToolCallInterface {
 
 func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {
 	return newTranscriptSearches(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) UsageReports(namespace string) UsageReportInterface {
+	return newUsageReports(c, namespace)
 }
 
 // NewForConfig creates a new CoreV1alpha1Client for the given config.

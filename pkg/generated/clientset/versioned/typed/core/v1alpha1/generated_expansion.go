@@ -36,3 +36,5 @@ type ToolExpansion interface{}
 type ToolCallExpansion interface{}
 
 type TranscriptSearchExpansion interface{}
+
+type UsageReportExpansion interface{}
