@@ -113,7 +113,10 @@ func start(t testing.TB, configure ...func(*standalone.Options)) *server {
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}, Verbs: []string{"create"}},
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}, Verbs: []string{"list"}},
 	}
-	for name, rules := range map[string][]rbacv1.PolicyRule{"chat": rules, "chats-only": rules[:1], "providers-only": rules[1:]} {
+	readAgents := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"agents"}, Verbs: []string{"get"}}
+	for name, rules := range map[string][]rbacv1.PolicyRule{
+		"chat": rules, "chats-only": rules[:1], "providers-only": rules[1:], "chat-agents": {rules[0], rules[1], readAgents},
+	} {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 		if _, err := s.Kubernetes(t).RbacV1().ClusterRoles().Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

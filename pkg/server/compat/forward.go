@@ -28,13 +28,25 @@ var (
 // to the client. It calls release when the last answer has ended, which may be after it returned.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
-	for i, c := range choice.Candidates {
-		a := &attempt{exchange: x, in: in, candidate: c, number: i + 1, release: release}
-		err = a.run()
+	number := 0
+	try := func(c models.Candidate) (p problem, next bool) {
+		number++
+		a := &attempt{exchange: x, in: in, candidate: c, number: number, release: release}
+		if err = a.run(); err == nil {
+			return problem{}, false
+		}
+		p, ok := asProblem(err)
+		return p, ok && p.next && x.r.Context().Err() == nil
+	}
+	for _, c := range choice.Candidates {
+		p, next := try(c)
+		if next && p.key && c.Renew(x.r.Context()) { // the key was replaced since it was read
+			_, next = try(c)
+		}
 		if err == nil {
 			return nil
 		}
-		if p, ok := asProblem(err); !ok || !p.next || x.r.Context().Err() != nil {
+		if !next {
 			break
 		}
 	}
@@ -171,7 +183,7 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		// The vendor's text repeats parts of the key, and the client's own credentials are valid.
 		a.nothingUsed()
-		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: its API key was refused", name), next: true}, true
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: its API key was refused", name), next: true, key: true}, true
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody))
 	text = a.candidate.Scrub(text)

@@ -34,6 +34,8 @@ type problem struct {
 	header http.Header
 	// next is set if another candidate may succeed.
 	next bool
+	// key is set if the vendor refused the Provider's key.
+	key bool
 }
 
 // Error returns the message.

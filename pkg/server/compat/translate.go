@@ -119,7 +119,7 @@ func ofModel(c models.Candidate, err error) problem {
 	p := problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %s", name, e.Message), next: true}
 	switch e.Class {
 	case llm.ClassAuth:
-		p.message = fmt.Sprintf("Provider %q: its API key was refused", name)
+		p.message, p.key = fmt.Sprintf("Provider %q: its API key was refused", name), true
 	case llm.ClassRateLimited, llm.ClassQuota:
 		p.code = http.StatusTooManyRequests
 		if e.RetryAfter > 0 {

@@ -31,8 +31,20 @@ type Candidate struct {
 	// Model is the name by which the Provider's service knows it.
 	Model string
 
-	key    string
+	key    key
 	models *Models
+}
+
+// Renew reads the key of the Provider again, and reports whether it is another one than before. It is for a candidate whose
+// vendor refused the key, which may have been replaced in the meantime.
+func (c *Candidate) Renew(ctx context.Context) bool {
+	c.models.kept.secrets.forget(c.key.secret)
+	now := c.key
+	if now.read(ctx, c.models) != nil || now.value == "" || now.value == c.key.value {
+		return false
+	}
+	c.key = now
+	return true
 }
 
 // LLM returns the candidate for llm.Call. The error says which field of the Provider is wrong.
@@ -67,7 +79,7 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 	if !ok {
 		return nil, &TargetError{fmt.Errorf("provider %q: spec.type: must be %s, not %s", c.Provider.Name, vendors.Types(), c.Provider.Spec.Type)}
 	}
-	target, err := vendor.Target(llm.Endpoint{Spec: &c.Provider.Spec, Key: c.key}, path)
+	target, err := vendor.Target(llm.Endpoint{Spec: &c.Provider.Spec, Key: c.key.value}, path)
 	if err != nil {
 		return nil, &TargetError{fmt.Errorf("provider %q: %w", c.Provider.Name, err)}
 	}
@@ -83,17 +95,17 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 	req.Header = header
 	resp, err := c.models.transport.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key).Describe(err)) // the text of the cause may hold the address
+		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key.value).Describe(err)) // the text of the cause may hold the address
 	}
 	return resp, nil
 }
 
 // Scrub removes the Provider's key from what its server said.
 func (c Candidate) Scrub(text []byte) []byte {
-	if len(c.key) < minKey || !bytes.Contains(text, []byte(c.key)) {
+	if len(c.key.value) < minKey || !bytes.Contains(text, []byte(c.key.value)) {
 		return text
 	}
-	return bytes.ReplaceAll(text, []byte(c.key), []byte("[REDACTED]"))
+	return bytes.ReplaceAll(text, []byte(c.key.value), []byte("[REDACTED]"))
 }
 
 // LLM returns the candidates for llm.Call.
@@ -122,7 +134,7 @@ type clientKey struct {
 }
 
 func (s *clients) get(c Candidate) (llm.Model, error) {
-	id := clientKey{uid: c.Provider.UID, generation: c.Provider.Generation, key: sha256.Sum256([]byte(c.key))}
+	id := clientKey{uid: c.Provider.UID, generation: c.Provider.Generation, key: sha256.Sum256([]byte(c.key.value))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if model, ok := s.all[id]; ok {
@@ -132,7 +144,7 @@ func (s *clients) get(c Candidate) (llm.Model, error) {
 	if !ok {
 		return nil, fmt.Errorf("spec.type: must be %s, not %s", vendors.Types(), c.Provider.Spec.Type)
 	}
-	model, err := vendor.New(llm.Endpoint{Spec: c.Provider.Spec.DeepCopy(), Key: c.key, Clock: c.models.o.Clock, Transport: c.models.transport})
+	model, err := vendor.New(llm.Endpoint{Spec: c.Provider.Spec.DeepCopy(), Key: c.key.value, Clock: c.models.o.Clock, Transport: c.models.transport})
 	if err != nil {
 		return nil, err
 	}

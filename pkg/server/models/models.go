@@ -9,6 +9,7 @@
 //	models.go     which models answer a request
 //	candidate.go  one model, and requests to it
 //	reader.go     reading Providers, Agents and Secrets
+//	cache.go      what was read, until it changes
 //	access.go     what a caller must be permitted to do
 package models
 
@@ -19,7 +20,6 @@ import (
 	"fmt"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -51,6 +51,10 @@ type Options struct {
 	Provider string
 	// Model is the model that is used if neither the request, its Agent nor the Provider names one. Empty for none.
 	Model string
+	// Changed returns the revision of the newest change to a resource of this server, such as
+	// "providers.core.platform.ai", or reports false if that is not known. Objects of such resources are read once for
+	// each change. If it is nil, they are read for each request.
+	Changed func(resource string) (revision uint64, known bool)
 	// Clock is the clock of the vendors' clients. Default: the real clock.
 	Clock clock.WithDelayedExecution
 }
@@ -62,6 +66,7 @@ type Models struct {
 	secrets   kubernetes.Interface
 	transport http.RoundTripper
 	clients   clients
+	kept      *kept
 }
 
 // New makes Models. It makes no request.
@@ -87,7 +92,9 @@ func New(o Options) (*Models, error) {
 	transport := egress.Guard{Private: true}.Transport()
 	transport.ResponseHeaderTimeout = wire.HeaderTimeout
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, idlePerHost
-	return &Models{o: o, objects: objects, secrets: secrets, transport: transport}, nil
+	m := &Models{o: o, objects: objects, secrets: secrets, transport: transport}
+	m.kept = newKept(&m.o)
+	return m, nil
 }
 
 // Query is what a request says about the model that is to answer it. Every field but Namespace may be empty.
@@ -116,7 +123,7 @@ type Choice struct {
 // *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
 // error says that this could not be found out.
 func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
-	r := &reader{models: m, keys: map[string]string{}}
+	r := &reader{models: m, keys: map[string]key{}}
 	p, err := plan.Answering(ctx, r, &plan.Question{
 		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,
 		DefaultProvider: m.o.Provider, DefaultModel: m.o.Model,
@@ -135,9 +142,13 @@ func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
 
 // Providers returns the Providers of a namespace. Its caller must have authorized the request.
 func (m *Models) Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error) {
-	list, err := m.objects.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
+	all, err := m.providers(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("providers of namespace %s: %w", namespace, err)
+		return nil, err
 	}
-	return list.Items, nil
+	list := make([]v1alpha1.Provider, len(all.list))
+	for i := range all.list {
+		all.list[i].DeepCopyInto(&list[i])
+	}
+	return list, nil
 }

@@ -6,7 +6,10 @@ package models
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,10 +17,47 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
+// kept is what was read before. Its objects are shared and must not be changed.
+type kept struct {
+	agents    cache[*v1alpha1.Agent]
+	providers cache[*namespaced] // by namespace, with an empty name
+	secrets   cache[*corev1.Secret]
+}
+
+// namespaced are the Providers of a namespace.
+type namespaced struct {
+	list   []v1alpha1.Provider
+	byName map[string]*v1alpha1.Provider
+}
+
+func newKept(o *Options) *kept {
+	k := &kept{}
+	changed := func(resource string) func() (uint64, bool) {
+		if o.Changed == nil {
+			return func() (uint64, bool) { return 0, false }
+		}
+		return func() (uint64, bool) { return o.Changed(resource) }
+	}
+	k.agents.changed, k.agents.clock = changed(v1alpha1.Resource("agents").String()), o.Clock
+	k.providers.changed, k.providers.clock = changed(v1alpha1.Resource("providers").String()), o.Clock
+	k.secrets.changed, k.secrets.clock, k.secrets.age = changed("secrets"), o.Clock, secretAge
+	if o.Host != nil { // another server has the Secrets
+		k.secrets.changed = func() (uint64, bool) { return 0, false }
+	}
+	return k
+}
+
 // reader reads for one request, and collects the keys of its Providers.
 type reader struct {
 	models *Models
-	keys   map[string]string // by the Provider's name
+	keys   map[string]key // by the Provider's name
+}
+
+// key is the key of a Provider, and the Secret that has it.
+type key struct {
+	value  string
+	secret types.NamespacedName
+	field  string
 }
 
 var _ plan.Reader = (*reader)(nil)
@@ -27,17 +67,46 @@ var errNotNeeded = errors.New("models: skills, tools and ConfigMaps are not read
 
 // Agent reads an Agent.
 func (r *reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {
-	return r.models.objects.CoreV1alpha1().Agents(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	a, err := r.models.kept.agents.get(ctx, key, func(ctx context.Context) (*v1alpha1.Agent, error) {
+		return r.models.objects.CoreV1alpha1().Agents(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.DeepCopy(), nil
 }
 
 // Provider reads a Provider.
 func (r *reader) Provider(ctx context.Context, key types.NamespacedName) (*v1alpha1.Provider, error) {
-	return r.models.objects.CoreV1alpha1().Providers(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	all, err := r.models.providers(ctx, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	p := all.byName[key.Name]
+	if p == nil {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("providers"), key.Name)
+	}
+	return p.DeepCopy(), nil
 }
 
 // Providers lists the Providers of a namespace.
 func (r *reader) Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error) {
 	return r.models.Providers(ctx, namespace)
+}
+
+// providers returns the Providers of a namespace, which must not be changed.
+func (m *Models) providers(ctx context.Context, namespace string) (*namespaced, error) {
+	return m.kept.providers.get(ctx, types.NamespacedName{Namespace: namespace}, func(ctx context.Context) (*namespaced, error) {
+		list, err := m.objects.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("providers of namespace %s: %w", namespace, err)
+		}
+		all := &namespaced{list: list.Items, byName: make(map[string]*v1alpha1.Provider, len(list.Items))}
+		for i := range list.Items {
+			all.byName[list.Items[i].Name] = &list.Items[i]
+		}
+		return all, nil
+	})
 }
 
 // Skill is not needed to find a model.
@@ -60,14 +129,25 @@ func (r *reader) HasSecret(ctx context.Context, s plan.Secret) (bool, error) {
 	if s.Use != plan.ForProvider {
 		return false, errNotNeeded
 	}
-	if r.keys[s.For.Name] != "" {
+	if r.keys[s.For.Name].value != "" {
 		return true, nil
 	}
-	secret, err := r.models.secrets.CoreV1().Secrets(s.Namespace).Get(ctx, s.Ref.Name, metav1.GetOptions{})
-	if err != nil {
+	k := key{secret: types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, field: s.Ref.Key}
+	if err := k.read(ctx, r.models); err != nil {
 		return false, err
 	}
-	key := string(secret.Data[s.Ref.Key])
-	r.keys[s.For.Name] = key
-	return key != "", nil
+	r.keys[s.For.Name] = k
+	return k.value != "", nil
+}
+
+// read reads the value of a key.
+func (k *key) read(ctx context.Context, m *Models) error {
+	secret, err := m.kept.secrets.get(ctx, k.secret, func(ctx context.Context) (*corev1.Secret, error) {
+		return m.secrets.CoreV1().Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	k.value = string(secret.Data[k.field])
+	return nil
 }
