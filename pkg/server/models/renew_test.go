@@ -59,7 +59,9 @@ func TestRenew(t *testing.T) {
 		}
 		return c.Candidates[0]
 	}
-	holds := func(c models.Candidate, key string) bool { return string(c.Scrub([]byte("the "+key))) == "the [REDACTED]" }
+	holds := func(c models.Candidate, key string) bool {
+		return string(c.Scrub([]byte("the "+key))) == "the [REDACTED]"
+	}
 	resolve()
 	c := resolve()
 	if n := reads.Load(); n != 1 || !holds(c, "old-key") {

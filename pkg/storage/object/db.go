@@ -184,21 +184,6 @@ func (db *DB) Healthy() error { return db.engine.Healthy() }
 // Revision returns the highest durable and published revision.
 func (db *DB) Revision() uint64 { return db.engine.Revision() }
 
-// Changed returns the revision of the newest change to a resource, such as "providers.core.platform.ai", or a later one. A
-// change counts before it is acknowledged. It reports false as long as no store serves the resource.
-func (db *DB) Changed(resource string) (rev uint64, ok bool) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for _, t := range db.topics {
-		if t.resource == resource {
-			t.mu.RLock()
-			defer t.mu.RUnlock()
-			return t.lastRev, true
-		}
-	}
-	return 0, false
-}
-
 // topic returns the topic of prefix, reading its keys on first use.
 func (db *DB) topic(prefix, resource string, decode decodeFunc) (*topic, error) {
 	db.mu.Lock()
