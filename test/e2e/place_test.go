@@ -38,6 +38,10 @@ type place interface {
 	RestartServer(t *testing.T)
 	// RestartController replaces the process that controls the tasks.
 	RestartController(t *testing.T)
+	// KillServer kills the process of the API server, and returns when another one serves.
+	KillServer(t *testing.T)
+	// KillController kills the process that controls the tasks; another one takes its place.
+	KillController(t *testing.T)
 	// Image is the image in which commands run; empty if they are commands of the host.
 	Image() string
 	// Address is the address under which workers reach this machine.
@@ -90,6 +94,18 @@ func (l local) RestartServer(t *testing.T) {
 func (l local) RestartController(t *testing.T) {
 	t.Helper()
 	l.RestartServer(t)
+}
+
+func (l local) KillServer(t *testing.T) {
+	t.Helper()
+	l.Kill()
+	l.Restart(t)
+}
+
+// KillController kills the only process, which is also the server.
+func (l local) KillController(t *testing.T) {
+	t.Helper()
+	l.KillServer(t)
 }
 
 func (local) Image() string { return "" }

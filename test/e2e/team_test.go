@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -147,6 +150,48 @@ func (p team) RestartController(t *testing.T) {
 	t.Helper()
 	p.MustShell(t, "kubectl -n "+system+" rollout restart deployment/platform-controller")
 	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s deployment/platform-controller")
+}
+
+func (p team) KillServer(t *testing.T) {
+	t.Helper()
+	p.killPod(t, "platform-apiserver")
+	p.awaitServer(t)
+}
+
+func (p team) KillController(t *testing.T) {
+	t.Helper()
+	p.killPod(t, "platform-controller")
+}
+
+// killPod kills the processes of a program's Pods without notice.
+func (p team) killPod(t *testing.T, program string) {
+	t.Helper()
+	pods := strings.Fields(p.MustShell(t, "kubectl -n "+system+" get pods -l app.kubernetes.io/name="+program+" -o jsonpath='{.items[*].metadata.uid}'"))
+	killed := 0
+	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		groups, err := os.ReadFile(file)
+		name, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "comm")) // empty if it has ended meanwhile
+		if err != nil || !strings.HasPrefix(program, strings.TrimSpace(string(name))) || len(name) < 2 {
+			continue
+		}
+		if !slices.ContainsFunc(pods, func(uid string) bool { return strings.Contains(strings.ReplaceAll(string(groups), "_", "-"), uid) }) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Fatalf("no process of %s was found in the Pods %v", program, pods)
+	}
 }
 
 func (team) Image() string { return shellImage }

@@ -132,22 +132,6 @@ func cancelAsked(t *v1alpha1.Task) {
 	setCondition(&t.Status, 1, v1alpha1.ConditionCancelRequested, metav1.ConditionTrue, "CancelRequested", "enough")
 }
 
-func hasChildren(t *v1alpha1.Task) { t.Status.HasChildren = true }
-
-func waitsForChildren(t *v1alpha1.Task) {
-	hasChildren(t)
-	setCondition(&t.Status, 1, v1alpha1.ConditionWaitingForChildren, metav1.ConditionTrue, v1alpha1.ReasonChildrenActive, "")
-}
-
-// kids returns children in the given phases.
-func kids(phases ...v1alpha1.TaskPhase) []v1alpha1.Task {
-	list := make([]v1alpha1.Task, len(phases))
-	for i := range list {
-		list[i].Status = v1alpha1.TaskStatus{Phase: phases[i], Delegation: &v1alpha1.TaskDelegation{ParentUID: "u"}}
-	}
-	return list
-}
-
 func retries(n int32) func(*v1alpha1.Task) {
 	return func(t *v1alpha1.Task) { t.Spec.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n} }
 }
@@ -440,62 +424,6 @@ func TestAdmit(t *testing.T) {
 				}
 			} else if st.Attempts != before.Status.Attempts || st.JobUID != before.Status.JobUID {
 				t.Errorf("an attempt was written down: %+v", st)
-			}
-		})
-	}
-}
-
-func TestDeletionAndCancel(t *testing.T) {
-	alive := runs{state: executor.State{ID: "job", Phase: executor.Running}}
-	over := runs{state: executor.State{ID: "job", Phase: executor.Exited, Signal: "terminated", ExitCode: -1}}
-	succeeded := runs{state: executor.State{ID: "job", Phase: executor.Exited}}
-	none := runs{err: executor.ErrNotFound}
-	for _, tc := range []struct {
-		name     string
-		task     *v1alpha1.Task
-		runs     runs
-		children []v1alpha1.Task
-		want     string
-		end      string
-		asked    []string
-		dropped  bool
-	}{
-		{name: "neither", task: task(isStarted), runs: alive, want: "nil"},
-		{name: "delete: run is stopped first", task: task(isStarted, deleted), runs: alive, want: "wait 5s", asked: []string{"stop"}},
-		{name: "delete: then cancelled", task: task(isStarted, deleted), runs: over, want: "done", end: "Cancelled: the task was deleted"},
-		{name: "delete: pending", task: task(pending, deleted), runs: none, want: "done", end: "Cancelled: the task was deleted"},
-		{name: "delete: it had succeeded", task: task(isStarted, deleted), runs: succeeded, want: "done", end: "Succeeded: the task is complete"},
-		{name: "delete: then cleaned up", task: task(isStarted, deleted, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskCancelled }), runs: over, want: "done", asked: []string{"remove"}, dropped: true},
-		{name: "delete: a terminal task that runs is stopped", task: task(isStarted, deleted, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskFailed }), runs: alive, want: "wait 5s", asked: []string{"stop"}},
-		{name: "delete: other finalizers", task: task(deleted, func(t *v1alpha1.Task) { t.Finalizers = []string{"x/y"} }), want: "done"},
-		{name: "cancel: run is stopped first", task: task(isStarted, cancelAsked), runs: alive, want: "wait 5s", asked: []string{"stop"}},
-		{name: "cancel: then cancelled", task: task(isStarted, cancelAsked), runs: over, want: "done", end: "Cancelled: the task was cancelled: enough"},
-		{name: "cancel: pending", task: task(pending, cancelAsked), runs: none, want: "done", end: "Cancelled: the task was cancelled: enough"},
-		{name: "cancel: too late", task: task(isStarted, cancelAsked), runs: succeeded, want: "done", end: "Succeeded: the task is complete"},
-		{name: "cancel: it waits for its children", task: task(isStarted, waitsForChildren, cancelAsked), runs: succeeded, want: "done", end: "Cancelled: the task was cancelled: enough"},
-		{name: "cancel: a child is alive", task: task(isStarted, hasChildren, cancelAsked), runs: succeeded, children: kids(v1alpha1.TaskSucceeded, v1alpha1.TaskRunning), want: "done", end: "Cancelled: the task was cancelled: enough"},
-		{name: "cancel: too late, the children have ended", task: task(isStarted, hasChildren, cancelAsked), runs: succeeded, children: kids(v1alpha1.TaskSucceeded, v1alpha1.TaskFailed), want: "done", end: "Succeeded: the task is complete"},
-		{name: "delete: it waits for its children", task: task(isStarted, waitsForChildren, deleted), runs: succeeded, want: "done", end: "Cancelled: the task was deleted"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			l := &eventLog{}
-			dropped := false
-			children := func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.children, nil }
-			d := deletion{executor: &tc.runs, end: l.finish, children: children, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
-			err := d.do(t.Context(), tc.task)
-			if err == nil {
-				err = cancel{executor: &tc.runs, end: l.finish, children: children}.do(t.Context(), tc.task)
-			}
-			outcomeIs(t, err, tc.want)
-			end := ""
-			if l.end != nil {
-				end = string(l.end.phase) + ": " + l.end.message
-			}
-			if end != tc.end || dropped != tc.dropped {
-				t.Errorf("end = %q, want %q; dropped = %v", end, tc.end, dropped)
-			}
-			if d := cmp.Diff(tc.asked, tc.runs.asked); d != "" {
-				t.Error(d)
 			}
 		})
 	}
