@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -136,7 +137,7 @@ func insist(ctx context.Context, ask func(context.Context) (bool, error)) error 
 		return done && last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w (%v)", err, last)
+		return errors.Join(err, last)
 	}
 	return nil
 }

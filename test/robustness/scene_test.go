@@ -151,4 +151,3 @@ func (p *team) checkScene(ctx context.Context, t *testing.T, printed io.Reader) 
 		scene.CheckPlan(events.Items), scene.CheckMessages(p.model.Exchanges()), scene.CheckDelegations(events.Items, children), scene.CheckPrinted(events.Items, printed),
 	)...)
 }
-
