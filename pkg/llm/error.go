@@ -80,6 +80,17 @@ func (c Class) Retryable() bool {
 	}
 }
 
+// Refused reports whether the vendor refused the request before it used any tokens.
+func (c Class) Refused() bool {
+	switch c {
+	case ClassAuth, ClassRateLimited, ClassQuota, ClassContextTooLong, ClassInvalidRequest:
+		return true
+	case ClassServer, ClassUnreachable, ClassCutStream, ClassMalformed, ClassCanceled:
+		return false
+	}
+	return false
+}
+
 // ClassOf returns the class of err: ClassCanceled for an ended context,
 // ClassServer for an error that no vendor package classified, "" for nil.
 func ClassOf(err error) Class {

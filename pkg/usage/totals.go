@@ -100,10 +100,10 @@ func (t *Totals) Add(o *Observation) error {
 
 // Completeness says how much of the sum is known.
 func (t *Totals) Completeness() Completeness {
-	switch {
-	case t.Measurements == t.ReportedMeasurements:
+	switch t.Measurements {
+	case t.ReportedMeasurements:
 		return Complete
-	case t.Measurements == t.MissingMeasurements:
+	case t.MissingMeasurements:
 		return Unavailable
 	}
 	return Partial

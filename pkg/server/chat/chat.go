@@ -73,14 +73,16 @@ type Limits struct {
 	Blocked []string
 }
 
-// Options configure a Service. All fields but Metrics are required.
+// Options configure a Service. All fields but Meter and Metrics are required.
 type Options struct {
 	Limits
 	// Models finds the model of a turn and authorizes its caller.
 	Models *models.Models
 	// Loopback is the configuration of the server's client of itself.
 	Loopback *rest.Config
-	Clock    clock.WithTickerAndDelayedExecution
+	// Meter, if set, records the use of models.
+	Meter models.Meter
+	Clock clock.WithTickerAndDelayedExecution
 	// Metrics registers the metrics of chats.
 	Metrics prometheus.Registerer
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/agentloop"
@@ -177,8 +178,14 @@ func (t *Turn) config() agentloop.Config {
 	if spec.Temperature != nil {
 		temperature = spec.Temperature
 	}
+	candidates := t.candidates
+	if o.Meter != nil {
+		candidates = models.Metered(candidates, models.Metering{Meter: o.Meter, Clock: o.Clock, Asked: models.Asked{
+			Namespace: t.request.Namespace, Caller: t.request.Caller, Session: t.session.Name, ID: string(uuid.NewUUID()),
+		}})
+	}
 	return agentloop.Config{
-		Candidates: t.candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
+		Candidates: candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
 		ReminderEvery: summaryEvery, Clock: o.Clock,
 		Part: func(p llm.Part) {
 			t.say(t.text.add(p.Text))

@@ -68,8 +68,8 @@ const (
 // Options configure a Handler. Models is required.
 type Options struct {
 	Models *models.Models
-	// Meter records the use of models. Default: a PrometheusMeter that is registered with Metrics.
-	Meter Meter
+	// Meter, if set, records the use of models. Requests and tokens are counted in metrics in any case.
+	Meter models.Meter
 	// Metrics, if set, registers the metrics until Close.
 	Metrics prometheus.Registerer
 	// Origins are the origins whose pages may read answers; empty, or "*", allows any.
@@ -92,8 +92,9 @@ type Options struct {
 type Handler struct {
 	o     Options
 	cors  cors.Policy
-	slots *fair.Share      // requests that are answered
-	own   *PrometheusMeter // nil if Options has another Meter
+	slots *fair.Share // requests that are answered
+	own   *PrometheusMeter
+	meter models.Meter
 }
 
 // New makes a handler. It fails if its metrics are already registered.
@@ -116,23 +117,22 @@ func New(o Options) (*Handler, error) {
 	if o.Drain == 0 {
 		o.Drain = defaultDrain
 	}
-	h := &Handler{slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins)}
-	if o.Meter == nil {
-		h.own = NewPrometheusMeter()
-		o.Meter = h.own
-		if o.Metrics != nil {
-			if err := o.Metrics.Register(h.own); err != nil {
-				return nil, fmt.Errorf("compat: metrics: %w", err)
-			}
+	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter()}
+	h.meter = h.own
+	if o.Meter != nil {
+		h.meter = models.Meters{o.Meter, h.own}
+	}
+	if o.Metrics != nil {
+		if err := o.Metrics.Register(h.own); err != nil {
+			return nil, fmt.Errorf("compat: metrics: %w", err)
 		}
 	}
-	h.o = o
 	return h, nil
 }
 
 // Close unregisters the metrics.
 func (h *Handler) Close() {
-	if h.own != nil && h.o.Metrics != nil {
+	if h.o.Metrics != nil {
 		h.o.Metrics.Unregister(h.own)
 	}
 }

@@ -13,9 +13,12 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // Causes of the end of a request.
@@ -63,8 +66,9 @@ type attempt struct {
 	number    int
 	release   func()
 
-	measured Measurement
+	measured models.Measurement
 	tally    tally
+	failed   bool            // no complete answer came
 	ctx      context.Context //nolint:containedctx // of the request to the vendor
 	cancel   context.CancelCauseFunc
 	idle     interface {
@@ -83,6 +87,7 @@ func (a *attempt) run() error {
 		return err
 	}
 	if p, failed := a.refused(resp); failed {
+		a.failed = true
 		a.end()
 		return p
 	}
@@ -97,10 +102,13 @@ func (a *attempt) start() error {
 	client := a.r.Context()
 	a.tally.op = a.in.op
 	var err error
-	a.measured, err = a.h.o.Meter.Start(client, Asked{
-		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Model: a.candidate.Model, User: a.caller.GetName(),
+	a.measured, err = a.h.meter.Start(client, models.Asked{
+		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Model: a.candidate.Model, Caller: a.caller,
 		ID: a.call.id, Candidate: a.number,
 	})
+	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("the start of a request could not be recorded: %w", err)
 	}
@@ -128,6 +136,7 @@ func (a *attempt) send() (*http.Response, error) {
 	if err == nil {
 		return resp, nil
 	}
+	a.failed = true
 	a.end()
 	if target, ok := errors.AsType[*models.TargetError](err); ok {
 		return nil, invalid("model", "model: %v", target)
@@ -140,8 +149,15 @@ func (a *attempt) end() {
 	if a.idle != nil {
 		a.idle.Stop()
 	}
+	e := models.Ended{Usage: a.tally.usage, Status: usage.StatusCompleted}
+	switch {
+	case errors.Is(context.Cause(a.ctx), errDrained):
+		e.Status = usage.StatusCancelled
+	case a.failed:
+		e.Status = usage.StatusFailed
+	}
 	a.cancel(context.Canceled)
-	a.measured.End(a.tally.usage)
+	a.measured.End(e)
 }
 
 // outgoing returns the header of a client's request that its vendor gets.

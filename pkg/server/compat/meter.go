@@ -9,33 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/metric"
+	"github.com/platform-ai/platform/pkg/server/models"
 )
-
-// Asked is a request to a model that is about to be sent.
-type Asked struct {
-	Namespace, Provider, Model string
-	// User is the name of the caller.
-	User string
-	// ID is the request's ID, which is also that of its audit event. Candidate counts the attempts at one request from
-	// 1.
-	ID        string
-	Candidate int
-}
-
-// Meter records the use of models. The start of each request is recorded before the request is sent, so that a request
-// whose end is missing is a gap and not zero.
-type Meter interface {
-	// Start records that a request is about to be sent. If it fails, the request is not sent.
-	Start(ctx context.Context, a Asked) (Measurement, error)
-}
-
-// Measurement is a request that was started.
-type Measurement interface {
-	// End records what the request used, once. Figures that the vendor did not report are unknown.
-	End(u llm.Usage)
-}
 
 // maxSeries bounds the pairs of Provider and model that have counters of their own, because clients choose the names of
 // models. All others are counted together.
@@ -55,7 +31,7 @@ type PrometheusMeter struct {
 	seen map[[2]string]bool
 }
 
-var _ Meter = (*PrometheusMeter)(nil)
+var _ models.Meter = (*PrometheusMeter)(nil)
 
 // NewPrometheusMeter makes a meter whose counters are zero.
 func NewPrometheusMeter() *PrometheusMeter {
@@ -79,7 +55,7 @@ func NewPrometheusMeter() *PrometheusMeter {
 }
 
 // Start counts the request.
-func (m *PrometheusMeter) Start(_ context.Context, a Asked) (Measurement, error) {
+func (m *PrometheusMeter) Start(_ context.Context, a models.Asked) (models.Measurement, error) {
 	provider, model := a.Namespace+"/"+a.Provider, a.Model
 	m.mu.Lock()
 	if id := [2]string{provider, model}; !m.seen[id] {
@@ -102,7 +78,8 @@ type counted struct {
 }
 
 // End counts the tokens.
-func (c counted) End(u llm.Usage) {
+func (c counted) End(e models.Ended) {
+	u := e.Usage
 	if !u.Known() {
 		c.unreported.WithLabelValues(c.provider, c.model).Inc()
 	}

@@ -29,6 +29,7 @@ func (a *attempt) whole(resp *http.Response) error {
 	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
+		a.failed = true
 		a.end()
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the answer broke off", a.candidate.Provider.Name), next: true}
 	}
@@ -91,6 +92,7 @@ func (a *attempt) stream(resp *http.Response) error {
 		send := s.next(buf[:n], errors.Is(err, io.EOF), report.event)
 		if err != nil && !errors.Is(err, io.EOF) && !begun && len(send) == 0 {
 			_ = resp.Body.Close() // of no use
+			a.failed = true
 			a.end()
 			return problem{code: http.StatusBadGateway, message: a.broken(), next: true}
 		}
@@ -100,6 +102,7 @@ func (a *attempt) stream(resp *http.Response) error {
 			a.w.WriteHeader(http.StatusOK)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
+			a.failed = true
 			send = append(send, a.failure()...)
 		}
 		var gone error
@@ -134,6 +137,7 @@ func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
 		a.idle.Reset(wire.IdleTimeout)
 		s.next(buf[:n], err != nil, report.event)
 		if err != nil {
+			a.failed = !errors.Is(err, io.EOF)
 			return
 		}
 	}

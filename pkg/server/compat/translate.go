@@ -81,7 +81,7 @@ func (a *attempt) ask() error {
 	req.Model = c.Model
 	out := a.writer(req)
 	resp, err := model.Model.Generate(a.ctx, req.Request, out.part)
-	a.tally.usage = resp.Usage
+	a.tally.usage, a.failed = resp.Usage, err != nil
 	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
 		a.nothingUsed()
 	}

@@ -10,6 +10,8 @@
 //	candidate.go  one model, and requests to it
 //	reader.go     reading Providers, Agents and Secrets
 //	cache.go      what was read, until it changes
+//	meter.go      recording the use of models
+//	metered.go    models that record each request
 //	access.go     what a caller must be permitted to do
 package models
 

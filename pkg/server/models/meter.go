@@ -1,0 +1,94 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// Asked is a request to a model that is about to be sent on behalf of a caller.
+type Asked struct {
+	Namespace, Provider, Model string
+	// Caller is who asked.
+	Caller user.Info
+	// Session is the name of the session of a chat; empty without one.
+	Session string
+	// ID is that of the caller's request, which is also that of its audit event where there is one. Candidate counts the
+	// requests to models that it makes, from 1.
+	ID        string
+	Candidate int
+	// MaxTokens bounds the output, in tokens; 0 if the vendor decides.
+	MaxTokens int64
+}
+
+// Ended is how a request ended.
+type Ended struct {
+	// Usage is what the vendor reported. Figures that it did not report are unknown.
+	Usage llm.Usage
+	// Status is completed, failed or cancelled.
+	Status usage.Status
+}
+
+// Meter records the use of models. The start of each request is recorded before the request is sent, so that a request
+// whose end is missing is a gap and not zero.
+type Meter interface {
+	// Start records that a request is about to be sent. If it fails, the request is not sent. An error that is an
+	// apierrors.APIStatus refuses the request; its text is for the caller.
+	Start(ctx context.Context, a Asked) (Measurement, error)
+}
+
+// Measurement is a request that was started.
+type Measurement interface {
+	// End records how the request ended, once. It is called also if the caller has left.
+	End(e Ended)
+}
+
+// Meters are asked in order. If one refuses a request, those before it are told that it failed without any use.
+type Meters []Meter
+
+// Start asks all meters.
+func (m Meters) Start(ctx context.Context, a Asked) (Measurement, error) {
+	all := make(measurements, 0, len(m))
+	for _, meter := range m {
+		one, err := meter.Start(ctx, a)
+		if err != nil {
+			all.End(NothingUsed)
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+type measurements []Measurement
+
+// End tells all of them, the last first.
+func (m measurements) End(e Ended) {
+	for _, one := range slices.Backward(m) {
+		one.End(e)
+	}
+}
+
+// NothingUsed is the end of a request that its vendor refused, or that was not sent. It costs nothing, which is known.
+var NothingUsed = Ended{Usage: llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)}, Status: usage.StatusFailed}
+
+// EndOf returns how a request ended by the result of llm.Model.
+func EndOf(u llm.Usage, err error) Ended {
+	switch class := llm.ClassOf(err); {
+	case err == nil:
+		return Ended{Usage: u, Status: usage.StatusCompleted}
+	case class == llm.ClassCanceled || errors.Is(err, context.Canceled):
+		return Ended{Usage: u, Status: usage.StatusCancelled}
+	case class.Refused() && u.InputTokens == nil && u.OutputTokens == nil:
+		return NothingUsed
+	}
+	return Ended{Usage: u, Status: usage.StatusFailed}
+}

@@ -1,0 +1,103 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// drain is how long an answer is read after its caller has left, so that its usage is known.
+const drain = 2 * time.Minute
+
+// Metering is what requests of one caller have in common.
+type Metering struct {
+	Meter Meter
+	// Asked is completed with the Provider, the model, the limit and the number of each request.
+	Asked
+	Clock clock.WithDelayedExecution
+}
+
+// Metered returns the candidates with models that record each request. If the caller leaves, a request returns at once,
+// and the rest of its answer is read for at most two minutes.
+func Metered(list []llm.Candidate, m Metering) []llm.Candidate {
+	asked := &atomic.Int64{}
+	out := make([]llm.Candidate, len(list))
+	for i, c := range list {
+		one := m
+		one.Provider = c.Provider
+		out[i] = c
+		out[i].Model = &metered{Metering: one, model: c.Model, asked: asked}
+	}
+	return out
+}
+
+type metered struct {
+	Metering
+
+	model llm.Model
+	asked *atomic.Int64 // shared by all candidates
+}
+
+// ended is the result of a request.
+type ended struct {
+	resp llm.Response
+	err  error
+}
+
+// Generate records a request around the one of the model.
+func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	a := m.Asked
+	a.Model, a.MaxTokens, a.Candidate = req.Model, req.MaxTokens, int(m.asked.Add(1))
+	measured, err := m.Meter.Start(ctx, a)
+	if err != nil {
+		return llm.Response{}, notStarted(ctx, err)
+	}
+	answer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	arrived, done := make(chan llm.Part), make(chan ended, 1)
+	go func() { // ends with the answer, or when drain is over
+		defer cancel()
+		resp, err := m.model.Generate(answer, req, func(p llm.Part) {
+			if parts == nil {
+				return
+			}
+			select {
+			case arrived <- p:
+			case <-ctx.Done():
+			}
+		})
+		measured.End(EndOf(resp.Usage, err))
+		done <- ended{resp, err}
+	}()
+	for {
+		select {
+		case p := <-arrived:
+			parts(p)
+		case e := <-done:
+			return e.resp, e.err
+		case <-ctx.Done():
+			t := m.Clock.AfterFunc(drain, cancel)
+			context.AfterFunc(answer, func() { t.Stop() })
+			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
+		}
+	}
+}
+
+// notStarted returns the error of a request that was not sent.
+func notStarted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
+	}
+	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
+		return &llm.Error{Class: llm.ClassQuota, Message: refused.Status().Message, Err: err}
+	}
+	return &llm.Error{Class: llm.ClassServer, Message: "the start of the request could not be recorded", Err: err}
+}

@@ -1,0 +1,142 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// ledger notes what it is told.
+type ledger struct {
+	refuse error
+	asked  []Asked
+	ended  chan Ended
+}
+
+func (l *ledger) Start(_ context.Context, a Asked) (Measurement, error) {
+	if l.refuse != nil {
+		return nil, l.refuse
+	}
+	l.asked = append(l.asked, a)
+	return l, nil
+}
+
+func (l *ledger) End(e Ended) { l.ended <- e }
+
+// speaker is a model that answers in parts, and waits between them.
+type speaker struct {
+	parts chan string // closed at the end of the answer
+	err   error
+}
+
+func (s *speaker) Generate(ctx context.Context, _ llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	for {
+		select {
+		case p, ok := <-s.parts:
+			if !ok {
+				return llm.Response{Usage: llm.Usage{InputTokens: new(int64(7)), OutputTokens: new(int64(3))}}, s.err
+			}
+			parts(llm.Part{Text: p})
+		case <-ctx.Done():
+			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Err: ctx.Err()}
+		}
+	}
+}
+
+func measured(t *testing.T, s *speaker) (llm.Model, *ledger, *clocktesting.FakeClock) {
+	t.Helper()
+	l, c := &ledger{ended: make(chan Ended, 1)}, clocktesting.NewFakeClock(time.Unix(0, 0))
+	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: s}}, Metering{Meter: l, Clock: c, Asked: Asked{Namespace: "ns", ID: "turn"}})
+	return list[0].Model, l, c
+}
+
+func TestMetered(t *testing.T) {
+	s := &speaker{parts: make(chan string, 2)}
+	m, l, _ := measured(t, s)
+	s.parts <- "a"
+	s.parts <- "b"
+	close(s.parts)
+	text := ""
+	resp, err := m.Generate(t.Context(), llm.Request{Model: "m", MaxTokens: 9}, func(p llm.Part) { text += p.Text })
+	if err != nil || text != "ab" || !resp.Usage.Known() {
+		t.Fatalf("got %q, %+v, %v", text, resp, err)
+	}
+	if a := l.asked[0]; a.Namespace != "ns" || a.Provider != "p" || a.Model != "m" || a.ID != "turn" || a.Candidate != 1 || a.MaxTokens != 9 {
+		t.Errorf("the start says %+v", a)
+	}
+	if e := <-l.ended; e.Status != usage.StatusCompleted || *e.Usage.InputTokens != 7 {
+		t.Errorf("the end says %+v", e)
+	}
+}
+
+// TestMeteredCallerLeaves: the caller is answered at once, and the usage is recorded when the answer is complete.
+func TestMeteredCallerLeaves(t *testing.T) {
+	s := &speaker{parts: make(chan string)}
+	m, l, _ := measured(t, s)
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { s.parts <- "a" }()
+	_, err := m.Generate(ctx, llm.Request{}, func(llm.Part) { leave() })
+	if llm.ClassOf(err) != llm.ClassCanceled {
+		t.Fatalf("the caller that left got %v", err)
+	}
+	s.parts <- "b"
+	close(s.parts)
+	if e := <-l.ended; e.Status != usage.StatusCompleted || *e.Usage.OutputTokens != 3 {
+		t.Errorf("the end says %+v", e)
+	}
+}
+
+// TestMeteredDrainEnds: an answer without an end is given up, and its usage is unknown.
+func TestMeteredDrainEnds(t *testing.T) {
+	s := &speaker{parts: make(chan string)}
+	m, l, c := measured(t, s)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := m.Generate(ctx, llm.Request{}, nil); llm.ClassOf(err) != llm.ClassCanceled {
+		t.Fatalf("the caller that left got %v", err)
+	}
+	c.Step(drain)
+	if e := <-l.ended; e.Status != usage.StatusCancelled || e.Usage.InputTokens != nil {
+		t.Errorf("the end says %+v", e)
+	}
+}
+
+func TestMeteredRefused(t *testing.T) {
+	m, l, _ := measured(t, &speaker{})
+	for class, err := range map[llm.Class]error{
+		llm.ClassServer: errors.New("disk"), llm.ClassQuota: apierrors.NewTooManyRequests("the budget is spent", 1),
+	} {
+		l.refuse = err
+		if _, err := m.Generate(t.Context(), llm.Request{}, nil); llm.ClassOf(err) != class {
+			t.Errorf("got %v, want %s", err, class)
+		}
+	}
+}
+
+func TestEndOf(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status usage.Status
+		known  bool
+	}{
+		{nil, usage.StatusCompleted, false},
+		{&llm.Error{Class: llm.ClassCanceled}, usage.StatusCancelled, false},
+		{&llm.Error{Class: llm.ClassInvalidRequest}, usage.StatusFailed, true},
+		{&llm.Error{Class: llm.ClassUnreachable}, usage.StatusFailed, false},
+		{&llm.Error{Class: llm.ClassServer}, usage.StatusFailed, false},
+	} {
+		if e := EndOf(llm.Usage{}, c.err); e.Status != c.status || e.Usage.Known() != c.known {
+			t.Errorf("%v gives %+v", c.err, e)
+		}
+	}
+}
