@@ -46,14 +46,13 @@ func Rows() []rest.Row {
 		root              = "{task.status.delegation.root | id}"                      // of the tree that a task belongs to
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
-	frame := []string{"kind", "apiVersion", "metadata"}                    // of an object
-	envelope := []string{"kind", "apiVersion", "metadata.resourceVersion"} // leaves that of a list
-	return slices.Concat(memoryRows(), chatRows(), toolRows(), []rest.Row{
+	frame := []string{"kind", "apiVersion", "metadata"} // of an object
+	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), []rest.Row{
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
-			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true},
+			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true, Required: []string{"type"}, Unset: []string{"requestedby", "transaction"}},
 		},
-		{Method: get, Path: tasks, Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: envelope}},
+		{Method: get, Path: tasks, Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: unlisted()}},
 		{
 			Method: get, Path: task, Answer: rest.Answer{Of: "task", Fields: planOfTask()},
 			Native: []rest.Native{{Name: "task", Verb: "get", Path: "tasks/:id"}, {Name: "plan", Verb: "get", Path: "tasks/:id/plan", Optional: true}},
@@ -76,10 +75,10 @@ func Rows() []rest.Row {
 		{Method: get, Path: task + "/artifacts/:filename", Native: one("get", "tasks/:id/artifacts/:filename")},
 		{Method: get, Path: task + "/plan", Native: one("get", "tasks/:id/plan"), Answer: rest.Answer{Fields: plan()}},
 		{
-			Method: get, Path: task + "/children", Answer: rest.Answer{Drop: envelope},
+			Method: get, Path: task + "/children", Answer: rest.Answer{Drop: unlisted()},
 			Native: []rest.Native{
 				{Name: "task", Verb: "get", Path: "tasks/:id"},
-				{Name: "list", Verb: "list", Path: "tasks", Page: true, Set: map[string]string{"labelSelector": v1alpha1.LabelParentTask + "={label:id}"}},
+				{Name: "list", Verb: "list", Path: "tasks", Page: true, Unlimited: true, Set: map[string]string{"labelSelector": v1alpha1.LabelParentTask + "={label:id}"}},
 			},
 		},
 		{ // Of any task of the tree: the whole tree, with what waits for a decision anywhere in it.
@@ -166,6 +165,10 @@ func Rows() []rest.Row {
 			Method: get, Path: worker + "/messages/:namespace/:task",
 			Native: []rest.Native{{Verb: "create", Path: "tasks/:task/inbox", Ask: "TaskInbox", AskFor: []string{"parentTask!", "markRead?"}}},
 			Answer: rest.Answer{Bare: true, Fields: list("status.messages", messages())},
+		},
+		{
+			Method: get, Path: worker + "/sessions/:namespace/:name/transcript",
+			Native: []rest.Native{{Verb: "get", Path: "sessions/:name/transcript", Set: map[string]string{"format": "lines"}}},
 		},
 		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
 		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}},

@@ -17,6 +17,7 @@ import (
 // call is one REST request.
 type call struct {
 	f      *Facade
+	row    Row
 	w      http.ResponseWriter
 	r      *http.Request
 	query  url.Values

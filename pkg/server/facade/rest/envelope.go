@@ -100,16 +100,19 @@ const (
 	maxLimit     = 500
 )
 
-// page reads limit and continue. A limit of 0 means no limit.
-func page(q url.Values) (url.Values, error) {
-	limit := defaultLimit
+// page reads limit and continue. If unlimited is set, a limit of 0 means no limit.
+func page(q url.Values, unlimited bool) (url.Values, error) {
+	limit, least := defaultLimit, 1
+	if unlimited {
+		least = 0
+	}
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(s, "-") {
 			n, err = maxLimit, nil
 		}
-		if err != nil || n < 0 {
-			return nil, badRequest("limit: must be a number and at least 0")
+		if err != nil || n < least {
+			return nil, badRequest("limit: must be a number and at least %d", least)
 		}
 		limit = min(n, maxLimit)
 	}

@@ -13,6 +13,8 @@
 //	call.go      one REST request, and the native requests that it makes
 //	body.go      reading the request's body, once its caller is known
 //	object.go    JSON bodies on their way to the chain
+//	flat.go      bodies that are whole objects
+//	replace.go   bodies that replace stored objects
 //	document.go  JSON answers made of native ones
 //	writer.go    answers of the chain on their way to the client
 //	envelope.go  the shape of errors and pages
@@ -72,7 +74,9 @@ func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	}
 	f := &Facade{chain: chain, o: o, rows: rows, own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
 	for _, r := range f.rows {
-		f.own[family(r.segments())] = true
+		if !r.Plain {
+			f.own[family(r.segments())] = true
+		}
 	}
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(f.metrics); err != nil {
@@ -120,7 +124,7 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		err = (&call{f: f, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
+		err = (&call{f: f, row: found, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
 	}
 	if err != nil {
 		f.fail(out, r, err)

@@ -18,8 +18,8 @@ import (
 // toNative reads the request's body and returns the native object. namespace is the one that the body names, or "".
 func (c *call) toNative(b *Body) (native map[string]any, namespace string, err error) {
 	var look check
-	if b.Flat {
-		look = refuseIdentity
+	if len(b.Unset) > 0 {
+		look = refuse(b.Unset)
 	}
 	object, err := c.object(b.Optional, look)
 	if err == nil {
@@ -32,7 +32,7 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 	fields := native
 	switch {
 	case b.Flat:
-		if native, namespace, err = flat(object); err != nil {
+		if native, namespace, err = flat(c, b, object); err != nil {
 			return nil, "", err
 		}
 	case b.Under != "":
@@ -89,7 +89,7 @@ func members(c *call, b *Body, object map[string]json.RawMessage) (namespace str
 		}
 	}
 	for _, member := range b.Required {
-		if !given(object[member]) {
+		if !b.Flat && !given(object[member]) {
 			return "", badRequest("%s: is required", member)
 		}
 	}
@@ -118,59 +118,6 @@ func param(c *call, object map[string]json.RawMessage, member string) error {
 	return nil
 }
 
-// flat reads the three forms of an object: flat fields, fields and spec, or metadata and spec. The native side
-// validates the fields and refuses unknown ones.
-func flat(body map[string]json.RawMessage) (object map[string]any, namespace string, err error) {
-	object = map[string]any{}
-	meta, spec := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if raw, ok := body["metadata"]; ok && json.Unmarshal(raw, &meta) != nil {
-		return nil, "", badRequest("metadata: must be an object")
-	}
-	_, nested := body["spec"]
-	if nested && json.Unmarshal(body["spec"], &spec) != nil {
-		return nil, "", badRequest("spec: must be an object")
-	}
-	if meta == nil { // JSON null
-		meta = map[string]json.RawMessage{}
-	}
-	if spec == nil {
-		spec = map[string]json.RawMessage{}
-	}
-	for name, raw := range body {
-		switch name {
-		case "metadata", "spec":
-		case "apiVersion", "kind", "status": // of a whole manifest
-			object[name] = raw
-		case "name", "namespace", "labels", "annotations":
-			if _, twice := meta[name]; twice && string(meta[name]) != string(raw) {
-				return nil, "", badRequest("%s: differs from metadata.%s", name, name)
-			}
-			meta[name] = raw
-		default:
-			if nested {
-				return nil, "", badRequest("%s: belongs in spec, as the body has one", name)
-			}
-			spec[name] = raw
-		}
-	}
-	for _, f := range []string{"labels", "annotations"} {
-		if err := refuseOwned(f, meta[f]); err != nil {
-			return nil, "", err
-		}
-	}
-	if raw, ok := meta["namespace"]; ok && json.Unmarshal(raw, &namespace) != nil {
-		return nil, "", badRequest("namespace: must be text")
-	}
-	if !given(meta["name"]) && !given(meta["generateName"]) {
-		return nil, "", badRequest("name: is required")
-	}
-	if !given(spec["type"]) {
-		return nil, "", badRequest("type: is required")
-	}
-	object["metadata"], object["spec"] = meta, spec
-	return object, namespace, nil
-}
-
 // repeats refuses a member of the body that differs from the parameter of the path with its name.
 func (c *call) repeats(object map[string]json.RawMessage, member string) error {
 	raw, has := object[member]
@@ -190,35 +137,6 @@ func (c *call) repeats(object map[string]json.RawMessage, member string) error {
 func given(raw json.RawMessage) bool {
 	s := strings.TrimSpace(string(raw))
 	return s != "" && s != "null" && s != `""`
-}
-
-// refuseOwned refuses labels and annotations that only the platform writes.
-func refuseOwned(field string, raw json.RawMessage) error {
-	var values map[string]json.RawMessage
-	if raw != nil && json.Unmarshal(raw, &values) != nil {
-		return badRequest("%s: must be an object", field)
-	}
-	for key := range values {
-		prefix, _, _ := strings.Cut(strings.ToLower(key), "/")
-		brand := strings.TrimSuffix(v1alpha1.LabelPrefix, "/")
-		if strings.Contains(key, "/") && (prefix == brand || strings.HasSuffix(prefix, "."+brand)) {
-			return badRequest("%s: %q: names that begin with %s are reserved", field, key, v1alpha1.LabelPrefix)
-		}
-	}
-	return nil
-}
-
-// refuseIdentity refuses, at any depth and in any letter case, the fields that say on whose behalf a task runs,
-// because only the server sets them. Labels and annotations do not count as fields.
-func refuseIdentity(path []string, key string) error {
-	if n := len(path); n > 0 && (path[n-1] == "labels" || path[n-1] == "annotations") {
-		return nil
-	}
-	switch strings.ToLower(key) {
-	case "requestedby", "transaction":
-		return badRequest("%s: is set by the server and cannot be given", join(path, key))
-	}
-	return nil
 }
 
 // strictly decodes an object into a struct. Members that the struct lacks are errors.

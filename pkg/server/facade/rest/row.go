@@ -27,8 +27,13 @@ type Row struct {
 	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
 	// of the same path without Accept serves the others.
 	Accept string
+	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Only the listener that serves nothing but
+	// REST paths has the row.
+	Plain bool
 	// Only restricts parameters of the path to one value each.
 	Only map[string]Only
+	// Reserved are names of objects that the row refuses with 409, whether the path or the body has them.
+	Reserved *Reserved
 	// Body describes how the request's body becomes the native one; nil if no body is read.
 	Body *Body
 	// Native are the requests to the API, in order. If one fails, its error is the answer.
@@ -40,29 +45,40 @@ type Row struct {
 // Only is the only valid value of a parameter, and the message for any other.
 type Only struct{ Value, Else string }
 
+// Reserved says which names are reserved, and why. In Else, %q is replaced by the name.
+type Reserved struct {
+	Is   func(name string) bool
+	Else string
+}
+
 // Native is one request to the API.
 type Native struct {
 	// Name identifies the answer in {part.path} and Field.From. A row with one request needs no name.
 	Name string
 	// Verb is get, list, create, patch or delete.
 	Verb string
-	// Path is relative to the namespace, as "tasks/:id/log"; with a leading slash it is the whole path.
+	// Path is relative to the namespace, as "tasks/:id/log"; with a leading slash it is the whole path. The segment
+	// ":namespace" is the namespace of the request.
 	Path string
 	// Pass are the query parameters that have the same meaning natively. A labelSelector is checked.
 	Pass []string
 	// Set are additional parameters; one that is also in Pass is a default.
 	Set map[string]string
-	// Page passes limit and continue, by the rules of REST lists: 100 by default, at most 500, and 0 for no limit.
+	// Page passes limit and continue, by the rules of REST lists: 100 by default, at most 500.
 	Page bool
+	// Unlimited accepts a limit of 0, which means no limit.
+	Unlimited bool
 	// All reads all pages of a list and joins them.
 	All bool
+	// Keep reduces each item of a list with All to these members as soon as its page is read.
+	Keep []Field
 	// Text marks an answer that is text rather than JSON.
 	Text bool
 	// Unless omits the request if the earlier answer of that name is not empty.
 	Unless string
 	// Optional leaves the answer out if there is none, or if the caller may not read it.
 	Optional bool
-	// Missing is the message if the object does not exist; %q is replaced by the parameter id.
+	// Missing is the message if there is nothing at the path; %q is replaced by the parameter id.
 	Missing string
 	// Accept is the media type that is asked for. Default: JSON.
 	Accept string
@@ -91,8 +107,17 @@ type Body struct {
 	Kind string
 	// Under is the member of the native object that the REST object becomes; empty if it becomes the object itself.
 	Under string
-	// Flat also accepts metadata and spec as members of the object itself, and refuses what only the platform sets.
+	// Flat accepts an object with metadata and spec, one whose spec has no metadata around it, or one whose members are
+	// those of the spec. Labels and annotations that only the platform writes are refused. Required are members of the
+	// spec.
 	Flat bool
+	// Replace is the name of the earlier answer with the stored object. The native request then replaces its spec and, if
+	// the body has them, its labels and annotations. A resourceVersion in the body must be the present one.
+	Replace string
+	// Unset are members, in lower case, that only the server sets. They are refused at any depth and in any letter case.
+	Unset []string
+	// Fixed are members that the row cannot set: they must be absent, or be as they are stored.
+	Fixed []Fixed
 	// Merge leaves out members that are empty, and makes the native request a JSON merge patch.
 	Merge bool
 	// Same are members that the body may repeat from the path; other values are refused.
@@ -113,6 +138,16 @@ type Body struct {
 	Set map[string]string
 }
 
+// Fixed is a member of the native object that a row cannot set.
+type Fixed struct {
+	// Path is the member, as "spec.baseURL".
+	Path string
+	// Part limits the rule to a part of the value; nil means all of it. It returns what it finds, or nil.
+	Part func(json.RawMessage) json.RawMessage
+	// Else says why.
+	Else string
+}
+
 // Answer describes how native answers become the REST answer. The zero value passes on the last one.
 type Answer struct {
 	// Code replaces the status code of success. 204 has no body.
@@ -127,6 +162,8 @@ type Answer struct {
 	Bare bool
 	// Of is the name of a native answer whose members come before Fields.
 	Of string
+	// Unsupported makes 501 the answer, with this message, once the native requests have succeeded.
+	Unsupported string
 }
 
 // Field is a member of an answer.

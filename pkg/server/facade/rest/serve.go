@@ -23,19 +23,14 @@ import (
 
 // serve carries out a row. A caller without credentials is refused before a body is read.
 func (c *call) serve(r Row) error {
-	if !credentials(c.r) {
-		return restError{code: http.StatusUnauthorized}
+	if err := acceptable(r, c); err != nil {
+		return err
 	}
 	defer func() {
 		if c.done != nil {
 			c.done()
 		}
 	}()
-	for name, only := range r.Only {
-		if v := c.params[name]; v != only.Value {
-			return badRequest("%s: %q: %s", name, v, only.Else)
-		}
-	}
 	body, err := c.begin(r.Body)
 	if err != nil {
 		return err
@@ -51,11 +46,11 @@ func (c *call) serve(r Row) error {
 			return err
 		}
 		if last && r.Body != nil {
-			if err := c.send(&req, r.Body, body); err != nil {
+			if err := c.send(&req, r.Body, body, parts); err != nil {
 				return err
 			}
 		}
-		if last && r.Answer.Fields == nil && r.Answer.Code != http.StatusNoContent {
+		if last && r.Answer.Fields == nil && r.Answer.Code != http.StatusNoContent && r.Answer.Unsupported == "" {
 			return c.pass(req, r.Answer)
 		}
 		answer, err := c.read(n, req)
@@ -64,7 +59,23 @@ func (c *call) serve(r Row) error {
 		}
 		parts.add(n.Name, answer)
 	}
+	if u := r.Answer.Unsupported; u != "" {
+		return restError{code: http.StatusNotImplemented, message: u}
+	}
 	return c.answer(r.Answer, parts)
+}
+
+// acceptable refuses a request that a row does not serve, before its body is read.
+func acceptable(r Row, c *call) error {
+	if !credentials(c.r) {
+		return restError{code: http.StatusUnauthorized}
+	}
+	for name, only := range r.Only {
+		if v := c.params[name]; v != only.Value {
+			return badRequest("%s: %q: %s", name, v, only.Else)
+		}
+	}
+	return reserved(r.Reserved, c.params["name"])
 }
 
 // begin reads a JSON body and determines the namespace. A namespace in the path is checked before the body.
@@ -91,7 +102,7 @@ func (c *call) begin(b *Body) (body any, err error) {
 }
 
 // send sets the body of a native request.
-func (c *call) send(n *native, b *Body, body any) error {
+func (c *call) send(n *native, b *Body, body any, parts document) error {
 	if b.Raw {
 		n.contentType = c.r.Header.Get("Content-Type")
 		if n.contentType == "" {
@@ -105,10 +116,18 @@ func (c *call) send(n *native, b *Body, body any) error {
 		return fmt.Errorf("encode the body: %w", err)
 	}
 	n.body = bytes.NewReader(data)
-	if b.Merge {
-		n.contentType = string(types.MergePatchType)
-	}
 	n.query.Set("fieldValidation", "Strict") // unknown fields are refused
+	object := document{}
+	object.add("", data)
+	if err := fixed(b.Fixed, object, parts, b.Replace); err != nil {
+		return err
+	}
+	switch {
+	case b.Merge:
+		n.contentType = string(types.MergePatchType)
+	case b.Replace != "":
+		return replace(n, b, object, parts)
+	}
 	return nil
 }
 
@@ -116,7 +135,7 @@ func (c *call) send(n *native, b *Body, body any) error {
 func (c *call) native(n Native, parts document) (native, error) {
 	req := native{method: methods[n.Verb], path: c.path(n.Path), query: url.Values{}}
 	if n.Page {
-		q, err := page(c.query)
+		q, err := page(c.query, n.Unlimited)
 		if err != nil {
 			return native{}, err
 		}
@@ -169,6 +188,9 @@ func (c *call) path(pattern string) string {
 	for i, s := range segments {
 		if name, param := strings.CutPrefix(s, ":"); param {
 			segments[i] = c.params[name]
+			if name == "namespace" {
+				segments[i] = c.ns
+			}
 		}
 	}
 	path := strings.Join(segments, "/")
@@ -212,7 +234,7 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		var body bytes.Buffer
 		err := c.stream(req, &body)
 		if p, ok := asError(err); ok && p.code == http.StatusNotFound && n.Missing != "" {
-			return nil, restError{code: p.code, message: fmt.Sprintf(n.Missing, c.params["id"])}
+			return nil, restError{code: p.code, message: strings.ReplaceAll(n.Missing, "%q", strconv.Quote(c.params["id"]))}
 		} else if ok && n.Optional && (p.code == http.StatusNotFound || p.code == http.StatusForbidden) {
 			return nil, nil
 		}
@@ -228,13 +250,8 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		case !json.Valid(body.Bytes()):
 			return nil, fmt.Errorf("answer of %s %s is not JSON", req.method, req.path)
 		}
-		if path, value, _ := strings.Cut(n.Hide, "="); path != "" {
-			d := document{}
-			d.add("", body.Bytes())
-			path, other := strings.CutSuffix(path, "!")
-			if (d.text(path) == value) != other {
-				return nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("%s %q not found", v1alpha1.Resource(strings.Split(n.Path, "/")[0]), c.params["id"])}
-			}
+		if hidden(n.Hide, body.Bytes()) {
+			return nil, restError{code: http.StatusNotFound, message: fmt.Sprintf("%s %q not found", v1alpha1.Resource(strings.Split(n.Path, "/")[0]), c.params["id"])}
 		}
 		if !n.All {
 			return body.Bytes(), nil
@@ -246,12 +263,36 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		if err := json.Unmarshal(body.Bytes(), &list); err != nil {
 			return nil, fmt.Errorf("answer of %s %s: %w", req.method, req.path, err)
 		}
-		all = append(all, list.Items...)
+		all = append(all, reduced(list.Items, n.Keep)...)
 		if list.Metadata.Continue == "" {
 			return json.Marshal(map[string]any{"items": slices.Concat([]json.RawMessage{}, all)})
 		}
 		req.query.Set("continue", list.Metadata.Continue)
 	}
+}
+
+// hidden reports whether an object has the member and the value of Native.Hide.
+func hidden(rule string, object json.RawMessage) bool {
+	path, value, _ := strings.Cut(rule, "=")
+	if path == "" {
+		return false
+	}
+	d := document{}
+	d.add("", object)
+	path, other := strings.CutSuffix(path, "!")
+	return (d.text(path) == value) != other
+}
+
+// reduced returns items with only some members; all members if keep is nil.
+func reduced(items []json.RawMessage, keep []Field) []json.RawMessage {
+	for i := range items {
+		if keep != nil {
+			of := document{}
+			of.add("", items[i])
+			items[i] = of.object(keep)
+		}
+	}
+	return items
 }
 
 // answer builds the answer from those of the native requests.

@@ -1,0 +1,45 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+)
+
+// absentRows returns the rows of documented paths that this version does not serve. Callers that are authenticated get
+// 501, so that a client can distinguish a missing feature from a missing object. A row moves to the file of its feature
+// when that is built.
+func absentRows() []rest.Row {
+	const finding, scan = "/api/v1/security/findings/:id", "/api/v1/security/repositories/:name"
+	var rows []rest.Row
+	for _, a := range []struct{ of, rows string }{
+		{"gateways", `
+			GET /api/v1/gatewayclasses, GET /api/v1/gateways, GET /api/v1/gatewaybindings, GET /api/v1/gateway-events, GET /api/v1/gateway-deliveries,
+			POST /api/v1/gateway-deliveries/:id/retry, POST /api/v1/gateways/:namespace/:name/events`},
+		{"connectors", `
+			GET /api/v1/connectors, GET /api/v1/connections, POST /api/v1/connections, GET /api/v1/connections/callback, GET /api/v1/connections/:name,
+			PUT /api/v1/connections/:name, DELETE /api/v1/connections/:name, POST /api/v1/connections/:name/authorize, POST /api/v1/connections/:name/complete`},
+		{"security scans", `
+			GET /api/v1/security/repositories, POST /api/v1/security/repositories, GET ` + scan + `, PUT ` + scan + `, DELETE ` + scan + `,
+			GET ` + scan + `/threat-model, PUT ` + scan + `/threat-model, GET ` + scan + `/scans, POST ` + scan + `/scans,
+			GET ` + scan + `/scans/:scanID/progress, GET ` + scan + `/slices, GET ` + scan + `/slices/:sliceID, GET ` + scan + `/dropped-findings,
+			GET ` + scan + `/findings, GET ` + finding + `, POST ` + finding + `/dismiss, POST ` + finding + `/reopen, POST ` + finding + `/validate,
+			POST ` + finding + `/patch, GET ` + finding + `/patches, POST ` + finding + `/pull-request`},
+		{"repository monitors", `
+			GET /api/v1/monitors/repositories, POST /api/v1/monitors/repositories, GET /api/v1/monitors/repositories/:name,
+			PUT /api/v1/monitors/repositories/:name, DELETE /api/v1/monitors/repositories/:name, POST /api/v1/monitors/repositories/:name/runs,
+			GET /api/v1/monitors/repositories/:name/runs`},
+		{"webhooks of code hosts", `POST /webhooks/github`},
+	} {
+		for row := range strings.SplitSeq(a.rows, ",") {
+			method, path, _ := strings.Cut(strings.TrimSpace(row), " ")
+			rows = append(rows, rest.Row{
+				Method: method, Path: path, Native: whoAmI(), Answer: rest.Answer{Unsupported: a.of + ": not supported by this version"},
+			})
+		}
+	}
+	return rows
+}
