@@ -243,7 +243,7 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 					l.c.Restart()
 				}
 				if l.c.Begin == nil {
-					l.record(l.requestStart(a, len(tools)))
+					l.record(l.requestStart(a, tools))
 				}
 			},
 			Ended: func(a llm.Attempt) {
@@ -255,7 +255,7 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 	}
 	if begin := l.c.Begin; begin != nil {
 		o.Begin = func(ctx context.Context, a llm.Attempt) error {
-			e := l.requestStart(a, len(tools))
+			e := l.requestStart(a, tools)
 			e.AgentName = l.c.AgentName
 			return begin(ctx, e)
 		}

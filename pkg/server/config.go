@@ -67,7 +67,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{
 			Options: task.Options{
-				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},

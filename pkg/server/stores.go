@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
@@ -33,6 +34,8 @@ type Stores struct {
 	Objects *object.DB
 	// Events stores the event streams of tasks.
 	Events *eventlog.Log
+	// Accounts keep what is spent of budgets.
+	Accounts *spending.Store
 	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
 	// Transcripts stores the messages of sessions.
@@ -59,7 +62,12 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	if st.Objects, err = object.Open(ctx, st.Engine, object.Options{Clock: o.Clock, Registerer: o.Metrics}); err != nil {
 		return nil, err
 	}
-	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits()}); err != nil {
+	if st.Accounts, err = spending.Open(st.Engine, o.Clock); err != nil {
+		return nil, err
+	}
+	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{
+		Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits(), Projections: []eventlog.Projection{st.Accounts},
+	}); err != nil {
 		return nil, err
 	}
 	st.Blobs = blob.New(st.Engine, o.fileLimits(), o.Clock)

@@ -103,8 +103,10 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 			if !client.Sleep(ctx, r.out.clock, max(pause, client.RetryAfter(err))) {
 				return ctx.Err()
 			}
-		case spent(err) != "":
-			return runner.Fail(v1alpha1.ReasonTokenBudgetExhausted, "%s", spent(err))
+		case spent(err, v1alpha1.ReasonBudgetExhausted) != "":
+			return runner.Fail(v1alpha1.ReasonBudgetExhausted, "%s", spent(err, v1alpha1.ReasonBudgetExhausted))
+		case spent(err, v1alpha1.ReasonTokenBudgetExhausted) != "":
+			return runner.Fail(v1alpha1.ReasonTokenBudgetExhausted, "%s", spent(err, v1alpha1.ReasonTokenBudgetExhausted))
 		case errors.Is(err, client.ErrToken), apierrors.IsGone(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			return fmt.Errorf("record the start of a model request: %w", err)
 		default:
@@ -120,14 +122,15 @@ const (
 	longPause  = 5 * time.Second
 )
 
-// spent returns the server's words if a token budget has no room; otherwise an empty string.
-func spent(err error) string {
+// spent returns the server's words if it refused a request for a reason, because a budget has no room; otherwise an empty
+// string.
+func spent(err error, reason metav1.CauseType) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return ""
 	}
 	for _, c := range status.Status().Details.Causes {
-		if c.Type == v1alpha1.ReasonTokenBudgetExhausted {
+		if c.Type == reason {
 			return c.Message
 		}
 	}

@@ -135,12 +135,18 @@ func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
 	spec.StartingDeadlineSeconds, spec.SuccessfulRunsHistoryLimit, spec.FailedRunsHistoryLimit = nil, nil, nil
 	spec.Suspend = false
 	spec.RequestedBy, spec.Transaction = nil, nil
+	annotations := map[string]string{v1alpha1.AnnotationParentTaskName: t.Name}
+	for _, key := range []string{v1alpha1.AnnotationRequestedBy, v1alpha1.AnnotationRequestedByGroups} {
+		if by, ok := t.Annotations[key]; ok { // a run is work for whoever created the schedule
+			annotations[key] = by
+		}
+	}
 	return &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   t.Namespace,
 			Name:        runName(t.Name, at),
 			Labels:      map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name), v1alpha1.LabelScheduledRun: "true"},
-			Annotations: map[string]string{v1alpha1.AnnotationParentTaskName: t.Name},
+			Annotations: annotations,
 		},
 		Spec: *spec,
 	}

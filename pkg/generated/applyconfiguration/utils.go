@@ -39,6 +39,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.AgentToolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AzureProvider"):
 		return &corev1alpha1.AzureProviderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Budget"):
+		return &corev1alpha1.BudgetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetIdentity"):
+		return &corev1alpha1.BudgetIdentityApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetLimit"):
+		return &corev1alpha1.BudgetLimitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetSelector"):
+		return &corev1alpha1.BudgetSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetSpec"):
+		return &corev1alpha1.BudgetSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetStatus"):
+		return &corev1alpha1.BudgetStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetSubject"):
+		return &corev1alpha1.BudgetSubjectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChildTask"):
 		return &corev1alpha1.ChildTaskApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExecutionCheckpointReference"):

@@ -39,6 +39,7 @@ type appendTxn struct {
 	stream Stream
 	events []pending
 	keyed  bool // an event has a de-duplication key
+	note   any  // of the caller, for projections; set by append
 
 	// Set by lookAhead.
 
@@ -191,7 +192,7 @@ func (t *appendTxn) decide() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), events: t.events}
+	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), Note: t.note, events: t.events}
 	closed := st.terminal != 0 // except for late events
 	seq, limited := st.last, int64(0)
 	for i := range t.events {

@@ -4,6 +4,7 @@
 package eventlog
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"time"
@@ -41,8 +42,19 @@ type Change struct {
 	Bytes int64
 	// Limited is how many of the bytes are subject to limits.
 	Limited int64
+	// Note is what the caller of the append has for projections; see WithNote.
+	Note any
 
 	events []pending
+}
+
+// noteKey is the key of a note in a context.
+type noteKey struct{}
+
+// WithNote returns a context whose append passes a note to projections. A note says what a projection needs and the
+// events do not. A Projection may also leave an answer in it: the append returns after Project was called, if it was.
+func WithNote(ctx context.Context, note any) context.Context {
+	return context.WithValue(ctx, noteKey{}, note)
 }
 
 // Appended is an event that a commit appends.

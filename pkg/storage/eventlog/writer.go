@@ -80,6 +80,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 	if err != nil {
 		return nil, err
 	}
+	t.note = ctx.Value(noteKey{})
 	if len(events) == 0 {
 		return t, nil
 	}

@@ -46,7 +46,7 @@ const (
 // fields of the event.
 const (
 	// EventModelRequestStarted: a request to a model begins. Content: iteration, provider, model, attempt, messageCount,
-	// toolCount.
+	// toolCount, and maxInputTokens, which is how many tokens the input may have at most.
 	EventModelRequestStarted EventType = "ModelRequestStarted"
 	// EventModelRequestCompleted: the model answered. Content: iteration, provider, model, attempt, durationMs,
 	// usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.

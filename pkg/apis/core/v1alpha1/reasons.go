@@ -136,6 +136,15 @@ const (
 	// ReasonTokenBudgetExhausted: the next model request may exceed spec.ai.tokenBudget of the task, or of a task above
 	// it. The task is not retried. Raise the budget, or give the task less to do.
 	ReasonTokenBudgetExhausted = "TokenBudgetExhausted" //nolint:gosec // no credential
+	// ReasonBudgetExhausted: the next model request may exceed a Budget of the namespace; the message names it and says
+	// when it begins again. The task is not retried. Wait for that time, or have the budget raised. Also the reason of
+	// an event that records the refusal, of condition Exhausted of a Budget, and of the error (429) that a chat or a
+	// client of the vendors' APIs gets.
+	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonBudgetWarning is in an event that records that a Budget has reached one of its spec.warnPercent.
+	ReasonBudgetWarning = "BudgetWarning"
+	// ReasonBudgetAvailable is the reason of condition Exhausted of a Budget of which something is left.
+	ReasonBudgetAvailable = "BudgetAvailable"
 	// ReasonBlankAnswer: the model answered with neither text nor a tool call, twice.
 	ReasonBlankAnswer = "BlankAnswer"
 	// ReasonApprovalNotAsked: a call needs a person's approval, and the question could not be stored.

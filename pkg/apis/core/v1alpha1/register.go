@@ -38,6 +38,7 @@ func KnownTypes() []runtime.Object {
 		&Tool{}, &ToolList{},
 		&CatalogTool{}, &CatalogToolList{},
 		&Skill{}, &SkillList{},
+		&Budget{}, &BudgetList{},
 		&Session{}, &SessionList{},
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},

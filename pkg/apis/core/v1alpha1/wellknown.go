@@ -80,7 +80,9 @@ const (
 // Annotations that only the controller and the server write.
 const (
 	// AnnotationRequestedBy is the user name of who created a task.
-	AnnotationRequestedBy       = LabelPrefix + "requested-by"
+	AnnotationRequestedBy = LabelPrefix + "requested-by"
+	// AnnotationRequestedByGroups is a JSON array of the groups that the user had then. Budgets of groups use it.
+	AnnotationRequestedByGroups = LabelPrefix + "requested-by-groups"
 	AnnotationRequestedBySource = LabelPrefix + "requested-by-source"
 	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
 )
@@ -120,6 +122,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
+	// ConditionExhausted is True on a Budget of which nothing is left.
+	ConditionExhausted = "Exhausted"
 	// ConditionContentSizeWarning is True on a Skill with very long content.
 	ConditionContentSizeWarning = "ContentSizeWarning"
 )

@@ -99,6 +99,46 @@ func (in AzureProvider) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Budget) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Budget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetIdentity) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetIdentity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetLimit) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetLimit"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetSelector) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetSelector"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetSubject) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetSubject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CatalogTool) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.CatalogTool"
 }

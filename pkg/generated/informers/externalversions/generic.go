@@ -44,6 +44,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Agents().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("approvals"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Approvals().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("budgets"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Budgets().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("executionevents"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().ExecutionEvents().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("memories"):

@@ -23,6 +23,10 @@ func ownKinds() []string {
 	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills", "memories", "memoryproposals"}
 }
 
+// ownRules returns the kinds with which administrators of a namespace limit everybody else. Who may write what they limit
+// reads them.
+func ownRules() []string { return []string{"budgets"} }
+
 // ownQuestions returns the kinds that are created to ask something: to find objects of other kinds, or for the verdict of
 // policies. Nothing of them is stored.
 func ownQuestions() []string {
@@ -68,11 +72,11 @@ func (g grants) create(r resource.Role) (paths []string) {
 
 // ownReads returns what else people with a role may read: the objects that the server and the workers write.
 func (g grants) ownReads(r resource.Role) []string {
-	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, g.read(r))
+	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, ownRules(), g.read(r))
 }
 
 func ownStatus() []string {
-	status := ownKinds()
+	status := append(ownKinds(), ownRules()...)
 	for i := range status {
 		status[i] += "/status"
 	}
@@ -206,7 +210,7 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
 			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches"}, g.create(resource.Approver)...)...))),
 		into("admin", own(resource.Operator,
-			rule(allVerbs(), group, ownKinds()...),
+			rule(allVerbs(), group, append(ownKinds(), ownRules()...)...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
 			readCatalogue(),
 			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{"chats"}, g.create(resource.Operator))...),

@@ -12,6 +12,7 @@ import (
 	turns "github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
@@ -57,6 +58,8 @@ func All(o Options) []resource.Resource {
 	providers := provider.Definition(workers.Providers())
 	o.Agent, o.Tool, o.Provider, o.Deleted = agents.Get, tools.Get, providers.Get, agents.TaskDeleted
 	o.UpdateProvider = providers.UpdateStored
+	budgets := budget.New(budget.Options{Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()})
+	o.Budgets = budgets.Of
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
 	memories := memory.New(memory.Options{
@@ -80,6 +83,7 @@ func All(o Options) []resource.Resource {
 		tools,
 		catalogtool.Definition(tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
+		budgets,
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
 		chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()}),

@@ -39,6 +39,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
@@ -50,8 +51,10 @@ type Server struct {
 	// Storage has each resource and subresource by its path, such as tasks/cancel.
 	Storage map[string]rest.Storage
 	Log     *eventlog.Log
-	Blobs   *blob.Store
-	Said    *transcript.Store
+	// Accounts are those of budgets.
+	Accounts *spending.Store
+	Blobs    *blob.Store
+	Said     *transcript.Store
 	// Close ends the server before its test does.
 	Close func()
 
@@ -96,7 +99,9 @@ func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
 	s.engine = e
 	objects, err := object.Open(ctx, e, object.Options{})
 	check(err)
-	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{})
+	s.Accounts, err = spending.Open(e, now)
+	check(err)
+	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{Projections: []eventlog.Projection{s.Accounts}, Clock: now})
 	check(err)
 	s.Blobs = blob.New(e, blob.Limits{}, clock.RealClock{})
 	s.Said = transcript.New(e, transcript.Options{Index: fulltext.New(e, transcript.IndexLetter)})
@@ -108,7 +113,7 @@ func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
 	timelines, err := timeline.New(timeline.Options{Log: s.Log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
-		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now},
+		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now},
 		Transcripts: s.Said, Memories: memories,
 	}) {
 		check(r.Register(s.Scheme))

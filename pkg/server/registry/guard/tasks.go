@@ -117,6 +117,17 @@ func (w *Workers) ToolCalls() resource.Guard[*v1alpha1.ToolCall] {
 	}
 }
 
+// Budgets is the guard of budgets, which are for people and not for workers.
+func (w *Workers) Budgets() resource.Guard[*v1alpha1.Budget] {
+	return &rule[*v1alpha1.Budget]{
+		w: w, resource: v1alpha1.Resource("budgets"),
+		object: func(context.Context, *scope, resource.Access, *v1alpha1.Budget) error { return errNotAWorkers },
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.Budget) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Chats is the guard of chats, which are for people and not for workers.
 func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
 	return &rule[*v1alpha1.Chat]{

@@ -55,6 +55,9 @@ type Kept[T Object] struct {
 	NoStatus bool
 	// UnconditionalUpdate accepts a PUT without resourceVersion, as the older kinds of core Kubernetes do.
 	UnconditionalUpdate bool
+	// Show completes an object that is about to be answered, for example with a status that is computed and not stored.
+	// The object is a copy. What the server reads for itself, and what writes start from, is not completed.
+	Show func(obj T)
 	// TTL is how long after its last write an object is removed, in whole seconds; zero keeps it forever.
 	TTL time.Duration
 	// Deleting changes an object that is being deleted but waits for finalizers. For example, it sets the phase.
@@ -92,6 +95,7 @@ type keptREST[T Object] struct {
 	validateDelete func(context.Context, T) error // may be nil
 	beforeDelete   func(context.Context, T) error // may be nil
 	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
+	show           shown[T]
 }
 
 var (
@@ -120,17 +124,25 @@ func (r *keptREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOpti
 	if err != nil {
 		return nil, err
 	}
-	return obj, nil
+	return r.show.one(obj), nil
 }
 
 // List lists the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) List(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error) {
-	return r.naming.k.list(ctx, opts, r.Store.List)
+	list, err := r.naming.k.list(ctx, opts, r.Store.List)
+	if err != nil {
+		return nil, err
+	}
+	return r.show.list(list)
 }
 
 // Watch watches the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) Watch(ctx context.Context, opts *internalversion.ListOptions) (watch.Interface, error) {
-	return r.naming.k.watch(ctx, opts, r.Store.Watch)
+	w, err := r.naming.k.watch(ctx, opts, r.Store.Watch)
+	if err != nil {
+		return nil, err
+	}
+	return r.show.watch(w), nil
 }
 
 // Create creates the object in the store, if the guard allows it.
@@ -139,7 +151,8 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 		return nil, err
 	}
 	if r.begin == nil {
-		return r.Store.Create(ctx, obj, admit, opts)
+		out, err := r.Store.Create(ctx, obj, admit, opts)
+		return r.show.written(out), err
 	}
 	o, ok := obj.(T)
 	if !ok {
@@ -155,7 +168,7 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	}
 	out, err := r.Store.Create(next, obj, admit, opts)
 	created = err == nil
-	return out, err
+	return r.show.written(out), err
 }
 
 // Update updates the object in the store, if the guard allows it.
@@ -163,7 +176,8 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
 		return nil, false, err
 	}
-	return r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
+	out, created, err := r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
+	return r.show.written(out), created, err
 }
 
 // Delete deletes from the store. The Definition's ValidateDelete runs after admission.
@@ -266,12 +280,12 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin}
+	paths[k.Resource.Resource] = &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, show: s.Show}
 	p := parent[T]{get: getter[T](store), list: store.List, update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store
 		st.UpdateStrategy = statusStrategy[T]{main}
-		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k}
+		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k, show: s.Show}
 		p.update = updater[T](&st)
 	}
 	return p, nil

@@ -62,6 +62,7 @@ const statusPath = "status"
 type statusREST[T Object] struct {
 	store *registry.Store
 	k     *kind[T]
+	show  shown[T]
 }
 
 var (
@@ -82,7 +83,7 @@ func (r *statusREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOp
 	if err != nil {
 		return nil, err
 	}
-	return obj, nil
+	return r.show.one(obj), nil
 }
 
 // Update never creates an object, whatever forceAllowCreate is: a status without an object has no

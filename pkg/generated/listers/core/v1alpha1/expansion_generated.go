@@ -21,6 +21,14 @@ type ApprovalListerExpansion interface{}
 // ApprovalNamespaceLister.
 type ApprovalNamespaceListerExpansion interface{}
 
+// BudgetListerExpansion allows custom methods to be added to
+// BudgetLister.
+type BudgetListerExpansion interface{}
+
+// BudgetNamespaceListerExpansion allows custom methods to be added to
+// BudgetNamespaceLister.
+type BudgetNamespaceListerExpansion interface{}
+
 // CatalogToolListerExpansion allows custom methods to be added to
 // CatalogToolLister.
 type CatalogToolListerExpansion interface{}

@@ -214,8 +214,10 @@ func setDelegation(ctx context.Context, t *v1alpha1.Task) {
 	delete(t.Labels, v1alpha1.LabelScheduledRun)
 	t.Annotations[v1alpha1.AnnotationParentTaskName] = d.parent.Name
 	t.Annotations[v1alpha1.AnnotationCoordinationDepth] = strconv.Itoa(int(d.record.Depth))
-	if by, ok := d.parent.Annotations[v1alpha1.AnnotationRequestedBy]; ok {
-		t.Annotations[v1alpha1.AnnotationRequestedBy] = by // a child is work for whoever asked for its parent
+	for _, key := range requesterKeys() { // a child is work for whoever asked for its parent
+		if by, ok := d.parent.Annotations[key]; ok {
+			t.Annotations[key] = by
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -125,15 +126,23 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if dryRun {
 		return events, nil
 	}
+	claims, err := gated{r}.claims(ctx, t, all)
+	if err != nil {
+		return nil, err
+	}
 	settle, err := gated{r}.beginModels(ctx, t, all)
 	if err != nil {
 		return nil, err
+	}
+	if claims != nil {
+		ctx = eventlog.WithNote(ctx, claims)
 	}
 	stored, err := r.writeBy(ctx, t, all, r.log.AppendValid) // checkEvent has validated them
 	settle(err == nil)
 	if err != nil {
 		return nil, err
 	}
+	gated{r}.warn(ctx, t, claims)
 	return ownOnly(stored, own), nil
 }
 
@@ -157,6 +166,9 @@ func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1al
 	case errors.Is(err, eventlog.ErrDeleted):
 		return nil, deleted(t)
 	case err != nil:
+		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
+			return nil, gated{r}.exhausted(ctx, t, events, spent)
+		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	return stored, nil

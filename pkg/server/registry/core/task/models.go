@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
 // This file applies the rate limits of Providers and Agents and the token budgets of tasks. The append of
@@ -52,13 +53,13 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 		event.Sanitize(e)
 	}
 	var c struct {
-		Iteration, Attempt, RetryInMs, RetryAfterMs int64
-		ErrorClass                                  string
+		RetryInMs, RetryAfterMs int64
+		ErrorClass              string
 	}
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
-	call := modelCall{provider: e.Provider, id: fmt.Sprintf("%d/%d", c.Iteration, c.Attempt), input: e.InputTokens}
+	call := modelCall{provider: e.Provider, id: spending.Call(e), input: e.InputTokens}
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		call.class, call.retried = llm.Class(c.ErrorClass), c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
@@ -172,8 +173,8 @@ func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) 
 	if a != nil {
 		q.Limits = limited(q.Limits, "Agent", a.Namespace, a.Name, a.Spec.RateLimit)
 	}
-	q.MaxTokens = plan.MaxTokens(t, a)
-	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
+	q.MaxTokens = maxTokens(t, a)
+	p, err := r.providerFor(ctx, t, a, c)
 	if err != nil {
 		return q, err
 	}
@@ -182,6 +183,14 @@ func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) 
 	}
 	q.Budgets, err = r.budgets(ctx, t)
 	return q, err
+}
+
+// maxTokens returns how many tokens the output of one request of the task may have.
+func maxTokens(t *v1alpha1.Task, a *v1alpha1.Agent) int64 { return plan.MaxTokens(t, a) }
+
+// providerFor returns the Provider that a request counts at; nil if there is none.
+func (r gated) providerFor(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Agent, c modelCall) (*v1alpha1.Provider, error) {
+	return r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
 }
 
 func limited(list []modelgate.Limit, kind, namespace, name string, l *v1alpha1.RateLimit) []modelgate.Limit {

@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// setRequester records the user who creates a task. Only a controller may name
+// setRequester records the user who creates a task, and the user's groups. Only a controller may name
 // another user, because it creates tasks on behalf of others.
 func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 	if t.Annotations[v1alpha1.AnnotationRequestedBy] != "" {
@@ -20,6 +20,7 @@ func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 			return
 		}
 	}
+	delete(t.Annotations, v1alpha1.AnnotationRequestedByGroups)
 	user, ok := request.UserFrom(ctx)
 	if !ok || user.GetName() == "" {
 		delete(t.Annotations, v1alpha1.AnnotationRequestedBy)
@@ -29,25 +30,36 @@ func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 		t.Annotations = map[string]string{}
 	}
 	t.Annotations[v1alpha1.AnnotationRequestedBy] = user.GetName()
+	if groups := groupsFor(user.GetGroups()); groups != "" {
+		t.Annotations[v1alpha1.AnnotationRequestedByGroups] = groups
+	}
 }
 
-// keepRequester copies the requester of the old task into an update that lacks
-// one.
+func requesterKeys() []string {
+	return []string{v1alpha1.AnnotationRequestedBy, v1alpha1.AnnotationRequestedByGroups}
+}
+
+// keepRequester copies the requester of the old task into an update that lacks it.
 func keepRequester(_ context.Context, t, old *v1alpha1.Task) {
-	was, is := old.Annotations[v1alpha1.AnnotationRequestedBy]
-	if _, set := t.Annotations[v1alpha1.AnnotationRequestedBy]; set || !is {
-		return
+	for _, key := range requesterKeys() {
+		was, is := old.Annotations[key]
+		if _, set := t.Annotations[key]; set || !is {
+			continue
+		}
+		if t.Annotations == nil {
+			t.Annotations = map[string]string{}
+		}
+		t.Annotations[key] = was
 	}
-	if t.Annotations == nil {
-		t.Annotations = map[string]string{}
-	}
-	t.Annotations[v1alpha1.AnnotationRequestedBy] = was
 }
 
 // validateRequester refuses a change of the requester.
 func validateRequester(t, old *v1alpha1.Task) field.ErrorList {
-	if !changed(t.Annotations, old.Annotations, v1alpha1.AnnotationRequestedBy) {
-		return nil
+	var errs field.ErrorList
+	for _, key := range requesterKeys() {
+		if changed(t.Annotations, old.Annotations, key) {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "is set by the server"))
+		}
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationRequestedBy), "is set by the server")}
+	return errs
 }

@@ -29,10 +29,11 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Deleted and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Deleted and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -61,6 +62,10 @@ type Options struct {
 	// UpdateProvider changes the status of a Provider in the context's namespace. Without it, the server does not record
 	// which Providers fail.
 	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
+	// Accounts keep what is spent of Budgets. They are also a projection of Log.
+	Accounts *spending.Store
+	// Budgets returns the Budgets of a namespace. Without it, none has an effect.
+	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
 	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
 	Deleted func(ctx context.Context, t *v1alpha1.Task)
 	// Retention removes old events of ended tasks.
@@ -87,7 +92,9 @@ type Resource struct {
 	retention  Retention
 	attendance *attendance
 	models     *modelgate.Gate
-	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error) // may be nil
+	accounts   *spending.Store
+	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
+	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error)     // may be nil
 	cooling    cooling
 	scheme     *runtime.Scheme
 
@@ -124,6 +131,7 @@ type rules struct {
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
 	r.models, r.agent, r.provider, r.gone = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted
+	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider = o.UpdateProvider
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
@@ -290,6 +298,11 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 func (r *Resource) forget(ctx context.Context, s eventlog.Stream) error {
 	if err := r.log.DeleteStream(ctx, s); err != nil {
 		return err
+	}
+	if r.accounts != nil {
+		if err := r.accounts.Release(s.UID); err != nil {
+			return err
+		}
 	}
 	return r.blobs.Delete(ctx, s.UID)
 }

@@ -15,6 +15,8 @@ type Interface interface {
 	Agents() TypedAgentInformer
 	// Approvals returns a ApprovalInformer.
 	Approvals() TypedApprovalInformer
+	// Budgets returns a BudgetInformer.
+	Budgets() TypedBudgetInformer
 	// ExecutionEvents returns a ExecutionEventInformer.
 	ExecutionEvents() TypedExecutionEventInformer
 	// Memories returns a MemoryInformer.
@@ -52,6 +54,11 @@ func (v *version) Agents() TypedAgentInformer {
 // Approvals returns a TypedApprovalInformer.
 func (v *version) Approvals() TypedApprovalInformer {
 	return &approvalInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Budgets returns a TypedBudgetInformer.
+func (v *version) Budgets() TypedBudgetInformer {
+	return &budgetInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // ExecutionEvents returns a TypedExecutionEventInformer.

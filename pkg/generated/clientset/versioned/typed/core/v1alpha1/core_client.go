@@ -17,6 +17,7 @@ type CoreV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AgentsGetter
 	ApprovalsGetter
+	BudgetsGetter
 	CatalogToolsGetter
 	ChatsGetter
 	ExecutionEventsGetter
@@ -45,6 +46,10 @@ func (c *CoreV1alpha1Client) Agents(namespace string) AgentInterface {
 
 func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
 	return newApprovals(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Budgets(namespace string) BudgetInterface {
+	return newBudgets(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) CatalogTools(namespace string) CatalogToolInterface {

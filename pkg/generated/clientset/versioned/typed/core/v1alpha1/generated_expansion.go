@@ -9,6 +9,8 @@ type AgentExpansion interface{}
 
 type ApprovalExpansion interface{}
 
+type BudgetExpansion interface{}
+
 type CatalogToolExpansion interface{}
 
 type ChatExpansion interface{}

@@ -1,0 +1,68 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget serves budgets. Their status is computed from the accounts whenever a budget is read.
+package budget
+
+import (
+	"context"
+	"fmt"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/spending"
+)
+
+// Options are what budgets need besides the object store. All fields are required.
+type Options struct {
+	// Accounts are what is spent and reserved.
+	Accounts *spending.Store
+	// Clock says which window is the present one.
+	Clock clock.PassiveClock
+	// Guard keeps workers out.
+	Guard resource.Guard[*v1alpha1.Budget]
+}
+
+// Resource is the resource budgets.
+type Resource struct {
+	*resource.Definition[*v1alpha1.Budget]
+}
+
+// New makes the resource budgets.
+func New(o Options) *Resource {
+	status := accounts{o.Accounts, o.Clock}
+	return &Resource{&resource.Definition[*v1alpha1.Budget]{
+		Resource:   v1alpha1.SchemeGroupVersion.WithResource("budgets"),
+		Kind:       "Budget",
+		Singular:   "budget",
+		Categories: []string{"platform"},
+		Columns:    columns(),
+		Guard:      o.Guard,
+		Shape: resource.Kept[*v1alpha1.Budget]{
+			Default: setDefaults, Validate: validate, ValidateStatus: validateStatus, Show: status.show,
+			AfterDelete: func(ctx context.Context, b *v1alpha1.Budget) {
+				if err := o.Accounts.Forget(b.UID); err != nil {
+					klog.FromContext(ctx).Error(err, "Cannot remove the accounts of a deleted budget; the first start after their window removes them", "budget", klog.KObj(b))
+				}
+			},
+		},
+	}}
+}
+
+// Of returns all budgets of a namespace, on behalf of the server itself. Errors are API errors.
+func (r *Resource) Of(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
+	obj, err := r.List(request.WithNamespace(request.WithUser(ctx, nil), namespace), &metainternalversion.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	list, ok := obj.(*v1alpha1.BudgetList)
+	if !ok {
+		return nil, fmt.Errorf("list of budgets: got %T", obj)
+	}
+	return list.Items, nil
+}

@@ -1,0 +1,58 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// defaultWarn is the percentage that is warned of by default.
+const defaultWarn = 80
+
+func setDefaults(b *v1alpha1.Budget) {
+	if b.Spec.WarnPercent == nil {
+		b.Spec.WarnPercent = []int32{defaultWarn}
+	}
+}
+
+const most = 100
+
+func validate(_ context.Context, b *v1alpha1.Budget) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec")
+	for i, p := range b.Spec.WarnPercent {
+		if p < 1 || p > most {
+			errs = append(errs, field.Invalid(path.Child("warnPercent").Index(i), p, "must be 1 to 100"))
+		}
+	}
+	if b.Spec.Selector == nil {
+		return errs
+	}
+	path = path.Child("selector", "requesters")
+	for i, s := range b.Spec.Selector.Requesters {
+		at := path.Index(i).Child("name")
+		if s.Name == "" {
+			errs = append(errs, field.Required(at, "names a "+string(s.Kind)))
+		} else if s.Kind == v1alpha1.BudgetServiceAccount {
+			for _, msg := range validation.IsDNS1123Subdomain(s.Name) {
+				errs = append(errs, field.Invalid(at, s.Name, msg+"; name a ServiceAccount of another namespace as kind User, system:serviceaccount:NAMESPACE:NAME"))
+			}
+		}
+	}
+	return errs
+}
+
+// validateStatus refuses every change, because the status is not stored.
+func validateStatus(_ context.Context, b, old *v1alpha1.Budget) field.ErrorList {
+	if equality.Semantic.DeepEqual(b.Status, old.Status) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status"), "is computed by the server; to allow more, raise spec.limit")}
+}

@@ -1,0 +1,167 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// budget reads a Budget as an administrator.
+func (s *server) budget(name string) *v1alpha1.Budget {
+	s.t.Helper()
+	obj, err := s.Storage["budgets"].(rest.Getter).Get(s.User(), name, &metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return obj.(*v1alpha1.Budget)
+}
+
+func (s *server) checkBudget(when, name string, spent, reserved int64) {
+	s.t.Helper()
+	if b := s.budget(name); b.Status.Spent != spent || b.Status.Reserved != reserved {
+		s.t.Errorf("%s: %s has %d spent and %d reserved, want %d and %d", when, name, b.Status.Spent, b.Status.Reserved, spent, reserved)
+	}
+}
+
+func exhausted(err error, name string) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), v1alpha1.ReasonBudgetExhausted+": Budget "+name)
+}
+
+// notes returns the summaries of the events of a task with a reason.
+func (s *server) notes(t *v1alpha1.Task, reason string) []string {
+	s.t.Helper()
+	var all []string
+	page, err := s.Log.TaskPage(s.t.Context(), eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID}, 0, 0, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range page.Events {
+		if e.Type == v1alpha1.EventTaskPhaseChanged && e.Content != nil && strings.Contains(string(e.Content.Raw), `"`+reason+`"`) {
+			all = append(all, e.Summary)
+		}
+	}
+	return all
+}
+
+// TestBudgets: a request of a task is reserved in all Budgets that select it or in none, settled by its end, and refused
+// with the time at which the Budget begins again; warnings and refusals are events; a new window and a restart of the
+// server change what they should.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), clocktesting.NewFakeClock(time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC))
+	s := startAt(t, dir, c)
+	s.mustLimit("Provider", "p", "{type: openai, secretRef: {name: s}}")
+	s.mustLimit("Budget", "all", "{limit: {tokens: 1000}, window: hour, warnPercent: [10, 50]}")
+	s.mustLimit("Budget", "p-only", "{limit: {tokens: 300}, window: day, selector: {providers: [p]}}")
+	s.mustLimit("Budget", "other", "{limit: {tokens: 1}, window: day, selector: {providers: [q]}}")
+	one := s.mustTask("one", "{type: ai, prompt: x, ai: {providerRef: {name: p}, maxTokens: 100}}")
+	me := s.worker(one)
+	begin := func(call int) error { return s.startModel(me, "one", call, map[string]any{"maxInputTokens": 50}) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(begin(1))
+	must(begin(1)) // a repeated append
+	s.checkBudget("begun", "all", 0, 150)
+	s.checkBudget("begun", "other", 0, 0)
+	must(begin(2))
+	if err := begin(3); !exhausted(err, "p-only") || !strings.Contains(err.Error(), "begins again at 2026-03-05T00:00:00Z") {
+		t.Errorf("a third request: %v", err)
+	}
+	s.checkBudget("refused", "all", 0, 300)
+	must(s.model(me, "one", v1alpha1.EventModelRequestCompleted, 1, map[string]any{"inputTokens": 40, "outputTokens": 60}))
+	s.checkBudget("ended", "p-only", 100, 150)
+	must(s.model(me, "one", v1alpha1.EventModelRequestFailed, 2, map[string]any{"errorClass": "auth"}))
+	s.checkBudget("refused by the vendor", "p-only", 100, 0)
+	must(begin(4))
+	must(s.model(me, "one", v1alpha1.EventModelRequestFailed, 4, map[string]any{"errorClass": "cut_stream"}))
+	s.checkBudget("no usage reported", "p-only", 250, 0)
+	if got := s.notes(one, v1alpha1.ReasonBudgetExhausted); len(got) != 1 {
+		t.Errorf("events of refusals: %q", got)
+	}
+	if got := s.notes(one, v1alpha1.ReasonBudgetWarning); len(got) != 2 || !strings.Contains(got[0], "Budget all: 100 of 1000") || !strings.Contains(got[1], "Budget p-only: 250 of 300") {
+		t.Errorf("warnings: %q", got)
+	}
+
+	s.Close()
+	c.Step(time.Hour)
+	s = startAt(t, dir, c)
+	me = s.worker(one)
+	s.checkBudget("after a restart in the next hour", "all", 0, 0)
+	s.checkBudget("after a restart", "p-only", 250, 0)
+	c.Step(24 * time.Hour)
+	must(begin(5))
+	s.checkBudget("the next day", "p-only", 0, 150)
+
+	// A run that dies without an end gives its request back.
+	start := event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "again", "again", map[string]any{"attempt": 2})
+	_, err := s.CreateNamed(me, "tasks/events", "one", start)
+	must(err)
+	s.checkBudget("the next attempt", "p-only", 0, 0)
+	must(s.model(me, "one", v1alpha1.EventModelRequestCompleted, 5, map[string]any{"inputTokens": 10, "outputTokens": 10}))
+	s.checkBudget("the end of an earlier attempt", "p-only", 20, 0)
+	must(begin(6))
+	_, err = s.CreateNamed(s.As(controllers, nil), "tasks/events", "one", ev(v1alpha1.EventTaskFailed))
+	must(err)
+	s.checkBudget("the end of the task", "p-only", 20, 0)
+
+	if _, err := s.Storage["budgets"].(rest.Getter).Get(me, "all", &metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a worker reads a Budget: %v", err)
+	}
+}
+
+// TestBudgetsPerIdentity: each identity has the limit for itself, except those that another Budget names; children count
+// for whoever asked for the root, whatever labels they have.
+func TestBudgetsPerIdentity(t *testing.T) {
+	t.Parallel()
+	s := startIn(t, t.TempDir())
+	s.mustLimit("Provider", "p", "{type: openai, secretRef: {name: s}}")
+	s.mustLimit("Budget", "each", "{limit: {tokens: 150}, window: month, perIdentity: true}")
+	s.mustLimit("Budget", "team", "{limit: {tokens: 250}, window: month, selector: {requesters: [{kind: Group, name: 'oidc:team'}]}}")
+	for i, name := range []string{"ann", "bob", "eve"} {
+		name = "of-" + name
+		obj, err := s.Decode("apiVersion: core.platform.ai/v1alpha1\nkind: Task\nmetadata: {name: " + name + ", annotations: {platform.ai/requested-by-groups: '[\"liars\"]'}}\n" +
+			"spec: {type: ai, prompt: x, ai: {providerRef: {name: p}, maxTokens: 100}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := request.WithUser(s.User(), &user.DefaultInfo{Name: name[3:], Groups: []string{"system:authenticated", "oidc:team"}})
+		obj, err = s.Create(who, "tasks", obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := obj.(*v1alpha1.Task)
+		if got := task.Annotations[v1alpha1.AnnotationRequestedByGroups]; got != `["oidc:team"]` {
+			t.Errorf("groups of %s: %s", name, got)
+		}
+		by := s.worker(task)
+		err = s.startModel(by, name, 1, nil)
+		if i < 2 && err != nil || i == 2 && !exhausted(err, "team") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.startModel(by, name, 2, nil); i == 0 && !exhausted(err, "each of ann") {
+			t.Errorf("a second request of %s: %v", name, err)
+		}
+	}
+	b := s.budget("each")
+	if len(b.Status.Identities) != 2 || b.Status.Identities[0] != (v1alpha1.BudgetIdentity{Name: "ann", Reserved: 100}) {
+		t.Errorf("status: %+v", b.Status)
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/spending"
+)
+
+// This file applies Budgets to the model requests of tasks. What a request counts towards is found out before the append
+// of its start; the append itself reserves it, or is refused.
+
+// maxInput bounds what a worker may say about the size of a request. It is more than any request can have.
+const maxInput = 1 << 30
+
+// claims returns what the model requests among the events count towards; nil if the namespace has no Budgets.
+func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (*spending.Claims, error) {
+	if r.budgetsOf == nil || !slices.ContainsFunc(events, isModelRequest) {
+		return nil, nil //nolint:nilnil // nothing counts
+	}
+	all, err := r.budgetsOf(ctx, t.Namespace)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	of := map[string]spending.Claim{}
+	for _, e := range events {
+		if !isModelRequest(e) {
+			continue
+		}
+		c := callOf(e)
+		use, tokens, err := r.use(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Tokens: tokens + inputOf(e), Used: c.used}
+	}
+	return &spending.Claims{Of: of}, nil
+}
+
+func isModelRequest(e *v1alpha1.ExecutionEvent) bool {
+	switch e.Type {
+	case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
+		return true
+	}
+	return false
+}
+
+// inputOf returns how many tokens the input may have at most, as the worker says.
+func inputOf(e *v1alpha1.ExecutionEvent) int64 {
+	var c struct{ MaxInputTokens int64 }
+	if e.Content != nil {
+		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none
+	}
+	return min(max(0, c.MaxInputTokens), maxInput)
+}
+
+// use returns what Budgets select a request of the task by, and how many tokens its output may have. A delegated task is
+// work for whoever asked for the root of its tree, and has the labels of the tasks above it.
+func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, error) {
+	u := budget.Use{
+		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: groupsOf(t),
+	}
+	a, err := kin(r).agentOf(ctx, t)
+	if err != nil {
+		return u, 0, err
+	}
+	if a != nil {
+		u.Agent = within(t.Namespace, a.Namespace, a.Name)
+	}
+	p, err := r.providerFor(ctx, t, a, c)
+	if err != nil {
+		return u, 0, err
+	}
+	if p != nil {
+		u.Provider = within(t.Namespace, p.Namespace, p.Name)
+	}
+	tokens := maxTokens(t, a)
+	for range maxDepth {
+		parent, err := r.parentOf(ctx, t)
+		if err != nil {
+			return u, 0, err
+		}
+		if parent == nil {
+			break
+		}
+		if u.Labels == nil {
+			u.Labels = map[string]string{}
+		}
+		maps.Copy(u.Labels, parent.Labels)
+		t = parent
+	}
+	return u, tokens, nil
+}
+
+// within names an object as seen from a namespace.
+func within(namespace, of, name string) string {
+	if of == namespace {
+		return name
+	}
+	return of + "/" + name
+}
+
+// exhausted returns the API error for a request that a Budget has no room for, and records the refusal.
+func (r gated) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.ExhaustedError) error {
+	for _, started := range events {
+		if started.Type == v1alpha1.EventModelRequestStarted {
+			r.noteBudget(ctx, t, "platform:budget:"+started.DedupKey, e.Error(), map[string]any{
+				"reason": v1alpha1.ReasonBudgetExhausted, "budget": e.Name, "identity": e.Identity, "spent": e.Spent, "reserved": e.Reserved,
+				"requested": e.Asked, "limit": e.Limit, "renewsAt": e.Renews.UTC(),
+			})
+		}
+	}
+	refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(e.Error()))
+	// A worker of before there were Budgets knows the other reason, and ends its run in the same way.
+	for _, reason := range []string{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonTokenBudgetExhausted} {
+		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(reason), Message: e.Error()})
+	}
+	return refused
+}
+
+// warn records that a request of the task made Budgets reach percentages of their limits.
+func (r gated) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Claims) {
+	if claims == nil {
+		return
+	}
+	for _, w := range claims.Warnings {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(w.Identity)) // never fails
+		key := fmt.Sprintf("platform:budget:%s:%x:%d:%d", w.Budget, h.Sum64(), w.Window.Unix(), w.Percent)
+		of := ""
+		if w.Identity != "" {
+			of = " of " + w.Identity
+		}
+		r.noteBudget(ctx, t, key, fmt.Sprintf("Budget %s%s: %d of %d tokens a %s are spent, which is %d%% or more", w.Name, of, w.Spent, w.Limit, w.Charge.Window, w.Percent), map[string]any{
+			"reason": v1alpha1.ReasonBudgetWarning, "budget": w.Name, "identity": w.Identity, "percent": w.Percent, "spent": w.Spent,
+			"limit": w.Limit, "renewsAt": w.Renews.UTC(),
+		})
+	}
+}
+
+// noteBudget adds a warning to the stream. It is best effort.
+func (r gated) noteBudget(ctx context.Context, t *v1alpha1.Task, key, text string, content map[string]any) {
+	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, key, text, content)
+	if _, err := r.log.Append(context.WithoutCancel(ctx), stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
+		klog.FromContext(ctx).V(2).Info("Cannot record a warning about a Budget", "task", klog.KObj(t), "err", err)
+	}
+}
+
+// systemGroups is how the names of groups begin that are not recorded, because every user has them.
+const systemGroups = "system:"
+
+// groupsFor returns the annotation for the groups of a user; empty if there is nothing to record.
+func groupsFor(groups []string) string {
+	groups = slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return strings.HasPrefix(g, systemGroups) })
+	if len(groups) == 0 {
+		return ""
+	}
+	slices.Sort(groups)
+	raw, err := json.Marshal(groups)
+	if err != nil { // strings can always be encoded
+		return ""
+	}
+	return string(raw)
+}
+
+// groupsOf returns the groups that whoever created the task had then.
+func groupsOf(t *v1alpha1.Task) []string {
+	var groups []string
+	_ = json.Unmarshal([]byte(t.Annotations[v1alpha1.AnnotationRequestedByGroups]), &groups) // the server wrote it, if it is there
+	return groups
+}

@@ -1,0 +1,137 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spending
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+)
+
+// Claim is what a request of a run counts towards. It is the note of the append that stores the start or the end of the
+// request; see eventlog.WithNote.
+type Claim struct {
+	Charges []budget.Charge
+	// Tokens is what the request may use at most.
+	Tokens int64
+	// Used is what it used, of an end; nil if that is unknown.
+	Used *int64
+}
+
+// Claims are the claims of an append by the calls of its events; see Call. Warnings is set once the append is committed.
+type Claims struct {
+	Of       map[string]Claim
+	Warnings []Warning
+}
+
+// Call returns what identifies a model request within an attempt, by an event about it.
+func Call(e *v1alpha1.ExecutionEvent) string {
+	var c struct{ Iteration, Attempt int64 }
+	if e.Content != nil {
+		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
+	}
+	return fmt.Sprintf("%d/%d", c.Iteration, c.Attempt)
+}
+
+var _ eventlog.Projection = (*Store)(nil)
+
+// Admit refuses an append with the start of a request that does not fit; the error is a *budget.ExhaustedError.
+func (s *Store) Admit(c *eventlog.Change) error {
+	t := s.begin(c.At)
+	return t.follow(c)
+}
+
+// Project writes what the append changes.
+func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
+	t := s.begin(c.At)
+	if err := t.follow(c); err != nil {
+		return err
+	}
+	if claims, ok := c.Note.(*Claims); ok {
+		claims.Warnings = t.warnings
+	}
+	return t.write(b)
+}
+
+// follow applies the events of an append.
+func (t *tx) follow(c *eventlog.Change) error {
+	claims, _ := c.Note.(*Claims)
+	owner := c.Stream.UID
+	for a := range c.Appended() {
+		switch e := a.Event; {
+		case e.Type == v1alpha1.EventModelRequestStarted && claims != nil:
+			id := requestID{owner, Call(e)}
+			if err := t.reserve(id, claims.Of[id.call].Charges, claims.Of[id.call].Tokens); err != nil {
+				return err
+			}
+		case e.Type == v1alpha1.EventModelRequestCompleted, e.Type == v1alpha1.EventModelRequestFailed:
+			t.end(requestID{owner, Call(e)}, claims)
+		case ends(e.Type):
+			t.release(owner)
+		}
+	}
+	return nil
+}
+
+// end settles the request of a run whose end is stored. One that is not open, because it came back or was never begun, is
+// spent now.
+func (t *tx) end(id requestID, claims *Claims) {
+	var c Claim
+	if claims != nil {
+		c = claims.Of[id.call]
+	}
+	used := c.Tokens
+	if r, ok := t.reservation(id); ok {
+		used = r.Tokens
+	}
+	if c.Used != nil {
+		used = *c.Used
+	}
+	if !t.settle(id, used) && used > 0 {
+		t.charge(c.Charges, 0, used, true)
+	}
+}
+
+// ends reports whether no request of an earlier run is open once the event is stored.
+func ends(t v1alpha1.EventType) bool {
+	switch t {
+	case v1alpha1.EventWorkerStarted, v1alpha1.EventWorkerCompleted, v1alpha1.EventWorkerFailed:
+		return true
+	}
+	return event.Terminal(t)
+}
+
+// Begin returns the part of a commit that reserves what a request of this server may use; its error is a
+// *budget.ExhaustedError. call identifies the request among all of this server.
+func (s *Store) Begin(call string, charges []budget.Charge, tokens int64) engine.Part {
+	return &part{s: s, run: func(t *tx) error { return t.reserve(requestID{server, call}, charges, tokens) }}
+}
+
+// End returns the part of a commit that settles a request of this server: used is what it used, nil if that is unknown.
+// warn, which may be nil, is called on the commit leader with what the request made reach.
+func (s *Store) End(call string, used *int64, warn func([]Warning)) engine.Part {
+	return &part{s: s, run: func(t *tx) error {
+		id := requestID{server, call}
+		if r, ok := t.reservation(id); ok && used == nil {
+			t.settle(id, r.Tokens)
+		} else if ok {
+			t.settle(id, *used)
+		}
+		return nil
+	}, done: func(t *tx) {
+		if warn != nil && len(t.warnings) > 0 {
+			warn(t.warnings)
+		}
+	}}
+}
+
+// Commit commits parts of this store and of others of its engine, all or none.
+func (s *Store) Commit(need engine.Need, parts ...engine.Part) error {
+	return s.engine.Commit(engine.Join(need, parts...))
+}

@@ -1,0 +1,197 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spending keeps the accounts of budgets: what is spent and what is reserved. Every change is made by the commit
+// leader, in the commit that stores the start or the end of a model request, so accounts are exact after a crash, and a
+// request is reserved in all of its accounts or in none.
+//
+//	q   71 'a' | budget UID | 00 | identity  ->  JSON of budget.Account
+//	    71 'r' | owner | 00 | call           ->  JSON of a reservation
+//
+// The owner of a reservation is the task whose run makes the request, or this server, which makes those of chats and of the
+// vendors' APIs. What becomes of a reservation:
+//
+//   - The request ends with a report of what it used: that is spent, and the rest comes back.
+//   - It ends without a report: all of it is spent, because the vendor answered and nobody knows how much. A request that
+//     the vendor refused, or that never reached it, spends nothing.
+//   - It does not end, because its run or this server died: it comes back when the run is over, when the next attempt
+//     begins, or when the server starts again. If the end is stored later, as from the spool of a worker, it is spent then.
+//
+// All accounts and reservations are in memory, about 300 bytes each.
+package spending
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+const (
+	keyspace        = 'q'
+	kindAccount     = 'a'
+	kindReservation = 'r'
+)
+
+// server is the owner of the requests that this server makes. It is no UID.
+const server = types.UID("server")
+
+// accountID names an account.
+type accountID struct {
+	budget   types.UID
+	identity string
+}
+
+func (id accountID) key() []byte {
+	return fmt.Appendf([]byte{keyspace, kindAccount}, "%s\x00%s", id.budget, id.identity)
+}
+
+// requestID names a request. call is unique among the open requests of the owner.
+type requestID struct {
+	owner types.UID
+	call  string
+}
+
+func (id requestID) key() []byte {
+	return fmt.Appendf([]byte{keyspace, kindReservation}, "%s\x00%s", id.owner, id.call)
+}
+
+// reservation is an open request.
+type reservation struct {
+	Charges []budget.Charge `json:"charges"`
+	Tokens  int64           `json:"tokens"`
+}
+
+// Store keeps accounts in an engine. All methods may be called concurrently.
+type Store struct {
+	engine engine.Engine
+	clock  clock.PassiveClock
+
+	// mu guards the sequenced state, which only the commit leader changes.
+	mu       sync.Mutex
+	accounts map[accountID]budget.Account
+	open     map[requestID]reservation
+	calls    map[types.UID]map[string]bool // of open, by owner
+}
+
+// Open reads the accounts in e. Reservations of an earlier server come back, and accounts whose window is over are
+// removed.
+func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
+	s := &Store{
+		engine: e, clock: c,
+		accounts: map[accountID]budget.Account{}, open: map[requestID]reservation{}, calls: map[types.UID]map[string]bool{},
+	}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("open accounts of budgets: %w", err)
+	}
+	if err := s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
+		t.release(server)
+		t.prune()
+		return nil
+	}})); err != nil {
+		return nil, fmt.Errorf("open accounts of budgets: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) load() error {
+	it, err := s.engine.NewIter([]byte{keyspace}, []byte{keyspace + 1})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		key := it.Key()
+		a, b, split := bytes.Cut(key[min(2, len(key)):], []byte{0})
+		if !split {
+			err = errors.Join(err, fmt.Errorf("corrupt key %q", key))
+			continue
+		}
+		var wrong error
+		switch key[1] {
+		case kindAccount:
+			var v budget.Account
+			wrong = json.Unmarshal(it.Value(), &v)
+			s.accounts[accountID{types.UID(a), string(b)}] = v
+		case kindReservation:
+			var v reservation
+			wrong = json.Unmarshal(it.Value(), &v)
+			s.note(requestID{types.UID(a), string(b)}, &v)
+		}
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("corrupt record %q: %w", key, wrong))
+		}
+	}
+	return errors.Join(err, it.Close())
+}
+
+// note records an open request in memory; nil for one that is no longer open.
+func (s *Store) note(id requestID, r *reservation) {
+	if r == nil {
+		delete(s.open, id)
+		if delete(s.calls[id.owner], id.call); len(s.calls[id.owner]) == 0 {
+			delete(s.calls, id.owner)
+		}
+		return
+	}
+	s.open[id] = *r
+	if s.calls[id.owner] == nil {
+		s.calls[id.owner] = map[string]bool{}
+	}
+	s.calls[id.owner][id.call] = true
+}
+
+// Balance is what is known of one account.
+type Balance struct {
+	// Identity is empty if the budget has only one account.
+	Identity string
+	budget.Account
+}
+
+// Balances returns the accounts of budgets, in no order. Their windows may be over; see budget.Account.At.
+func (s *Store) Balances(of ...types.UID) map[types.UID][]Balance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[types.UID][]Balance{}
+	for _, id := range of {
+		all[id] = nil
+	}
+	for id, a := range s.accounts {
+		if _, ok := all[id.budget]; ok {
+			all[id.budget] = append(all[id.budget], Balance{id.identity, a})
+		}
+	}
+	return all
+}
+
+// Forget removes the accounts of a budget that was deleted.
+func (s *Store) Forget(id types.UID) error {
+	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
+		for a := range s.accounts {
+			if a.budget == id {
+				t.accounts[a] = nil
+			}
+		}
+		return nil
+	}}))
+}
+
+// Release gives back what a task has reserved. It is for a task that no longer exists.
+func (s *Store) Release(task types.UID) error {
+	s.mu.Lock()
+	none := len(s.calls[task]) == 0
+	s.mu.Unlock()
+	if none {
+		return nil
+	}
+	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
+		t.release(task)
+		return nil
+	}}))
+}
