@@ -15,6 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
@@ -42,6 +43,12 @@ func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, 
 // storage, authentication and authorization of g must be set before. A program adds whatever else it serves to the
 // result.
 func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st *Stores) (*apiserver.Config, error) {
+	callers, err := external.New(o.Identity, o.Clock, o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	g.Authentication.Authenticator = callers.Authenticator(g.Authentication.Authenticator)
+	g.Authorization.Authorizer = callers.Authorizer(g.Authorization.Authorizer)
 	timelines, err := timeline.New(timeline.Options{
 		Log: st.Events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,
 	})
@@ -83,9 +90,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},
 		Clock: o.Clock,
-		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins},
+		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, External: callers.Peek},
 		Compat: &compat.Options{
 			Models: access, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
+			External: callers.Peek,
 		},
 	}, nil
 }

@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/profiling"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
@@ -84,6 +85,8 @@ type Options struct {
 	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, including its result; 0 means no limit.
 	TaskArtifacts     int64
 	TaskArtifactBytes resource.QuantityValue
+	// Identity configures which callers with identities from outside of the host are accepted. Default: none.
+	Identity external.Options
 	// Chat are the limits of chats. Default: ChatDefaults.
 	Chat chat.Limits
 	// Profiling is the address where profiles are served; empty serves none.
@@ -121,6 +124,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
+	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	o.Profiling.AddFlag(fs)
 	fs.StringVar(&o.AuditPolicy, "audit-policy", o.AuditPolicy, "audit.k8s.io/v1 Policy file; needed with --audit-log")
@@ -155,6 +159,9 @@ func (o *Options) Complete() error {
 		return err
 	}
 	if err := o.checkChat(); err != nil {
+		return err
+	}
+	if err := o.Identity.Check(); err != nil {
 		return err
 	}
 	if n := o.BodyBudget.Value(); n != 0 && n < intake.MinBudget {

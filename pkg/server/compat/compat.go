@@ -76,6 +76,9 @@ type Options struct {
 	Origins []string
 	// Namespace, if set, is the only namespace that is served.
 	Namespace string
+	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
+	// bearer.
+	External func(*http.Request) (authType, namespace string)
 	// Requests is how many requests are answered at a time; a caller may have as many as are still free. Default: 1024.
 	Requests int
 	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
@@ -215,10 +218,20 @@ func (h *Handler) begin(r *http.Request, id string) (*call, error) {
 	return c, err
 }
 
+// ownNamespace returns the namespace of the caller, or "".
+func (h *Handler) ownNamespace(r *http.Request) string {
+	if h.o.External != nil {
+		if kind, own := h.o.External(r); kind != "" {
+			return own
+		}
+	}
+	return rest.OwnNamespace(r)
+}
+
 // namespace returns the namespace that the query names, otherwise the caller's own namespace, otherwise "default".
 func (h *Handler) namespace(r *http.Request, query url.Values) (string, error) {
 	ns := "default"
-	if own := rest.OwnNamespace(r); own != "" {
+	if own := h.ownNamespace(r); own != "" {
 		ns = own
 	}
 	if named := query["namespace"]; len(named) > 1 {

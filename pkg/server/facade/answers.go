@@ -84,16 +84,6 @@ func forked() []rest.Field {
 	)
 }
 
-// identity returns the fields that identify the caller.
-func identity() []rest.Field {
-	const name = "status.userInfo.username"
-	return slices.Concat(
-		rest.Fields("authenticated: = true", "authType: request.authentication", "username: "+name+` = ""`, "uid: status.userInfo.uid", "groups: status.userInfo.groups = null"),
-		[]rest.Field{{Name: "namespace", From: []string{name}, As: rest.AccountNamespace}},
-		rest.Fields("subject: "+name+` = ""`),
-	)
-}
-
 // messages returns the fields of a message between tasks.
 func messages() []rest.Field {
 	return append(rest.Fields("id: id", "namespace: namespace", "fromTask: fromTask", "toTask: toTask", "parentTask: parentTask", `content: content = ""`, "read: read = false"),

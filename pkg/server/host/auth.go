@@ -44,6 +44,10 @@ func (h *Host) Apply(g *genericapiserver.Config) error {
 	return nil
 }
 
+// Answer makes the host answer questions about permissions as a decides them. By default it answers as its own authorizer
+// does. Call it before Resources.
+func (h *Host) Answer(a authorizer.Authorizer) { h.authz = a }
+
 // Authenticator accepts verified client certificates and ServiceAccount tokens.
 // It also accepts anonymous requests, but only for the health checks and the
 // version.

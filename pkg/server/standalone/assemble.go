@@ -58,6 +58,7 @@ func (a *assembly) build(ctx context.Context, o *Options, st *server.Stores, l *
 	if err != nil {
 		return err
 	}
+	a.host.Answer(g.Authorization.Authorizer)
 	config.Resources = a.host.Resources(config.Resources...)
 	config.Immortal = host.Namespaces()
 	maps.Copy(config.Handlers, a.host.Handlers())

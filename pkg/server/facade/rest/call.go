@@ -44,7 +44,9 @@ type native struct {
 // "default".
 func (c *call) namespace(explicit ...string) (string, error) {
 	ns := "default"
-	if own := ownNamespace(c.r); own != "" {
+	if kind, own := c.f.external(c.r); own != "" {
+		ns = own
+	} else if own := ownNamespace(c.r); kind == "" && own != "" {
 		ns = own
 	}
 	for _, e := range explicit {
@@ -60,6 +62,14 @@ func (c *call) namespace(explicit ...string) (string, error) {
 		return "", restError{code: http.StatusForbidden, message: "namespace not allowed"}
 	}
 	return ns, nil
+}
+
+// external returns the type of the request's credential if it is none of this host, and the namespace of its bearer.
+func (f *Facade) external(r *http.Request) (authType, namespace string) {
+	if f.o.External == nil {
+		return "", ""
+	}
+	return f.o.External(r)
 }
 
 // request makes the native request: the caller's own request with another target. Query parameters are passed on only

@@ -52,6 +52,9 @@ type Options struct {
 	// Authenticate returns the user who makes a request, or "" if unknown, before the request's body is read. If it
 	// is nil, only the chain authenticates, after the body was read.
 	Authenticate func(*http.Request) (user string)
+	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
+	// bearer. It need not check the credential, because the chain does.
+	External func(*http.Request) (authType, namespace string)
 }
 
 // Facade is an http.Handler. It passes requests for other paths to the chain.

@@ -306,8 +306,10 @@ func (c *call) answer(a Answer, parts document) error {
 	if code == 0 || a.OKIf != "" && parts.text(a.OKIf) == "true" {
 		code = http.StatusOK
 	}
-	auth := "tokenReview"
-	if _, has := authorization(c.r); !has {
+	auth, _ := c.f.external(c.r)
+	if _, has := authorization(c.r); auth == "" && has {
+		auth = "tokenReview"
+	} else if auth == "" {
 		auth = "clientCertificate"
 	}
 	for name, value := range map[string]string{"request.namespace": c.ns, "request.authentication": auth} {

@@ -1,0 +1,182 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// register registers the metric of requests that scopes do not cover.
+func (s *Service) register(metrics prometheus.Registerer) error {
+	s.denied = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "platform", Name: "context_token_denied_total",
+		Help: "Requests that the scopes or constraints of a transaction token do not cover, by the mode: audit (only counted) or enforce (refused).",
+	}, []string{"mode"})
+	for _, mode := range []string{ModeAudit, ModeEnforce} {
+		s.denied.WithLabelValues(mode)
+	}
+	if metrics == nil {
+		return nil
+	}
+	err := metrics.Register(s.denied)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok { // by an earlier server of this process
+		s.denied, ok = known.ExistingCollector.(*prometheus.CounterVec)
+		if ok {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("identity: metrics: %w", err)
+	}
+	return nil
+}
+
+// Authorizer limits what next decides about external callers: they have the rights that roles give them, in their own
+// namespace, and as far as the scopes of a transaction token go. It grants nothing.
+func (s *Service) Authorizer(next authorizer.Authorizer) authorizer.Authorizer {
+	return limited{next, s}
+}
+
+type limited struct {
+	authorizer.Authorizer
+	s *Service
+}
+
+// Authorize refuses, or asks the next authorizer.
+func (l limited) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if reason := l.s.refusal(ctx, a); reason != "" {
+		return authorizer.DecisionDeny, reason, nil
+	}
+	return l.Authorizer.Authorize(ctx, a)
+}
+
+// ConditionsAwareAuthorize refuses, or asks the next authorizer.
+func (l limited) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	if reason := l.s.refusal(ctx, a); reason != "" {
+		return authorizer.ConditionsAwareDecisionFromParts(authorizer.DecisionDeny, reason, nil)
+	}
+	return l.Authorizer.ConditionsAwareAuthorize(ctx, a)
+}
+
+// refusal returns why an external caller may not make the request, whatever its roles are; empty for all other callers.
+func (s *Service) refusal(ctx context.Context, a authorizer.Attributes) string {
+	i := From(a.GetUser())
+	if i == nil {
+		return ""
+	}
+	if own, reason := confined(i, a); own || reason != "" {
+		return reason
+	}
+	if i.Transaction == nil {
+		return ""
+	}
+	if never(a) {
+		return fmt.Sprintf("%s cannot be changed with a transaction token", a.GetResource())
+	}
+	if s.mode == ModeOff || s.mode == "" {
+		return ""
+	}
+	return s.deny(ctx, s.uncovered(i, a))
+}
+
+// confined checks the namespace of a request. own is true for what every caller may ask, such as who it is.
+func confined(i *Identity, a authorizer.Attributes) (own bool, reason string) {
+	if !a.IsResourceRequest() {
+		path := strings.Trim(a.GetPath(), "/")
+		first, _, _ := strings.Cut(path, "/")
+		if a.GetVerb() == "get" && slices.Contains([]string{"api", "apis", "openapi", "version", "healthz", "livez", "readyz"}, first) {
+			return true, ""
+		}
+		return false, "callers with an external identity may only use resources of namespace " + i.Namespace
+	}
+	switch {
+	case strings.HasPrefix(a.GetResource(), "selfsubject") && (a.GetAPIGroup() == "authentication.k8s.io" || a.GetAPIGroup() == "authorization.k8s.io"):
+		return true, ""
+	case a.GetNamespace() != i.Namespace:
+		return false, fmt.Sprintf("callers with an external identity may only use namespace %s", i.Namespace)
+	}
+	return false, ""
+}
+
+// uncovered returns what the token lacks for the request; empty if it covers it.
+func (s *Service) uncovered(i *Identity, a authorizer.Attributes) string {
+	list, ok := needed(a)
+	if !ok {
+		return fmt.Sprintf("no scope of a transaction token covers %s %s", a.GetVerb(), a.GetResource())
+	}
+	for _, family := range list {
+		accepted := s.scopes[family]
+		if !slices.ContainsFunc(i.Transaction.Scopes, func(has string) bool { return slices.Contains(accepted, has) }) {
+			return fmt.Sprintf("the transaction token lacks the scope %s", strings.Join(accepted, " or "))
+		}
+	}
+	c, err := constraintsOf(i.Transaction)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !c.objects():
+	case a.GetResource() != "tasks":
+		if !reads(a.GetVerb()) || len(c.Task) > 0 {
+			return fmt.Sprintf("the transaction is limited to certain objects, which %s %s is not", a.GetVerb(), a.GetResource())
+		}
+	case a.GetSubresource() == "" && slices.Contains([]string{"update", "patch", "deletecollection"}, a.GetVerb()):
+		return "a transaction that is limited to certain objects cannot change tasks; it can create, cancel and delete them"
+	case len(c.Task) > 0 && a.GetVerb() != "create" && !slices.Contains(c.Task, a.GetName()):
+		return "the transaction allows only task " + strings.Join(c.Task, ", ")
+	case len(c.Task) > 0 && a.GetSubresource() != "" && !slices.Contains(c.Task, a.GetName()):
+		return "the transaction allows only task " + strings.Join(c.Task, ", ")
+	}
+	return ""
+}
+
+// deny counts a request that a transaction does not cover, and returns the reason if it is to be refused.
+func (s *Service) deny(ctx context.Context, reason string) string {
+	if reason == "" {
+		return ""
+	}
+	s.denied.WithLabelValues(s.mode).Inc()
+	if s.mode == ModeAudit {
+		s.sparse.Error(ctx, errors.New(reason), "A transaction token does not cover a request; --context-token-authz-mode=enforce would refuse it")
+		return ""
+	}
+	return reason
+}
+
+// CheckTask refuses a task that the transaction of its creator does not allow. A delegated task, whose parent is given,
+// is in the transaction of its parent.
+func (s *Service) CheckTask(ctx context.Context, t, parent *v1alpha1.Task) error {
+	if s == nil || s.mode == ModeOff || s.mode == "" {
+		return nil
+	}
+	var transaction *v1alpha1.TaskTransaction
+	if parent != nil {
+		transaction = parent.Spec.Transaction
+	} else if u, ok := request.UserFrom(ctx); ok {
+		if i := From(u); i != nil {
+			transaction = i.Transaction
+		}
+	}
+	c, err := constraintsOf(transaction)
+	if err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	if parent != nil {
+		c.Task = nil // names those that a caller may address
+	}
+	if reason := s.deny(ctx, c.task(t)); reason != "" {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(reason))
+	}
+	return nil
+}

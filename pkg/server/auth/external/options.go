@@ -1,0 +1,194 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Modes of the authorization by the scopes of transaction tokens.
+const (
+	ModeOff     = "off"
+	ModeAudit   = "audit"
+	ModeEnforce = "enforce"
+)
+
+const (
+	// ProfileTransactionToken is the only profile of context tokens.
+	ProfileTransactionToken = "transaction-token"
+	// defaultHeader is where transaction tokens are sent, unless configured otherwise.
+	defaultHeader = "Txn-Token"
+	// bearerHeader configures that transaction tokens are also accepted as Bearer tokens.
+	bearerHeader = "Authorization:Bearer"
+)
+
+// Options configure which external callers are accepted. The zero value accepts none.
+type Options struct {
+	// OIDC accepts tokens of an OpenID provider, if its Issuer is set.
+	OIDC OIDC
+	// ContextToken accepts transaction tokens, if its Profile is set.
+	ContextToken ContextToken
+}
+
+// OIDC describes an OpenID provider.
+type OIDC struct {
+	// Issuer is the provider's address and the required iss claim; Audience is the required audience.
+	Issuer, Audience string
+	// JWKSURL is where the provider's keys are. Default: as the provider's metadata says.
+	JWKSURL string
+	// CAFile verifies the provider's certificate. Default: the authorities of the system.
+	CAFile string
+	// AllowedSubjects are patterns of the sub claim, with the wildcards * and ?. Without any, nobody is accepted.
+	AllowedSubjects []string
+	// Namespace is the namespace of all these callers.
+	Namespace string
+}
+
+// ContextToken describes the issuer of transaction tokens.
+type ContextToken struct {
+	// Profile is empty or ProfileTransactionToken.
+	Profile string
+	// Issuer, Audience, JWKSURL and CAFile are as those of OIDC, but the keys are below the issuer's address at
+	// .well-known/jwks.json by default.
+	Issuer, Audience, JWKSURL, CAFile string
+	// Headers are the headers with a token: a name, or "Authorization:Bearer".
+	Headers []string
+	// Mode says what the scopes of a token mean: ModeOff, ModeAudit or ModeEnforce.
+	Mode string
+	// Scopes are the accepted scopes of each family; see families.
+	Scopes map[string]*[]string
+	// exchange is a setting of a feature that is not built.
+	exchange string
+}
+
+// AddFlags binds the options to flags, whose defaults are in environment variables of the same name.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	text := func(p *string, name, value, usage string) {
+		if e, ok := os.LookupEnv(variable(name)); ok {
+			value = e
+		}
+		fs.StringVar(p, name, value, usage)
+	}
+	list := func(p *[]string, name string, value []string, usage string) {
+		if e, ok := os.LookupEnv(variable(name)); ok {
+			value = slices.DeleteFunc(strings.Split(e, ","), func(s string) bool { return s == "" })
+		}
+		fs.StringSliceVar(p, name, value, usage)
+	}
+	text(&o.OIDC.Issuer, "oidc-issuer", "", "issuer (https) of the OpenID provider whose tokens are accepted as Bearer tokens; needs --oidc-audience. This and all other --oidc and --context-token flags default to an environment variable, such as PLATFORM_OIDC_ISSUER")
+	text(&o.OIDC.Audience, "oidc-audience", "", "audience that tokens of --oidc-issuer must name")
+	list(&o.OIDC.AllowedSubjects, "oidc-allowed-subjects", nil, "subjects (claim sub) that are accepted, with the wildcards * and ?; without any, nobody is. What they may do is up to RBAC: users oidc:NAME, groups oidc:GROUP and oidc-role:ROLE, and platform:oidc for all")
+	text(&o.OIDC.Namespace, "oidc-namespace", "default", "the only namespace of callers with a token of --oidc-issuer, and of those with a transaction token that names none")
+	text(&o.OIDC.JWKSURL, "oidc-jwks-url", "", "address of the provider's keys (default: as its metadata says)")
+	text(&o.OIDC.CAFile, "oidc-ca-file", "", "PEM file with the authorities of the provider's certificate (default: those of the system)")
+	c := &o.ContextToken
+	text(&c.Profile, "context-token-profile", "", "transaction-token accepts transaction tokens; empty accepts none, and refuses requests that carry one")
+	text(&c.Issuer, "context-token-issuer", "", "issuer (https) of transaction tokens")
+	text(&c.Audience, "context-token-audience", "", "audience that transaction tokens must name")
+	text(&c.JWKSURL, "context-token-jwks-url", "", "address of the issuer's keys (default: ISSUER/.well-known/jwks.json)")
+	text(&c.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the issuer's certificate (default: those of the system)")
+	list(&c.Headers, "context-token-headers", []string{defaultHeader}, "headers with a transaction token; Authorization:Bearer accepts them as Bearer tokens")
+	text(&c.Mode, "context-token-authz-mode", ModeOff, "what the scopes of a transaction token mean: off, nothing; audit, what they do not cover is counted and logged; enforce, it is refused (403). RBAC applies in each mode")
+	text(&c.exchange, "context-token-tts-endpoint", "", "not built yet, and refused: the service that exchanges tokens for children and tools")
+	c.Scopes = map[string]*[]string{}
+	for _, f := range families() {
+		c.Scopes[f] = new([]string)
+		list(c.Scopes[f], "context-token-"+strings.NewReplacer(":", "-").Replace(f)+"-scopes", []string{scopePrefix + f}, "scopes of which a token needs one for "+f)
+	}
+}
+
+// variable returns the name of the environment variable with the default of a flag.
+func variable(flag string) string {
+	return "PLATFORM_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Check reports options that are incomplete or contradict each other. Errors name the flag.
+func (o *Options) Check() error {
+	if o.OIDC.Namespace == "" {
+		o.OIDC.Namespace = "default"
+	}
+	if msgs := validation.IsDNS1123Label(o.OIDC.Namespace); len(msgs) > 0 {
+		return fmt.Errorf("--oidc-namespace: %q: %s", o.OIDC.Namespace, strings.Join(msgs, ", "))
+	}
+	return errors.Join(o.OIDC.check(), o.ContextToken.check())
+}
+
+func (o *OIDC) check() error {
+	switch {
+	case o.Issuer == "" && o.Audience == "" && o.JWKSURL == "" && len(o.AllowedSubjects) == 0:
+		return nil
+	case o.Issuer == "":
+		return errors.New("--oidc-issuer is needed with the other --oidc flags")
+	case o.Audience == "":
+		return errors.New("--oidc-audience is needed with --oidc-issuer: without it, tokens for other services would be accepted")
+	}
+	return errors.Join(checkURL("--oidc-issuer", o.Issuer), checkURL("--oidc-jwks-url", o.JWKSURL))
+}
+
+func (c *ContextToken) check() error {
+	if c.exchange != "" {
+		return errors.New("--context-token-tts-endpoint: the exchange of transaction tokens for child tasks and tools is not built yet; leave it out. Child tasks are bound to the transaction of their parent without a token of their own")
+	}
+	if c.Profile == "" {
+		if c.Issuer != "" || c.Audience != "" || c.JWKSURL != "" {
+			return errors.New("--context-token-profile=transaction-token is needed with the other --context-token flags")
+		}
+		return nil
+	}
+	if c.Mode == "" {
+		c.Mode = ModeOff
+	}
+	if len(c.Headers) == 0 {
+		c.Headers = []string{defaultHeader}
+	}
+	switch {
+	case c.Profile != ProfileTransactionToken:
+		return fmt.Errorf("--context-token-profile: %q: must be %s or empty", c.Profile, ProfileTransactionToken)
+	case c.Issuer == "":
+		return errors.New("--context-token-issuer is needed with --context-token-profile")
+	case c.Audience == "":
+		return errors.New("--context-token-audience is needed with --context-token-profile: without it, tokens for other services would be accepted")
+	case !slices.Contains([]string{ModeOff, ModeAudit, ModeEnforce}, c.Mode):
+		return fmt.Errorf("--context-token-authz-mode: %q: must be off, audit or enforce", c.Mode)
+	}
+	for _, h := range c.Headers {
+		if h == bearerHeader {
+			continue
+		}
+		switch name := http.CanonicalHeaderKey(h); {
+		case !httpguts.ValidHeaderFieldName(h):
+			return fmt.Errorf("--context-token-headers: %q: must be the name of a header, or %s", h, bearerHeader)
+		case name == "Authorization" || name == "X-Api-Key" || name == "Cookie" || name == "Host" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-"):
+			return fmt.Errorf("--context-token-headers: %q: has another meaning; use %s or %s", h, defaultHeader, bearerHeader)
+		}
+	}
+	return errors.Join(checkURL("--context-token-issuer", c.Issuer), checkURL("--context-token-jwks-url", c.JWKSURL))
+}
+
+// checkURL requires TLS, because whoever can change the keys on their way can be anybody. A server on this machine may
+// do without.
+func checkURL(flag, address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+		ip := net.ParseIP(u.Hostname())
+		if u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %q: must be an https address without user, query and fragment; http is for loopback only", flag, address)
+}
