@@ -20,8 +20,8 @@ ROOT        := $(shell test "$$(id -u)" = 0 && unshare --net --mount --pid --for
 NETNS       ?= $(if $(ROOT),platform-test)
 CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 
-# The vendors' JavaScript clients that tests use, where npm is installed.
-NPM_CLIENTS := test/compat/npm/node_modules/.package-lock.json
+# The vendors' JavaScript clients and the OpenID provider that tests use, where npm is installed.
+NPM_CLIENTS := $(foreach d,compat identity,test/$d/npm/node_modules/.package-lock.json)
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone,$(notdir $(wildcard cmd/platform-*)))
@@ -69,8 +69,8 @@ lint: ## vet and golangci-lint, at the pinned version
 test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestName' and PKG=./pkg/event/... narrow it
 	$(GO) test $(or $(PKG),./pkg/... ./hack/reference/... ./test/arch/... ./test/corpus/...) $(ARGS)
 
-$(NPM_CLIENTS): test/compat/npm/package-lock.json
-	npm ci --prefix test/compat/npm --ignore-scripts --no-audit --no-fund
+$(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)

@@ -253,6 +253,8 @@ func (s *Service) Peek(r *http.Request) (authType, namespace string) {
 	switch {
 	case err != nil:
 		return TypeContextToken, ""
+	case !found && r.Header["Authorization"] == nil:
+		token = r.Header.Get("X-Api-Key") // which REST clients may use instead
 	case !found:
 		token = bearerOf(r.Header)
 	}

@@ -30,10 +30,13 @@ func authorization(r *http.Request) (value string, has bool) {
 }
 
 // authorize sets the credentials of a native request. A browser sends a client certificate with the requests of any
-// page, so a request that a page made must carry a token.
+// page, so a request that a page made must carry a token. A header that occurs several times stays so, and the chain
+// refuses it.
 func authorize(r *http.Request, page bool) {
-	if value, has := authorization(r); has {
-		r.Header.Set("Authorization", value)
+	if _, has := r.Header["Authorization"]; !has {
+		for _, key := range r.Header.Values(headerAPIKey) {
+			r.Header.Add("Authorization", "Bearer "+key)
+		}
 	}
 	r.Header.Del(headerAPIKey)
 	if page {
