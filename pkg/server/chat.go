@@ -17,13 +17,14 @@ import (
 func ChatDefaults() chat.Limits {
 	return chat.Limits{
 		Enabled: true, MaxIterations: 50, MaxDuration: 30 * time.Minute, ToolTimeout: time.Minute, MaxConcurrent: 10, MaxTasksPerTurn: 5,
-		MaxSessionBytes: session.DefaultChatBytes,
+		MaxPrematureEnds: 3,
+		MaxSessionBytes:  session.DefaultChatBytes,
 	}
 }
 
 func (o *Options) addChatFlags(fs *pflag.FlagSet) {
 	l := &o.Chat
-	fs.BoolVar(&l.Enabled, "chat-enabled", l.Enabled, "answer chats; without, they are refused (403)")
+	fs.BoolVar(&l.Enabled, "chat-enabled", l.Enabled, "answer chats, and give models the server's tools at /openai/v1 and /anthropic/v1; without, chats are refused (403), and these APIs only pass requests on")
 	fs.StringVar(&l.Provider, "chat-provider", l.Provider, "name of the Provider that answers chats which name none; empty is \"default\"")
 	fs.StringVar(&l.Model, "chat-model", l.Model, "model that answers chats if neither the chat, its agent nor the Provider names one")
 	fs.IntVar(&l.MaxIterations, "chat-max-iterations", l.MaxIterations, "how often the model is asked in one turn of a chat; then it sums up")
@@ -31,6 +32,7 @@ func (o *Options) addChatFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&l.ToolTimeout, "chat-tool-timeout", l.ToolTimeout, "how long one call of a tool of a chat may take")
 	fs.IntVar(&l.MaxConcurrent, "chat-max-concurrent", l.MaxConcurrent, "turns of chats that run at once; more are told to come again (429)")
 	fs.IntVar(&l.MaxTasksPerTurn, "chat-max-tasks-per-turn", l.MaxTasksPerTurn, "tasks that one turn of a chat may create")
+	fs.IntVar(&l.MaxPrematureEnds, "chat-max-premature-end-retries", l.MaxPrematureEnds, "how often a model with the server's tools at /openai/v1 or /anthropic/v1 is told to go on if its answer does not state whether the goal is reached")
 	fs.Int64Var(&l.MaxSessionBytes, "chat-max-session-size", l.MaxSessionBytes, "bytes of a chat's session beyond which its oldest messages are removed; the first one of the user stays")
 }
 
@@ -46,6 +48,8 @@ func (o *Options) checkChat() error {
 		return errors.New("--chat-max-concurrent must be at least 1; --chat-enabled=false answers no chats")
 	case l.MaxTasksPerTurn < 0:
 		return errors.New("--chat-max-tasks-per-turn must not be negative")
+	case l.MaxPrematureEnds < 0:
+		return errors.New("--chat-max-premature-end-retries must not be negative")
 	case l.MaxSessionBytes < 1:
 		return errors.New("--chat-max-session-size must be at least 1")
 	}

@@ -26,7 +26,7 @@ func TestChangesAreSeen(t *testing.T) {
 	secrets := s.Kubernetes(t).CoreV1().Secrets("team")
 	ask := func(want int, v *vendor, key, model string) {
 		t.Helper()
-		got := s.post("/openai/v1/chat/completions?agent=a", `{"messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token, "X-Platform-Tools", "disabled")
+		got := s.post("/openai/v1/chat/completions?agent=a", `{"messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token)
 		if got.code != want {
 			t.Fatalf("%d %s, want %d", got.code, got.body, want)
 		}

@@ -116,6 +116,7 @@ func start(t testing.TB, configure ...func(*standalone.Options)) *server {
 	readAgents := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"agents"}, Verbs: []string{"get"}}
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"chat": rules, "chats-only": rules[:1], "providers-only": rules[1:], "chat-agents": {rules[0], rules[1], readAgents},
+		"chat-tasks": {rules[0], rules[1], {APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"tasks"}, Verbs: []string{"create", "get", "list"}}},
 	} {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 		if _, err := s.Kubernetes(t).RbacV1().ClusterRoles().Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
@@ -181,7 +182,8 @@ type got struct {
 	header http.Header
 }
 
-// post sends a body to a path of the plain listener. Header is pairs of name and value.
+// post sends a body to a path of the plain listener. Header is pairs of name and value. The server's tools are switched off
+// unless the header says otherwise.
 func (s *server) post(path, body string, header ...string) got {
 	s.t.Helper()
 	return s.send(http.MethodPost, path, body, header...)
@@ -193,6 +195,7 @@ func (s *server) send(method, path, body string, header ...string) got {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	req.Header.Set("X-Platform-Tools", "disabled")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

@@ -95,7 +95,6 @@ func TestRefused(t *testing.T) {
 		"no namespace":              {"?namespace=A_B", body, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"two namespaces":            {"?namespace=team&namespace=other", body, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"an agent":                  {"?agent=a", body, []string{"X-Api-Key", chat}, 403, "permission_error"},
-		"the server's tools":        {"", body, []string{"X-Api-Key", chat, "X-Orka-Tools", "enabled"}, 400, "invalid_request_error"},
 		"no JSON":                   {"", `{"model":`, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"two models":                {"", `{"model":"a","model":"b","max_tokens":16,"messages":[1]}`, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"no messages":               {"", `{"model":"m","max_tokens":16,"messages":[]}`, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},

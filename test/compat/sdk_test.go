@@ -59,7 +59,7 @@ func onScript(t *testing.T) (*server, string) {
 // OpenAI's own client works with Providers of both protocols.
 func TestOpenAIClient(t *testing.T) {
 	s, token := onScript(t)
-	client := openai.NewClient(option.WithBaseURL(s.RESTURL+"/openai/v1"), option.WithAPIKey(token), option.WithMaxRetries(0))
+	client := openai.NewClient(option.WithBaseURL(s.RESTURL+"/openai/v1"), option.WithAPIKey(token), option.WithMaxRetries(0), option.WithHeader("X-Platform-Tools", "disabled"))
 	for _, model := range []string{"openai/m", "claude/m"} {
 		conversation := openai.ChatCompletionNewParams{
 			Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."), openai.UserMessage("weather?")},
@@ -116,7 +116,7 @@ func TestOpenAIClient(t *testing.T) {
 // Anthropic's own client works with Providers of both protocols.
 func TestAnthropicClient(t *testing.T) {
 	s, token := onScript(t)
-	client := anthropic.NewClient(anthropicoption.WithBaseURL(s.RESTURL+"/anthropic/"), anthropicoption.WithAPIKey(token), anthropicoption.WithMaxRetries(0))
+	client := anthropic.NewClient(anthropicoption.WithBaseURL(s.RESTURL+"/anthropic/"), anthropicoption.WithAPIKey(token), anthropicoption.WithMaxRetries(0), anthropicoption.WithHeader("X-Platform-Tools", "disabled"))
 	for _, model := range []string{"claude/m", "openai/m"} {
 		schema := anthropic.ToolInputSchemaParam{Properties: map[string]any{"city": map[string]any{"type": "string"}}}
 		request := anthropic.MessageNewParams{

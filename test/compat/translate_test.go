@@ -148,6 +148,7 @@ func TestDisconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", token)
+	req.Header.Set("X-Platform-Tools", "disabled")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,9 @@ type Limits struct {
 	MaxConcurrent int
 	// MaxTasksPerTurn is how many tasks one turn may create.
 	MaxTasksPerTurn int
+	// MaxPrematureEnds is how often a model that works with the server's tools for a client of a vendor's API is told to go
+	// on, because its answer does not say whether the goal is reached.
+	MaxPrematureEnds int
 	// MaxSessionBytes bounds what is kept of a session.
 	MaxSessionBytes int64
 	// Blocked are namespaces without chats, besides kube-system and kube-public.
@@ -204,8 +207,13 @@ func (s *Service) check(r *Request) error {
 	if len(wrong) > 0 {
 		return apierrors.NewBadRequest(strings.Join(wrong, "; "))
 	}
-	if slices.Contains(append([]string{"kube-system", "kube-public"}, s.o.Blocked...), r.Namespace) {
-		return apierrors.NewForbidden(v1alpha1.Resource("chats"), "", fmt.Errorf("chats are not allowed in namespace %q; name another one", r.Namespace))
+	return s.o.CheckNamespace(r.Namespace)
+}
+
+// CheckNamespace returns an API error if the server's tools must not work in a namespace.
+func (l *Limits) CheckNamespace(name string) error {
+	if slices.Contains(append([]string{"kube-system", "kube-public"}, l.Blocked...), name) {
+		return apierrors.NewForbidden(v1alpha1.Resource("chats"), "", fmt.Errorf("chats are not allowed in namespace %q; name another one", name))
 	}
 	return nil
 }

@@ -46,6 +46,8 @@ type Toolset struct {
 	Words string
 	// Only are the names of the tools that are offered; nil means all.
 	Only []string
+	// Wrap, if set, returns what is offered in place of a tool.
+	Wrap func(tool.Tool) tool.Tool
 }
 
 // Tools returns the tools of the orchestrator, within the limits of chats: of tasks for one turn, and of time for one
@@ -115,7 +117,11 @@ func (b *toolbox) catalogue() (*tool.Catalogue, error) {
 	var tools []tool.Tool
 	for _, e := range entries() {
 		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil || slices.Contains(b.Only, e.name)) {
-			tools = append(tools, bounded{e.make(b), b.limits.ToolTimeout, b.clock})
+			made := tool.Tool(bounded{e.make(b), b.limits.ToolTimeout, b.clock})
+			if b.Wrap != nil {
+				made = b.Wrap(made)
+			}
+			tools = append(tools, made)
 		}
 	}
 	return tool.NewCatalogue(tools...)

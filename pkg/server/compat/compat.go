@@ -14,6 +14,10 @@
 //	object.go    JSON objects whose members are replaced in place
 //	request.go   what is checked and changed in a request
 //	translate.go asking Providers of another protocol
+//	tools.go     whether a request gets the server's tools, and which
+//	turn.go      the loop of a model and the server's tools
+//	strip.go     what of a client's conversation the loop reads
+//	goal.go      what a model with the server's tools says about its goal
 //	chat.go      chat completions: what can be translated, and answers in that form
 //	messages.go  messages: the same
 //	usage.go     what answers say about the use of tokens
@@ -42,6 +46,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
@@ -54,9 +59,9 @@ const MaxBody = 15 << 20
 
 const (
 	headerRequestID = "X-Request-Id"
-	// headerTools switches the tools of the server off; its alias is read, too.
+	// headerTools switches the tools of the server off; its alias is read, too. Answers say whether they were on.
 	headerTools, headerToolsAlias = "X-Platform-Tools", "X-Orka-Tools"
-	toolsDisabled                 = "disabled"
+	toolsDisabled, toolsEnabled   = "disabled", "enabled"
 
 	defaultWriteTimeout = 30 * time.Second
 	// defaultDrain is how long an answer is read after its client has left.
@@ -72,6 +77,10 @@ type Options struct {
 	Meter models.Meter
 	// Metrics, if set, registers the metrics until Close.
 	Metrics prometheus.Registerer
+	// Chat makes the server's tools, which work within Limits; nil, or Limits.Enabled unset, means that requests are only
+	// passed on.
+	Chat   *chat.Service
+	Limits chat.Limits
 	// Origins are the origins whose pages may read answers; empty, or "*", allows any.
 	Origins []string
 	// Namespace, if set, is the only namespace that is served.

@@ -5,7 +5,6 @@ package compat
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -48,7 +47,8 @@ func (x *exchange) serve() error {
 	if x.call.route.op == opModels {
 		return x.list()
 	}
-	if err := x.tools(); err != nil {
+	tools, err := x.tools()
+	if err != nil {
 		return err
 	}
 	if !x.h.slots.Acquire(x.caller.GetName(), 1) {
@@ -65,17 +65,11 @@ func (x *exchange) serve() error {
 		release()
 		return err
 	}
-	return x.forward(in, choice, release)
-}
-
-// tools refuses a request that switches the server's tools on, which this version does not have.
-func (x *exchange) tools() error {
-	for _, name := range []string{headerTools, headerToolsAlias} {
-		if v := x.call.header.Get(name); v != "" && !strings.EqualFold(v, toolsDisabled) {
-			return problem{code: http.StatusBadRequest, message: fmt.Sprintf("header %s: %q is not supported: this version has no tools of the server for this API; leave the header out, or set it to %q", name, v, toolsDisabled)}
-		}
+	if tools {
+		defer release()
+		return x.act(in, choice)
 	}
-	return nil
+	return x.forward(in, choice, release)
 }
 
 // read reads and checks the body, which the chain has opened.

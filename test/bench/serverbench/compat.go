@@ -171,6 +171,7 @@ func (t target) ask(ctx context.Context, i int, stream bool) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	req.Header.Set("X-Platform-Tools", "disabled")
 	resp, err := t.clients[i%len(t.clients)].Do(req)
 	if err != nil {
 		return 0, err

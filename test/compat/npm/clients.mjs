@@ -13,10 +13,12 @@ import OpenAI from 'openai';
 
 const { BASE, TOKEN } = process.env;
 const schema = { type: 'object', properties: { city: { type: 'string' } } };
+// The clients bring tools of their own, so those of the server are switched off.
+const defaultHeaders = { 'X-Platform-Tools': 'disabled' };
 const weather = (argument) => `sunny in ${argument}`;
 
 async function openai(model) {
-  const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0 });
+  const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
   const tools = [{ type: 'function', function: { name: 'weather', parameters: schema } }];
   const messages = [{ role: 'user', content: 'weather?' }];
   const first = await client.chat.completions.create({ model, messages, tools });
@@ -37,7 +39,7 @@ async function openai(model) {
 }
 
 async function anthropic(model) {
-  const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0 });
+  const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
   const request = { model, max_tokens: 100, tools: [{ name: 'weather', input_schema: schema }], messages: [{ role: 'user', content: 'weather?' }] };
   const first = await client.messages.create(request);
   assert.equal(first.stop_reason, 'tool_use');
@@ -66,8 +68,8 @@ async function adapter(model) {
   assert.equal((await stream.totalUsage).outputTokens, 30);
 }
 
-const open = createOpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN });
-const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN });
+const open = createOpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, headers: defaultHeaders });
+const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN, headers: defaultHeaders });
 const all = {
   'openai, same protocol': () => openai('openai/m'),
   'openai, other protocol': () => openai('claude/m'),

@@ -1,0 +1,122 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/llm"
+)
+
+// fields is a JSON object whose members are filtered.
+type fields = map[string]json.RawMessage
+
+// conversation returns the request as the loop with the server's tools reads it: without the client's own tools, their calls
+// and results, and without what only tunes the model. Messages of one role that follow each other become one.
+func (in *incoming) conversation() (*translated, error) {
+	body := fields{}
+	if err := json.Unmarshal(in.data, &body); err != nil {
+		return nil, invalid("", "the body must be a JSON object")
+	}
+	for _, name := range []string{
+		"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", // of the client's own tools
+		"top_p", "top_k", "frequency_penalty", "presence_penalty", "user", "metadata", "thinking", "reasoning_effort", "seed", "service_tier", "store",
+	} {
+		delete(body, name)
+	}
+	if system, ok := body["system"]; ok {
+		body["system"] = plain(system)
+	}
+	var messages []fields
+	if json.Unmarshal(body["messages"], &messages) != nil {
+		return nil, invalid("messages", "messages: must be a list of objects")
+	}
+	kept := messages[:0]
+	for _, m := range messages {
+		if stripped(m) {
+			kept = append(kept, m)
+		}
+	}
+	if n := len(kept); n == 0 || !slices.Contains([]string{`"user"`}, string(kept[n-1]["role"])) {
+		return nil, invalid("messages", "messages: without the messages of tools, the conversation must end with one of the user; to use tools of your own, set the header %s to %q", headerTools, toolsDisabled)
+	}
+	var err error
+	if body["messages"], err = json.Marshal(kept); err != nil {
+		return nil, invalid("messages", "messages: %v", err)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	reread, err := read(in.op, data)
+	if err != nil {
+		return nil, err
+	}
+	t, err := reread.translate()
+	if err != nil {
+		return nil, err
+	}
+	t.Messages = merged(t.Messages)
+	return t, nil
+}
+
+// stripped removes what belongs to the client's tools from a message, and reports whether anything is left.
+func stripped(m fields) bool {
+	var role string
+	_ = json.Unmarshal(m["role"], &role) // a wrong role is refused later
+	delete(m, "tool_calls")
+	delete(m, "function_call")
+	delete(m, "name")
+	if role == "tool" || role == "function" {
+		return false
+	}
+	if null(m["content"]) {
+		return role != "assistant"
+	}
+	m["content"] = plain(m["content"])
+	return role != "assistant" && role != "user" || !slices.Contains([]string{"[]", `""`}, string(m["content"]))
+}
+
+// plain returns content without calls and results of tools, thinking, and marks for caches.
+func plain(content json.RawMessage) json.RawMessage {
+	var blocks []fields
+	if json.Unmarshal(content, &blocks) != nil {
+		return content // a text
+	}
+	kept := blocks[:0]
+	for _, b := range blocks {
+		var kind string
+		_ = json.Unmarshal(b["type"], &kind) // a block without a type is refused later
+		switch kind {
+		case "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use":
+			continue
+		}
+		delete(b, "cache_control")
+		kept = append(kept, b)
+	}
+	out, err := json.Marshal(kept)
+	if err != nil {
+		return content
+	}
+	return out
+}
+
+// merged puts the instructions of the server first, and joins messages of one role.
+func merged(list []llm.Message) []llm.Message {
+	out := []llm.Message{{Role: llm.RoleSystem, Text: goalPrompt}}
+	for _, m := range list {
+		last := &out[len(out)-1]
+		if strings.TrimSpace(m.Text) == "" {
+			continue
+		}
+		if last.Role == m.Role {
+			last.Text += "\n\n" + m.Text
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,224 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const (
+	timeText      = "I had to stop here, because this request took as long as the server allows. Tasks that were created go on."
+	exhaustedText = "I used up the iterations of this request and could not sum up. Tasks that were created go on."
+	restartText   = "\n\n(The answer broke off and begins again.)\n\n"
+	// maxProgress is how much of a result of a tool is shown in a stream, in bytes.
+	maxProgress = 200
+	// summaryEvery is after how many questions the model is asked to state its progress.
+	summaryEvery = 5
+)
+
+var errTime = errors.New("the request took as long as this server allows")
+
+// turn is one request that is answered by a model with the server's tools.
+type turn struct {
+	*attempt
+
+	out    *speaker
+	looks  *watchful
+	lead   lead
+	shown  bool // the present answer of the model has been shown in part
+	used   agentloop.Totals
+	answer agentloop.Config
+}
+
+// act answers with the server's tools. It returns an error only if nothing was written.
+func (x *exchange) act(in *incoming, choice *models.Choice) error {
+	req, err := in.conversation()
+	if err != nil {
+		return err
+	}
+	candidates, err := choice.LLM()
+	if err != nil {
+		return invalid("model", "model: %v", err)
+	}
+	limits := &x.h.o.Limits
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	defer x.h.o.Clock.AfterFunc(limits.MaxDuration, func() { cancel(errTime) }).Stop()
+	a := &attempt{exchange: x, in: in, candidate: choice.Candidates[0], release: func() {}, ctx: ctx}
+	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}}
+	t.looks.beat = t.beat
+	catalogue, err := x.toolset(candidates[0], t.looks.wrap)
+	if err != nil {
+		return err
+	}
+	for i := range candidates {
+		candidates[i].Model = observed{candidates[i].Model, t.looks}
+	}
+	t.answer = agentloop.Config{
+		Candidates: models.Metered(candidates, models.Metering{Meter: x.h.meter, Clock: x.h.o.Clock, Asked: models.Asked{
+			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id,
+		}}),
+		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
+		Part: func(p llm.Part) { t.say(t.lead.add(p.Text)) }, Restart: t.restart, Called: t.called,
+	}
+	if t.answer.Temperature == nil {
+		t.answer.Temperature = choice.Temperature
+	}
+	if req.MaxTokens == 0 {
+		t.answer.MaxTokens = choice.MaxTokens
+	}
+	x.w.Header().Set(headerTools, toolsEnabled)
+	defer t.out.to.reset()
+	return t.run(req.Messages)
+}
+
+// observed tells watchful of the calls in each answer.
+type observed struct {
+	llm.Model
+
+	looks *watchful
+}
+
+// Generate makes one attempt.
+func (o observed) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	resp, err := o.Model.Generate(ctx, req, parts)
+	if err == nil {
+		o.looks.answered(resp.ToolCalls)
+	}
+	return resp, err
+}
+
+// run runs the loop until the model says that it has ended, or a limit is reached.
+func (t *turn) run(messages []llm.Message) error {
+	limits := &t.h.o.Limits
+	left := limits.MaxIterations
+	for ends := 0; ; ends++ {
+		t.lead, t.shown = lead{}, false
+		t.answer.MaxIterations = left
+		result, err := agentloop.Run(t.ctx, t.answer, messages)
+		t.say(t.lead.rest())
+		t.count(result.Usage)
+		left -= result.Iterations
+		text, ended := unmarked(result.Text)
+		switch {
+		case errors.Is(err, agentloop.ErrMaxIterations), errors.Is(err, agentloop.ErrRepeated):
+			if text == "" {
+				text = exhaustedText
+				t.say(text)
+			}
+			return t.finish(text, llm.StopEnd)
+		case err != nil:
+			return t.failed(err)
+		case ended, ends >= limits.MaxPrematureEnds, left <= 0, result.StopReason != llm.StopEnd:
+			return t.finish(text, result.StopReason)
+		}
+		t.say("\n\n")
+		messages = append(result.Messages, llm.Message{Role: llm.RoleUser, Text: goOn})
+	}
+}
+
+// failed ends the request after an error.
+func (t *turn) failed(err error) error {
+	if errors.Is(context.Cause(t.ctx), errTime) {
+		t.separate()
+		t.say(timeText)
+		return t.finish(timeText, llm.StopEnd)
+	}
+	p := ofModel(t.candidate, err)
+	if errors.Is(err, agentloop.ErrBlankAnswer) {
+		p = problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the model gave a blank answer twice", t.candidate.Provider.Name)}
+	}
+	if !t.out.begun {
+		return p
+	}
+	t.out.fail(p)
+	return nil
+}
+
+// finish sends the end of the answer; of an answer that is not a stream, the whole.
+func (t *turn) finish(text string, stop llm.StopReason) error {
+	if stop == llm.StopToolCalls {
+		stop = llm.StopEnd // the server has made the calls
+	}
+	r := &llm.Response{Text: text, StopReason: stop, Usage: usageOf(t.used)}
+	err := t.out.finish(r)
+	if err == nil || !t.out.begun {
+		return err
+	}
+	p, _ := asProblem(err)
+	t.out.fail(p)
+	return nil
+}
+
+// say shows text to the client of a stream.
+func (t *turn) say(text string) {
+	if text != "" {
+		t.shown = true
+		t.out.part(llm.Part{Text: text})
+	}
+}
+
+// beat sends a comment to the client of a stream, so that nothing between takes the connection for a dead one.
+func (t *turn) beat() {
+	if t.in.stream {
+		t.out.open()
+		t.out.send([]byte(": waiting\n\n"))
+	}
+}
+
+func (t *turn) separate() {
+	if t.shown {
+		t.say("\n\n")
+	}
+}
+
+// restart is called when the model begins an answer again.
+func (t *turn) restart() {
+	t.lead = lead{}
+	if t.shown {
+		t.say(restartText)
+	}
+}
+
+// called shows the result of a tool, and prepares for the model's next answer.
+func (t *turn) called(c llm.ToolCall, r tool.Result) {
+	t.say(t.lead.rest())
+	t.separate()
+	shown, _ := redact.Text(r.Text)
+	if len(shown) > maxProgress {
+		shown = strings.ToValidUTF8(shown[:maxProgress], "") + "…"
+	}
+	t.say(fmt.Sprintf("(%s: %s)\n\n", c.Name, shown))
+	t.lead, t.shown = lead{}, false
+}
+
+func (t *turn) count(u agentloop.Totals) {
+	t.used.InputTokens += u.InputTokens
+	t.used.OutputTokens += u.OutputTokens
+	t.used.CachedInputTokens += u.CachedInputTokens
+	t.used.CacheWriteInputTokens += u.CacheWriteInputTokens
+	t.used.Attempts += u.Attempts
+	t.used.Unreported += u.Unreported
+}
+
+// usageOf returns the usage of all requests, which is unknown if that of one is.
+func usageOf(u agentloop.Totals) llm.Usage {
+	if u.Unreported > 0 || u.Attempts == 0 {
+		return llm.Usage{}
+	}
+	return llm.Usage{
+		InputTokens: &u.InputTokens, OutputTokens: &u.OutputTokens,
+		CachedInputTokens: &u.CachedInputTokens, CacheWriteInputTokens: &u.CacheWriteInputTokens,
+	}
+}

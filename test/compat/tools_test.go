@@ -1,0 +1,295 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// onTools starts a server whose Providers "openai" and "claude" are served by a script.
+func onTools(t *testing.T, turns string, configure ...func(*standalone.Options)) (*server, *vendor) {
+	t.Helper()
+	parsed, err := script.Parse([]byte(turns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVendor(t, script.New(parsed, io.Discard).ServeHTTP)
+	s := start(t, configure...)
+	s.namespace("team")
+	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
+	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")
+	return s, v
+}
+
+// api is one of the two APIs: its path, and a conversation in it that has a tool of the client.
+type api struct{ path, model, conversation, tools string }
+
+// apis are both APIs, each with a Provider of its own protocol and of the other one.
+func apis() map[string]api {
+	const chat = `[{"role":"system","content":"Be brief."},{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function",` +
+		`"function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"secret sun"},{"role":"user","content":"And now"},{"role":"user","content":"%s"}]`
+	const message = `[{"role":"user","content":"weather?"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I look.","cache_control":{"type":"ephemeral"}},` +
+		`{"type":"tool_use","id":"1","name":"weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"secret sun"}]},` +
+		`{"role":"user","content":"And now"},{"role":"user","content":"%s"}],"system":"Be brief.","max_tokens":1000`
+	const chatTools, messageTools = `[{"type":"function","function":{"name":"weather"}}]`, `[{"name":"weather","input_schema":{"type":"object"}}]`
+	return map[string]api{
+		"chat":                     {"/openai/v1/chat/completions", "openai/m", chat, chatTools},
+		"chat, other protocol":     {"/openai/v1/chat/completions", "claude/m", chat, chatTools},
+		"messages":                 {"/anthropic/v1/messages", "claude/m", message, messageTools},
+		"messages, other protocol": {"/anthropic/v1/messages", "openai/m", message, messageTools},
+	}
+}
+
+func (a api) body(stream bool, prompt string) string {
+	return fmt.Sprintf(`{"model":%q,"stream":%v,"tools":%s,"tool_choice":%s,"messages":%s}`, a.model, stream, a.tools,
+		map[bool]string{true: `"auto"`, false: `{"type":"auto"}`}[strings.Contains(a.path, "chat")], fmt.Sprintf(a.conversation, prompt))
+}
+
+// said returns the text of an answer in either form, streamed or not.
+func said(t *testing.T, body string) string {
+	t.Helper()
+	type answer struct {
+		Choices []struct {
+			Message, Delta struct{ Content string }
+		}
+		Content []struct{ Text string }
+		Delta   struct{ Text string }
+	}
+	text := ""
+	add := func(raw string) {
+		var a answer
+		if raw == "[DONE]" {
+			return
+		}
+		if err := json.Unmarshal([]byte(raw), &a); err != nil {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		for _, c := range a.Choices {
+			text += c.Message.Content + c.Delta.Content
+		}
+		for _, c := range a.Content {
+			text += c.Text
+		}
+		text += a.Delta.Text
+	}
+	if strings.HasPrefix(body, "{") {
+		add(body)
+		return text
+	}
+	for line := range strings.SplitSeq(body, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			add(data)
+		}
+	}
+	return text
+}
+
+const working = `
+turns:
+- match: {contains: refused, lastRole: user, offered: [create_container_task]}
+  reply: {text: I try., toolCalls: [{name: create_agent, arguments: {name: a, systemPrompt: x}}]}
+- match: {contains: count, lastRole: user, offered: [create_container_task, create_ai_task, create_agent, list_agents, list_tasks]}
+  reply: {text: I begin., toolCalls: [{name: create_container_task, arguments: {name: count, command: [wc]}}], usage: {input: 10, output: 2}}
+- match: {lastRole: tool}
+  reply: {text: "[goal: reached]\nIt is done: {{ .Results }}", usage: {input: 30, output: 4}}
+`
+
+// Without the header, a model gets the server's tools in place of the client's, and they act with the caller's rights.
+func TestServerTools(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, working)
+	token := s.token("team", "client", "chat-tasks")
+	for name, a := range apis() {
+		for _, stream := range []bool{false, true} {
+			got := s.post(a.path, a.body(stream, "count"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			if got.code != http.StatusOK || got.header.Get("X-Platform-Tools") != "enabled" {
+				t.Fatalf("%s: %d %v %s", name, got.code, got.header, got.body)
+			}
+			text := said(t, got.body)
+			if !strings.Contains(text, "It is done") || !strings.Contains(text, "proxy-") || strings.Contains(text, "goal") {
+				t.Errorf("%s: said %q", name, text)
+			}
+			if shown := strings.HasPrefix(text, "I begin.") && strings.Contains(text, "(create_container_task: {"); shown != stream {
+				t.Errorf("%s: said %q, progress is for streams", name, text)
+			}
+			if usage := strings.Contains(got.body, `"output_tokens":6`) || strings.Contains(got.body, `"completion_tokens":6`); !usage && !(stream && strings.Contains(a.path, "chat")) {
+				t.Errorf("%s: usage of both requests is missing: %s", name, got.body)
+			}
+			last, _ := v.last()
+			for _, absent := range []string{"weather\"", "secret sun", "thinking"} {
+				if strings.Contains(last.body, absent) {
+					t.Errorf("%s: the vendor got %q: %s", name, absent, last.body)
+				}
+			}
+			coordinator, client := strings.Index(last.body, "You coordinate work"), strings.Index(last.body, "Be brief.")
+			if coordinator < 0 || client < coordinator || !strings.Contains(last.body, `And now\n\ncount`) {
+				t.Errorf("%s: the vendor got %s", name, last.body)
+			}
+		}
+	}
+	tasks, err := s.admin.CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator})
+	if err != nil || len(tasks.Items) != 2*len(apis()) {
+		t.Errorf("%d tasks, %v", len(tasks.Items), err)
+	}
+	for _, task := range tasks.Items {
+		if !strings.HasPrefix(task.Name, "proxy-") || !strings.HasSuffix(task.Name, "-count") {
+			t.Errorf("task %s", task.Name)
+		}
+	}
+}
+
+// A permission that the caller lacks is data for the model.
+func TestServerToolsDenied(t *testing.T) {
+	t.Parallel()
+	s, _ := onTools(t, working)
+	token := s.token("team", "client", "chat")
+	for name, a := range apis() {
+		for _, prompt := range []string{"count", "refused"} {
+			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			if text := said(t, got.body); got.code != http.StatusOK || !strings.Contains(text, "permission_denied") {
+				t.Errorf("%s: %d %s", name, got.code, got.body)
+			}
+		}
+	}
+	for _, list := range []func() (int, error){
+		func() (int, error) {
+			l, err := s.admin.CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{})
+			return len(l.Items), err
+		},
+		func() (int, error) {
+			l, err := s.admin.CoreV1alpha1().Agents("team").List(t.Context(), metav1.ListOptions{})
+			return len(l.Items), err
+		},
+	} {
+		if n, err := list(); n != 0 || err != nil {
+			t.Errorf("%d objects were created, %v", n, err)
+		}
+	}
+}
+
+// A model whose answer has no mark is told to go on three times; one that only calls tools sums up without tools at the
+// limit of iterations.
+func TestServerToolsLimits(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `
+turns:
+- match: {contains: premature}
+  reply: {text: "Nearly."}
+- match: {contains: mark of the goal}
+  reply: {text: "Still nearly."}
+- match: {noTools: true}
+  reply: {text: "I did what I could."}
+- match: {}
+  reply: {toolCalls: [{name: list_tasks, arguments: {}}]}
+`, func(o *standalone.Options) { o.Chat.MaxIterations = 6 })
+	token := s.token("team", "client", "chat-tasks")
+	for name, a := range apis() {
+		for prompt, want := range map[string]struct {
+			requests int
+			text     string
+		}{"premature": {4, "Still nearly."}, "loop": {4, "I did what I could."}} {
+			_, before := v.last()
+			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			_, after := v.last()
+			if text := said(t, got.body); got.code != http.StatusOK || text != want.text || after-before != want.requests {
+				t.Errorf("%s, %s: %d requests, %d %s", name, prompt, after-before, got.code, got.body)
+			}
+		}
+	}
+}
+
+// A request that takes too long is answered with 200 and a fixed text.
+func TestServerToolsTime(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {contains: x}, reply: {text: y}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 300 * time.Millisecond })
+	released := make(chan struct{})
+	v.answer = func(http.ResponseWriter, *http.Request) { <-released }
+	t.Cleanup(func() { close(released) })
+	token := s.token("team", "client", "chat-tasks")
+	for name, a := range apis() {
+		for _, stream := range []bool{false, true} {
+			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			if text := said(t, got.body); got.code != http.StatusOK || !strings.HasPrefix(text, "I had to stop here") {
+				t.Errorf("%s: %d %s", name, got.code, got.body)
+			}
+		}
+	}
+}
+
+// A model that does nothing but look at tasks is not asked again before one of them has changed.
+func TestServerToolsPoll(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `
+turns:
+- match: {contains: wait}
+  reply: {toolCalls: [{name: wait_for_task, arguments: {name: slow, timeout: 1}}, {name: check_task_progress, arguments: {name: slow}}]}
+- match: {lastRole: tool}
+  reply: {text: "[goal: blocked] It is gone."}
+`)
+	token := s.token("team", "client", "chat-tasks")
+	tasks := s.admin.CoreV1alpha1().Tasks("team")
+	slow := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "slow"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
+	if _, err := tasks.Create(t.Context(), slow, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.RESTURL+"/openai/v1/chat/completions", strings.NewReader(apis()["chat"].body(true, "wait")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in, beats, all := bufio.NewScanner(resp.Body), 0, ""
+	for in.Scan() {
+		all += in.Text() + "\n"
+		if in.Text() != ": waiting" {
+			continue
+		}
+		if beats++; beats == 2 {
+			if _, n := v.last(); n != 1 {
+				t.Errorf("the model was asked %d times while the task waited", n)
+			}
+			if err := tasks.Delete(context.Background(), "slow", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if text := said(t, all); !strings.HasSuffix(text, "It is gone.") || beats < 2 {
+		t.Errorf("said %q after %d beats", text, beats)
+	}
+}
+
+// With chats switched off, requests are passed on, and a client that insists on tools is refused.
+func TestServerToolsOff(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {}, reply: {text: "Hello."}}]}`, func(o *standalone.Options) { o.Chat.Enabled = false })
+	token := s.token("team", "client", "chat-tasks")
+	body := `{"model":"openai/m","messages":[{"role":"user","content":"h"}]}`
+	got := s.post("/openai/v1/chat/completions", body, "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+	last, _ := v.last()
+	if got.code != http.StatusOK || said(t, got.body) != "Hello." || got.header.Get("X-Platform-Tools") != "disabled" || strings.Contains(last.body, "coordinate") {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+	got = s.post("/openai/v1/chat/completions", body, "Authorization", "Bearer "+token, "X-Platform-Tools", "enabled")
+	if got.code != http.StatusForbidden || !strings.Contains(got.body, "switched off") {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+}
