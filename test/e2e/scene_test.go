@@ -45,7 +45,8 @@ func coordination(t *testing.T, p place) {
 		t.Fatal(err)
 	}
 	play := &play{place: p, tasks: api.Tasks(p.Namespace()), approvals: api.Approvals(p.Namespace())}
-	model := play.cast(ctx, t, api)
+	model := cast(t, p, scene.Script(p.Image()), scene.Agents())
+	play.begin(ctx, t)
 	start := time.Now()
 	complaints := filepath.Join(t.TempDir(), "complaints")
 	watch := harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+complaints)
@@ -88,10 +89,10 @@ type play struct {
 	approvals typed.ApprovalInterface
 }
 
-// cast makes the agents, the model that they ask, and the root.
-func (p *play) cast(ctx context.Context, t *testing.T, api typed.CoreV1alpha1Interface) *script.Server {
+// cast makes agents and the model that they ask.
+func cast(t *testing.T, p place, text string, agents []v1alpha1.Agent) *script.Server {
 	t.Helper()
-	parsed, err := script.Parse([]byte(scene.Script(p.Image())))
+	parsed, err := script.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,27 +106,36 @@ func (p *play) cast(ctx context.Context, t *testing.T, api typed.CoreV1alpha1Int
 	}
 	vendor.Start()
 	t.Cleanup(vendor.Close)
+	api, err := typed.NewForConfig(p.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.MustShell(t, "kubectl create secret generic key --from-literal=api-key=k-1234567890")
-	_, err = api.Providers(p.Namespace()).Create(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
+	_, err = api.Providers(p.Namespace()).Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
 		Type: v1alpha1.ProviderOpenAI, BaseURL: vendor.URL + "/v1", DefaultModel: "scripted-1",
 		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range scene.Agents() {
+	for _, a := range agents {
 		a.Spec.ProviderRef = &v1alpha1.NamespacedReference{Name: "model"}
-		if _, err := api.Agents(p.Namespace()).Create(ctx, &a, metav1.CreateOptions{}); err != nil {
+		if _, err := api.Agents(p.Namespace()).Create(t.Context(), &a, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = p.tasks.Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
+	return model
+}
+
+// begin makes the root.
+func (p *play) begin(ctx context.Context, t *testing.T) {
+	t.Helper()
+	_, err := p.tasks.Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return model
 }
 
 // insist repeats a question until it is answered with yes. The server may be away meanwhile.

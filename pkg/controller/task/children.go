@@ -44,6 +44,21 @@ func (w childAPI) stored(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task
 	return w.list(ctx, w.live, t)
 }
 
+// owned returns the tasks that have an owner reference to the task: its children that were not detached, and the runs of its
+// schedule. All of them were created after the task. Others are left out, so that tasks which somebody made own each other do
+// not wait for each other.
+func (w childAPI) owned(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
+	var tasks v1alpha1.TaskList
+	err := w.live.List(ctx, &tasks, client.InNamespace(t.Namespace), client.MatchingLabels{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("owned tasks: %w", err)
+	}
+	return slices.DeleteFunc(tasks.Items, func(c v1alpha1.Task) bool {
+		owns := slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == t.UID })
+		return !owns || turnOf(&c).compare(turnOf(t)) < 0
+	}), nil
+}
+
 // cancelBelow cancels everything that the task delegated.
 func (w childAPI) cancelBelow(ctx context.Context, t *v1alpha1.Task, why string) error {
 	if len(why) > 1000 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -14,31 +15,38 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
-// deletion ends a task that is being deleted, and removes its finalizer when nothing of it runs and its files are
-// removed.
+// deletion ends a task that is being deleted, deletes what it owns, and removes its finalizer when nothing of it runs and its
+// files are removed.
 type deletion struct {
 	executor      executor.Executor
 	end           endFunc
 	dropFinalizer func(context.Context, *v1alpha1.Task) error
-	// children returns what the task delegated, and remove deletes a task.
-	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
-	remove   func(context.Context, *v1alpha1.Task) error
+	// children returns the tasks that the task delegated, owned those that have an owner reference to it. remove deletes a
+	// task.
+	children, owned func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
+	remove          func(context.Context, *v1alpha1.Task) error
 }
 
-// removeChildren deletes the tasks that belong to the task, as the garbage collector of a cluster does.
-func (s deletion) removeChildren(ctx context.Context, t *v1alpha1.Task) error {
-	list, err := s.children(ctx, t)
+// removeOwned deletes the tasks that the task owns, as the garbage collector of a cluster does, and returns how many of
+// them still exist. A deletion that keeps them (propagationPolicy Orphan) removes their owner references: the standalone
+// server before it stores the deletion, a cluster before it removes the finalizer for that.
+func (s deletion) removeOwned(ctx context.Context, t *v1alpha1.Task) (left int, err error) {
+	owner := t.Status.HasChildren || t.Spec.Schedule != "" || t.Status.LastScheduleTime != nil
+	if !owner || controllerutil.ContainsFinalizer(t, metav1.FinalizerOrphanDependents) {
+		return 0, nil
+	}
+	list, err := s.owned(ctx, t)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i := range list {
-		if c := &list[i]; belongs(c) && c.DeletionTimestamp.IsZero() {
+		if c := &list[i]; c.DeletionTimestamp.IsZero() {
 			if err := s.remove(ctx, c); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
-	return nil
+	return len(list), nil
 }
 
 func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -69,10 +77,12 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		}
 		return step.ErrDone // the next reconcile continues, when the phase is stored
 	}
-	if t.Status.HasChildren {
-		if err := s.removeChildren(ctx, t); err != nil {
-			return err
-		}
+	left, err := s.removeOwned(ctx, t)
+	if err != nil {
+		return err
+	}
+	if left > 0 { // the removal of each of them wakes the task
+		return step.Wait{Reason: messagef("%d tasks that belong to the task are being deleted", left)}
 	}
 	if err := s.executor.Remove(ctx, t.UID); err != nil {
 		return fmt.Errorf("clean up: %w", err)

@@ -85,3 +85,43 @@ func TestDeletionAndCancel(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletionTakesWhatIsOwned: a task that is being deleted goes after the tasks that it owns, unless the deletion keeps
+// them.
+func TestDeletionTakesWhatIsOwned(t *testing.T) {
+	dead := func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskCancelled }
+	leaving := kids(v1alpha1.TaskCancelled)
+	leaving[0].DeletionTimestamp = &metav1.Time{Time: noon()}
+	for _, tc := range []struct {
+		name    string
+		task    *v1alpha1.Task
+		owned   []v1alpha1.Task
+		want    string
+		removed int
+		dropped bool
+	}{
+		{name: "children", task: task(isStarted, dead, deleted, hasChildren), owned: kids(v1alpha1.TaskCancelled, v1alpha1.TaskRunning), want: "wait 0s", removed: 2},
+		{name: "children that leave", task: task(isStarted, dead, deleted, hasChildren), owned: leaving, want: "wait 0s"},
+		{name: "no children any more", task: task(isStarted, dead, deleted, hasChildren), want: "done", dropped: true},
+		{name: "runs of a schedule", task: task(dead, deleted, func(t *v1alpha1.Task) { t.Spec.Schedule = "@daily" }), owned: kids(v1alpha1.TaskSucceeded), want: "wait 0s", removed: 1},
+		{
+			name: "orphans", task: task(isStarted, dead, deleted, hasChildren, func(t *v1alpha1.Task) {
+				t.Finalizers = append(t.Finalizers, metav1.FinalizerOrphanDependents)
+			}), owned: kids(v1alpha1.TaskCancelled), want: "done", dropped: true,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			removed, dropped := 0, false
+			d := deletion{
+				executor:      &runs{err: executor.ErrNotFound},
+				dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil },
+				owned:         func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.owned, nil },
+				remove:        func(context.Context, *v1alpha1.Task) error { removed++; return nil },
+			}
+			outcomeIs(t, d.do(t.Context(), tc.task), tc.want)
+			if removed != tc.removed || dropped != tc.dropped {
+				t.Errorf("%d were removed, want %d; the finalizer was dropped: %v", removed, tc.removed, dropped)
+			}
+		})
+	}
+}

@@ -229,7 +229,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		settleChildren: family.settle,
 	}
 	list := []step.Step[*v1alpha1.Task]{
-		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, remove: runs.remove}.do},
+		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove}.do},
 		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
 		{Name: "begin", Do: begin{append: appendEvents}.do},
 		{Name: "children", Do: children{shown: kids.shown, result: resultAPI{w}.result}.do},

@@ -57,7 +57,7 @@ func All(o Options) []resource.Resource {
 	}, workers.Agents())
 	providers := provider.Definition(workers.Providers())
 	o.Agent, o.Tool, o.Provider, o.Deleted = agents.Get, tools.Get, providers.Get, agents.TaskDeleted
-	o.UpdateProvider = providers.UpdateStored
+	o.UpdateProvider, o.Orphaned = providers.UpdateStored, agents.TaskOrphaned
 	budgets := budget.New(budget.Options{Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()})
 	o.Budgets = budgets.Of
 	tasks := task.New(o.Options, workers.Tasks())

@@ -72,7 +72,7 @@ type Config struct {
 	Clock clock.PassiveClock
 	// GarbageCollector is set if a garbage collector follows owner references, as in a cluster. Without one, a
 	// deletion that waits for it (foreground, orphan) would wait forever, so such a deletion is then treated as an
-	// ordinary one.
+	// ordinary one, except that Orphan of Kept is called.
 	GarbageCollector bool
 	// Admission holds the policies, webhooks and quotas of the server. A resource uses it for what it stores of
 	// another one. May be nil.

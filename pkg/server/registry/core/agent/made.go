@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -138,6 +139,26 @@ func (r *Resource) TaskDeleted(ctx context.Context, t *v1alpha1.Task) {
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the agents of a deleted task; the next start removes them", "task", klog.KObj(t))
 	}
+}
+
+// TaskOrphaned removes the owner references of the agents of the tree of a root task, whose deletion is to keep them. It is
+// called where there is no garbage collector.
+func (r *Resource) TaskOrphaned(ctx context.Context, t *v1alpha1.Task) error {
+	ctx = request.WithNamespace(ctx, t.Namespace)
+	list, err := r.list(ctx, func(a *v1alpha1.Agent) bool { return rootOf(a) == t.UID })
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		_, err := r.UpdateStored(request.WithUser(ctx, nil), a.Name, func(a *v1alpha1.Agent) error {
+			a.OwnerReferences = slices.DeleteFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == t.UID })
+			return nil
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // rootOf returns the UID of the root task that an agent goes with; empty for an agent that no task created.

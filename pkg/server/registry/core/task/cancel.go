@@ -219,16 +219,3 @@ func marking(t *v1alpha1.Task, reason, key, summary, message string) *v1alpha1.E
 	e.TaskName, e.StreamType, e.StreamID, e.AgentName = t.Name, v1alpha1.StreamTask, t.Name, t.Status.AgentName
 	return e
 }
-
-// beforeDelete cancels what a task has delegated before the task is deleted, and the task itself, so that it delegates
-// nothing more.
-func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
-	if !t.Status.HasChildren {
-		return nil
-	}
-	err := r.cancelTree(ctx, t, !t.Status.Phase.Terminal(), "the task above was deleted")
-	if apierrors.IsConflict(err) { // it ended meanwhile
-		err = r.cancelTree(ctx, t, false, "the task above was deleted")
-	}
-	return err
-}

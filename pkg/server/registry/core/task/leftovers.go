@@ -9,8 +9,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// leftovers knows the trees whose root is gone while another task has the root's name: a detached task outlives its
-// root, and on a server without a garbage collector every delegated task does. Selectors by the root's name mean the
+// leftovers knows the trees whose root is gone while another task has the root's name: a detached task outlives its root,
+// and so do the tasks that a deletion keeps (propagationPolicy Orphan). Selectors by the root's name mean the
 // task that has the name, so they leave such trees out. Its owner's mutex guards it.
 type leftovers struct {
 	// roots holds the roots of all trees by their name.

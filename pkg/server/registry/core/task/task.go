@@ -33,7 +33,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Deleted and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Deleted, Orphaned and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -68,6 +68,9 @@ type Options struct {
 	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
 	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
 	Deleted func(ctx context.Context, t *v1alpha1.Task)
+	// Orphaned, if it is set, removes the owner references that other objects than tasks have to a task. It is called if
+	// a deletion of the task is to keep what it owns and there is no garbage collector.
+	Orphaned func(ctx context.Context, t *v1alpha1.Task) error
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -82,7 +85,8 @@ type Resource struct {
 	trees      trees
 	inboxes    inboxes
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
-	gone       func(ctx context.Context, t *v1alpha1.Task) // may be nil
+	gone       func(ctx context.Context, t *v1alpha1.Task)       // may be nil
+	orphaned   func(ctx context.Context, t *v1alpha1.Task) error // may be nil
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -130,7 +134,7 @@ type rules struct {
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
-	r.models, r.agent, r.provider, r.gone = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted
+	r.models, r.agent, r.provider, r.gone, r.orphaned = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider = o.UpdateProvider
 	r.attendance = newAttendance(o.Clock)
@@ -159,6 +163,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			Warnings:         v.warnings,
 			AfterCreate:      r.afterCreate,
 			BeforeDelete:     kin{r}.beforeDelete,
+			Orphan:           kin{r}.orphan,
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
