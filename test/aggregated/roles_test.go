@@ -77,6 +77,7 @@ func permissions() []permission {
 		{"create", "memoryproposals/archive", "eao"},
 		{"create", "memorysearches memoryproposalsearches", "veaow"},
 		{"create", "transcriptsearches toolcalls", "veow"},
+		{"create", "usagereports", "veo"},
 		{"create", "chats", "eo"},
 		{"get", "chats/config", "veo"},
 		{"create", "approvals/decision", "a"},

@@ -131,6 +131,7 @@ func TestRoles(t *testing.T) {
 	}
 	// Names that RBAC decides on but that are no resources that can be called.
 	known["core.platform.ai/executionevents/controlled"] = sets.New("create")
+	known["core.platform.ai/repositorymonitors"] = sets.New("list") // usage reports need it
 	known["rbac.authorization.k8s.io/clusterroles"].Insert("bind")
 	urls := []string{"/backup", "/metrics"}
 

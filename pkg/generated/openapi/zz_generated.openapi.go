@@ -11583,7 +11583,7 @@ func schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is the day, model or agent.",
+							Description: "name is the day, model or agent; empty if the measurement names none.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -11820,7 +11820,7 @@ func schema_pkg_apis_core_v1alpha1_UsageOtherWork(ref common.ReferenceCallback) 
 					},
 					"taskCount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "taskCount is how many tasks it contains.",
+							Description: "taskCount is how many rows of tasks it contains.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -12181,6 +12181,14 @@ func schema_pkg_apis_core_v1alpha1_UsageReportSpec(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by adds a breakdown by day (in UTC, on which a request to a model started), model or agent.\n\nPossible enum values:\n - `\"agent\"`\n - `\"day\"`\n - `\"model\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"agent", "day", "model"},
+						},
+					},
 				},
 			},
 		},
@@ -12280,50 +12288,14 @@ func schema_pkg_apis_core_v1alpha1_UsageReportStatus(ref common.ReferenceCallbac
 							Ref:         ref(v1alpha1.UsageOtherWork{}.OpenAPIModelName()),
 						},
 					},
-					"days": {
+					"breakdown": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "days is the usage of everything that was selected, by the UTC day on which it was observed.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.UsageBreakdown{}.OpenAPIModelName()),
-									},
-								},
-							},
-						},
-					},
-					"models": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "models is the same usage by model.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.UsageBreakdown{}.OpenAPIModelName()),
-									},
-								},
-							},
-						},
-					},
-					"agents": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "agents is the same usage by agent; the name is empty for usage without one.",
+							Description: "breakdown is the usage of everything that was selected, by spec.by: each measurement counts once.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -12671,7 +12643,7 @@ func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) commo
 					},
 					"taskName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "taskName is the task; empty for usage without a task.",
+							Description: "taskName is the task; empty for usage without a task, which has one row for each session and each other request.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -12736,7 +12708,7 @@ func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) commo
 					},
 					"runtime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "runtime is what runs the task: ai, container or agent.",
+							Description: "runtime is the AgentRuntime, or the type of the task: ai or container.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -12751,7 +12723,7 @@ func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) commo
 					},
 					"startedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "startedAt is when the task started.",
+							Description: "startedAt is when the task started, or was created if it has not started.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -13059,7 +13031,7 @@ func schema_pkg_apis_core_v1alpha1_UsageWork(ref common.ReferenceCallback) commo
 					},
 					"startedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "startedAt is when its first task started.",
+							Description: "startedAt is when its first task was created.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

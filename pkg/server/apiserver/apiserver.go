@@ -229,7 +229,8 @@ func (s *Server) Run(ctx context.Context) error {
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
 func (c CompletedConfig) groups(ctx context.Context, host informers.SharedInformerFactory) ([]*genericapiserver.APIGroupInfo, error) {
 	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
-	if len(c.Admission) > 0 { // without NamespaceLifecycle: events are still recorded in a namespace that is being deleted
+	conf.Namespaces = host.Core().V1().Namespaces().Lister() // NamespaceLifecycle reads them, too
+	if len(c.Admission) > 0 {                                // without NamespaceLifecycle: events are still recorded in a namespace that is being deleted
 		conf.Admission = admission.NewChainHandler(c.Admission...)
 		conf.Policies = host.Admissionregistration().V1().ValidatingAdmissionPolicies().Lister()
 	}

@@ -47,7 +47,7 @@ func Rows() []rest.Row {
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
-	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), []rest.Row{
+	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true, Required: []string{"type"}, Unset: []string{"requestedby", "transaction"}},

@@ -80,6 +80,18 @@ const (
 	UsageUnavailable UsageCompleteness = "unavailable"
 )
 
+// UsageBreakdownBy is what a breakdown is by.
+// +enum
+// +k8s:enum
+type UsageBreakdownBy string
+
+// Breakdowns.
+const (
+	UsageByDay   UsageBreakdownBy = "day"
+	UsageByModel UsageBreakdownBy = "model"
+	UsageByAgent UsageBreakdownBy = "agent"
+)
+
 // UsageModelCost is modelCost of every report. The cost by the prices of Providers is in the field cost.
 const UsageModelCost = "Price unavailable in this version"
 
@@ -143,6 +155,10 @@ type UsageReportSpec struct {
 	// offset is how many items precede the page.
 	// +optional
 	Offset int32 `json:"offset,omitempty"`
+	// by adds a breakdown by day (in UTC, on which a request to a model started), model or agent.
+	// +optional
+	// +k8s:optional
+	By UsageBreakdownBy `json:"by,omitempty"`
 }
 
 // UsageReportStatus is a report. Null means that a figure is not known, which is never the same as 0.
@@ -177,18 +193,10 @@ type UsageReportStatus struct {
 	// +optional
 	// +k8s:optional
 	Other *UsageOtherWork `json:"other,omitempty"`
-	// days is the usage of everything that was selected, by the UTC day on which it was observed.
+	// breakdown is the usage of everything that was selected, by spec.by: each measurement counts once.
 	// +optional
 	// +listType=atomic
-	Days []UsageBreakdown `json:"days,omitempty"`
-	// models is the same usage by model.
-	// +optional
-	// +listType=atomic
-	Models []UsageBreakdown `json:"models,omitempty"`
-	// agents is the same usage by agent; the name is empty for usage without one.
-	// +optional
-	// +listType=atomic
-	Agents []UsageBreakdown `json:"agents,omitempty"`
+	Breakdown []UsageBreakdown `json:"breakdown,omitempty"`
 	// page is the page of works or of tasks.
 	// +optional
 	// +k8s:optional
@@ -350,7 +358,7 @@ type UsageWork struct {
 	Kind UsageKind `json:"kind"`
 	// number is that of the issue or pull request.
 	Number int64 `json:"number"`
-	// startedAt is when its first task started.
+	// startedAt is when its first task was created.
 	StartedAt string `json:"startedAt"`
 	// summary is its usage.
 	Summary UsageSummaryOf `json:"summary"`
@@ -378,7 +386,7 @@ type UsageTask struct {
 	// taskUID is the UID of the task.
 	// +optional
 	TaskUID types.UID `json:"taskUID"`
-	// taskName is the task; empty for usage without a task.
+	// taskName is the task; empty for usage without a task, which has one row for each session and each other request.
 	TaskName string `json:"taskName"`
 	// sessionName is the session.
 	SessionName string `json:"sessionName"`
@@ -395,12 +403,12 @@ type UsageTask struct {
 	Phase TaskPhase `json:"phase"`
 	// role is what the task does for the request, such as planning or review.
 	Role string `json:"role"`
-	// runtime is what runs the task: ai, container or agent.
+	// runtime is the AgentRuntime, or the type of the task: ai or container.
 	Runtime string `json:"runtime"`
 	// agent is the agent; empty for none.
 	// +optional
 	Agent string `json:"agent,omitempty"`
-	// startedAt is when the task started.
+	// startedAt is when the task started, or was created if it has not started.
 	StartedAt string `json:"startedAt"`
 	// gatewayOwner is the Gateway that the task belongs to; empty for none.
 	GatewayOwner string `json:"gatewayOwner"`
@@ -507,7 +515,7 @@ type UsageOtherWork struct {
 	Explanation string `json:"explanation"`
 	// usage is its usage.
 	Usage UsageTotals `json:"usage"`
-	// taskCount is how many tasks it contains.
+	// taskCount is how many rows of tasks it contains.
 	TaskCount int64 `json:"taskCount"`
 	// tasks is a page of the tasks, the newest first.
 	// +optional
@@ -521,7 +529,7 @@ type UsageOtherWork struct {
 
 // UsageBreakdown is one row of a breakdown.
 type UsageBreakdown struct {
-	// name is the day, model or agent.
+	// name is the day, model or agent; empty if the measurement names none.
 	Name string `json:"name"`
 	// usage is its usage.
 	Usage UsageTotals `json:"usage"`

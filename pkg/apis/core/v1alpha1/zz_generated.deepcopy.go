@@ -4978,22 +4978,8 @@ func (in *UsageReportStatus) DeepCopyInto(out *UsageReportStatus) {
 		*out = new(UsageOtherWork)
 		(*in).DeepCopyInto(*out)
 	}
-	if in.Days != nil {
-		in, out := &in.Days, &out.Days
-		*out = make([]UsageBreakdown, len(*in))
-		for i := range *in {
-			(*in)[i].DeepCopyInto(&(*out)[i])
-		}
-	}
-	if in.Models != nil {
-		in, out := &in.Models, &out.Models
-		*out = make([]UsageBreakdown, len(*in))
-		for i := range *in {
-			(*in)[i].DeepCopyInto(&(*out)[i])
-		}
-	}
-	if in.Agents != nil {
-		in, out := &in.Agents, &out.Agents
+	if in.Breakdown != nil {
+		in, out := &in.Breakdown, &out.Breakdown
 		*out = make([]UsageBreakdown, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])

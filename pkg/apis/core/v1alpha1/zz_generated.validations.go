@@ -15386,6 +15386,21 @@ func Validate_UsageBreakdown(
 	return errs
 }
 
+var symbolsForUsageBreakdownBy = sets.New(UsageByAgent, UsageByDay, UsageByModel)
+
+// Validate_UsageBreakdownBy validates an instance of UsageBreakdownBy according
+// to declarative validation rules in the API schema.
+func Validate_UsageBreakdownBy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageBreakdownBy) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageBreakdownBy, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 var symbolsForUsageCategory = sets.New(UsageOtherRequests, UsageReviewOnly, UsageUnassociated)
 
 // Validate_UsageCategory validates an instance of UsageCategory according
@@ -16057,6 +16072,37 @@ func Validate_UsageReportSpec(
 
 	// field UsageReportSpec.Limit has no validation
 	// field UsageReportSpec.Offset has no validation
+
+	{ // field UsageReportSpec.By
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageBreakdownBy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageBreakdownBy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageReportSpec) *UsageBreakdownBy {
+				return &oldObj.By
+			})
+		errs = append(errs, fn(fldPath.Child("by"), &obj.By, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 
@@ -16231,7 +16277,7 @@ func Validate_UsageReportStatus(
 		errs = append(errs, fn(fldPath.Child("other"), obj.Other, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageReportStatus.Days
+	{ // field UsageReportStatus.Breakdown
 		fn := func(
 			fldPath *field.Path,
 			obj, oldObj []UsageBreakdown,
@@ -16250,57 +16296,9 @@ func Validate_UsageReportStatus(
 		}
 		oldVal := safe.Field(oldObj,
 			func(oldObj *UsageReportStatus) []UsageBreakdown {
-				return oldObj.Days
+				return oldObj.Breakdown
 			})
-		errs = append(errs, fn(fldPath.Child("days"), obj.Days, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageReportStatus.Models
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []UsageBreakdown,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageBreakdown); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageReportStatus) []UsageBreakdown {
-				return oldObj.Models
-			})
-		errs = append(errs, fn(fldPath.Child("models"), obj.Models, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageReportStatus.Agents
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []UsageBreakdown,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageBreakdown); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageReportStatus) []UsageBreakdown {
-				return oldObj.Agents
-			})
-		errs = append(errs, fn(fldPath.Child("agents"), obj.Agents, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("breakdown"), obj.Breakdown, oldVal, oldObj != nil)...)
 	}
 
 	{ // field UsageReportStatus.Page

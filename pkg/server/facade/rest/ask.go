@@ -16,14 +16,21 @@ import (
 func (c *call) ask(n Native) ([]byte, error) {
 	spec := map[string]any{}
 	for _, line := range n.AskFor {
+		if member, value, fixed := strings.Cut(line, " = "); fixed {
+			spec[member] = value
+			continue
+		}
 		name, params, _ := strings.Cut(line, ":")
-		member := strings.TrimRight(name, "[]#?!")
+		member := strings.TrimRight(name, "[]#?!0")
 		if params == "" {
 			params = member
 		}
 		for param := range strings.SplitSeq(params, "|") {
 			param = strings.TrimSpace(param)
 			value := strings.TrimSpace(c.query.Get(param))
+			if inPath, ok := strings.CutPrefix(param, ":"); ok {
+				value = c.params[inPath]
+			}
 			if value == "" {
 				continue
 			}
@@ -56,10 +63,14 @@ func asked(param, kind, value string) (any, error) {
 			}
 		}
 		return list, nil
-	case "#":
+	case "#", "#0":
+		least := int64(1)
+		if kind == "#0" {
+			least = 0
+		}
 		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil || n < 1 {
-			return nil, badRequest("%s: must be a number and at least 1", param)
+		if err != nil || n < least {
+			return nil, badRequest("%s: must be a number and at least %d", param, least)
 		}
 		return n, nil
 	case "?":

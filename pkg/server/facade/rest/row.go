@@ -21,6 +21,9 @@ type Row struct {
 	// Path is the documented path. A segment that begins with ":" matches any value. The namespace is the segment
 	// ":namespace" if there is one, otherwise the one that the body or the query names, otherwise the caller's own.
 	Path string
+	// Namespaces are the query parameters that may name the namespace; the first that is given counts, and of several
+	// values separated by commas the first. Default: namespace.
+	Namespaces []string
 	// When names a query parameter. The row then serves the requests of its path that have this parameter, unless it
 	// is false. The row of the same path without When serves the others.
 	When string
@@ -89,7 +92,8 @@ type Native struct {
 	Send string
 	// Ask is the kind of a native object whose spec consists of query parameters; AskFor lists them as "name", "name:
 	// parameter | other parameter", with "[]" after the name of a list whose elements are separated by commas, "#" after
-	// that of a number, "?" after that of a boolean and "!" after that of a text that is required.
+	// that of a number, "?" after that of a boolean and "!" after that of a text that is required. "#0" is a
+	// number that may be 0, a parameter that begins with ":" is one of the path, and "name = value" is always the same.
 	Ask    string
 	AskFor []string
 	// Same is the name of an earlier answer. A delete then deletes only that same object, not a later one of its

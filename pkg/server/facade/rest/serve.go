@@ -31,7 +31,7 @@ func (c *call) serve(r Row) error {
 			c.done()
 		}
 	}()
-	body, err := c.begin(r.Body)
+	body, err := c.begin(r.Body, r.Namespaces)
 	if err != nil {
 		return err
 	}
@@ -79,10 +79,21 @@ func acceptable(r Row, c *call) error {
 }
 
 // begin reads a JSON body and determines the namespace. A namespace in the path is checked before the body.
-func (c *call) begin(b *Body) (body any, err error) {
+func (c *call) begin(b *Body, names []string) (body any, err error) {
 	_, inPath := c.params["namespace"]
 	if inPath || b == nil || b.Raw {
-		if c.ns, err = c.namespace(c.params["namespace"], c.query.Get("namespace")); err != nil {
+		explicit := []string{c.params["namespace"]}
+		if names == nil {
+			names = []string{"namespace"}
+		}
+		for _, name := range names {
+			value := c.query.Get(name)
+			if len(names) > 1 {
+				value, _, _ = strings.Cut(value, ",")
+			}
+			explicit = append(explicit, value)
+		}
+		if c.ns, err = c.namespace(explicit...); err != nil {
 			return nil, err
 		}
 	}

@@ -90,6 +90,14 @@ func readCatalogue() rbacv1.PolicyRule {
 	return rule([]string{"get", "list"}, group, "catalogtools")
 }
 
+// usageReports are created to ask for a report, which no worker does.
+const usageReports = "usagereports"
+
+// readMonitors permits what a usage report needs beside tasks and sessions.
+func readMonitors() rbacv1.PolicyRule {
+	return rule([]string{"list"}, group, "repositorymonitors")
+}
+
 func writeVerbs() []string {
 	return []string{"create", "update", "patch", "delete", "deletecollection"}
 }
@@ -200,12 +208,14 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
 			readCatalogue(),
-			rule([]string{"create"}, group, ownQuestions()...))),
+			readMonitors(),
+			rule([]string{"create"}, group, append(ownQuestions(), usageReports)...))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
 			readCatalogue(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{"chats"}, g.create(resource.Editor))...))),
+			readMonitors(),
+			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Editor))...))),
 		into("admin", own(resource.Approver,
 			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
 			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches"}, g.create(resource.Approver)...)...))),
@@ -213,7 +223,8 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 			rule(allVerbs(), group, append(ownKinds(), ownRules()...)...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
 			readCatalogue(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{"chats"}, g.create(resource.Operator))...),
+			readMonitors(),
+			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Operator))...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,

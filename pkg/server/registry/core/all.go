@@ -24,10 +24,12 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
+	"github.com/platform-ai/platform/pkg/server/registry/core/usagereport"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // Options are what the resources need besides the object store. All fields are
@@ -44,6 +46,8 @@ type Options struct {
 	ChatBytes int64
 	// StreamTimeout is how long a client of a chat's stream may take to accept what was sent.
 	StreamTimeout time.Duration
+	// Usage has the records that reports are made of. Without it they are refused.
+	Usage usage.Reader
 }
 
 // All returns every resource of the group, in the order of discovery. The
@@ -94,5 +98,6 @@ func All(o Options) []resource.Resource {
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
+		usagereport.New(usagereport.Options{Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports()}),
 	}
 }

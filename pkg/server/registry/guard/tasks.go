@@ -128,6 +128,17 @@ func (w *Workers) Budgets() resource.Guard[*v1alpha1.Budget] {
 	}
 }
 
+// UsageReports is the guard of usagereports, which show all tasks of a namespace. No worker makes one.
+func (w *Workers) UsageReports() resource.Guard[*v1alpha1.UsageReport] {
+	return &rule[*v1alpha1.UsageReport]{
+		w: w, resource: v1alpha1.Resource("usagereports"),
+		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageReport) error { return errNotAWorkers },
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageReport) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Chats is the guard of chats, which are for people and not for workers.
 func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
 	return &rule[*v1alpha1.Chat]{

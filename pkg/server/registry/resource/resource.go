@@ -53,6 +53,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
+	corev1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -79,6 +80,8 @@ type Config struct {
 	Admission admission.Interface
 	// Policies reads the ValidatingAdmissionPolicies in force. May be nil.
 	Policies admissionregistrationv1.ValidatingAdmissionPolicyLister
+	// Namespaces reads namespaces. May be nil.
+	Namespaces corev1.NamespaceLister
 }
 
 // Resource is a Definition of any type.

@@ -1,0 +1,184 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package usagereport serves usagereports: a selection is created and answered with the report. Nothing is stored.
+//
+// A report shows tasks, sessions and what RepositoryMonitors asked for, so the caller needs to list all three in the
+// namespace, and to get each Gateway whose tasks are shown.
+package usagereport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	corev1 "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	report "github.com/platform-ai/platform/pkg/readmodel/usage"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// Options are what usagereports need.
+type Options struct {
+	// Ledger has the records. Without it every report is refused.
+	Ledger     usage.Reader
+	Authorizer authorizer.Authorizer
+	Clock      clock.PassiveClock
+	// Providers lists the Providers of the request's namespace.
+	Providers func(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
+	Guard     resource.Guard[*v1alpha1.UsageReport]
+}
+
+// Resource is the resource usagereports.
+type Resource struct {
+	resource.Resource
+	o          Options
+	namespaces corev1.NamespaceLister // may be nil
+}
+
+// New makes the resource usagereports.
+func New(o Options) *Resource {
+	r := &Resource{o: o}
+	r.Resource = &resource.Definition[*v1alpha1.UsageReport]{
+		Resource: v1alpha1.SchemeGroupVersion.WithResource("usagereports"),
+		Kind:     "UsageReport",
+		Singular: "usagereport",
+		Guard:    o.Guard,
+		Shape:    resource.Action[*v1alpha1.UsageReport]{Create: r.create},
+	}
+	return r
+}
+
+// Storage builds the storage.
+func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	r.namespaces = c.Namespaces
+	return r.Resource.Storage(ctx, c)
+}
+
+// create answers a selection with its report.
+func (r *Resource) create(ctx context.Context, u *v1alpha1.UsageReport) (*v1alpha1.UsageReport, error) {
+	namespace := request.NamespaceValue(ctx)
+	if err := r.authorize(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if r.o.Ledger == nil {
+		return nil, problem(http.StatusNotImplemented, "NotImplemented", "this server records no usage of models")
+	}
+	q, err := report.Parse(&u.Spec, namespace, r.o.Clock.Now())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	source := report.Source{Gateway: func(name string) (bool, error) { return r.may(ctx, "get", "gateways", namespace, name) }}
+	if source.NamespaceUID, err = r.identity(namespace); err != nil {
+		return nil, err
+	}
+	if source.Prices, err = r.prices(ctx); err != nil {
+		return nil, err
+	}
+	if source.View, err = r.o.Ledger.At(ctx, namespace, q.AsOf()); err != nil {
+		return nil, err
+	}
+	defer source.View.Close()
+	status, err := q.Report(source)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	u.Namespace, u.Status = namespace, *status
+	return u, nil
+}
+
+// authorize requires the rights that a report needs.
+func (r *Resource) authorize(ctx context.Context, namespace string) error {
+	for _, kind := range []string{"tasks", "repositorymonitors", "sessions"} {
+		ok, err := r.may(ctx, "list", kind, namespace, "")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return apierrors.NewForbidden(v1alpha1.Resource("usagereports"), "", fmt.Errorf(
+				"a report needs the right to list tasks, repositorymonitors and sessions of the namespace %q, and the caller may not list %s", namespace, kind))
+		}
+	}
+	return nil
+}
+
+// may asks the authorizer about the caller.
+func (r *Resource) may(ctx context.Context, verb, kind, namespace, name string) (bool, error) {
+	user, ok := request.UserFrom(ctx)
+	if !ok {
+		return false, nil
+	}
+	decision, _, err := r.o.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: verb, Namespace: namespace, Name: name,
+		APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: kind, ResourceRequest: true,
+	})
+	if err != nil && decision != authorizer.DecisionAllow {
+		return false, apierrors.NewInternalError(fmt.Errorf("authorize %s of %s: %w", verb, kind, err))
+	}
+	return decision == authorizer.DecisionAllow, nil
+}
+
+// identity returns the UID of a namespace. Records of an earlier namespace of the name are not shown.
+func (r *Resource) identity(namespace string) (string, error) {
+	if r.namespaces == nil {
+		return "", nil
+	}
+	ns, err := r.namespaces.Get(namespace)
+	if err != nil {
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("the identity of the namespace %q cannot be read; try again", namespace))
+	}
+	return string(ns.UID), nil
+}
+
+// pageOfProviders is how many Providers are read at a time.
+const pageOfProviders = 500
+
+// prices reads the prices of the namespace's Providers.
+func (r *Resource) prices(ctx context.Context) (usage.Prices, error) {
+	prices := usage.Prices{}
+	for opts := (&internalversion.ListOptions{Limit: pageOfProviders}); ; {
+		obj, err := r.o.Providers(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		list, ok := obj.(*v1alpha1.ProviderList)
+		if !ok {
+			return nil, apierrors.NewInternalError(fmt.Errorf("list of providers: %T", obj))
+		}
+		for i := range list.Items {
+			prices.Set(list.Items[i].Name, list.Items[i].Spec.Prices)
+		}
+		if opts.Continue = list.Continue; opts.Continue == "" {
+			return prices, nil
+		}
+	}
+}
+
+// statusOf turns an error of a report into an API error.
+func statusOf(err error) error {
+	switch {
+	case errors.Is(err, report.ErrInvalid):
+		return problem(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+	case errors.Is(err, report.ErrNotFound):
+		return problem(http.StatusNotFound, metav1.StatusReasonNotFound, err.Error())
+	case errors.Is(err, report.ErrTooMany), errors.Is(err, usage.ErrTooLarge):
+		// Not the reason Invalid: the selection is valid and too wide.
+		return problem(http.StatusUnprocessableEntity, "TooMuchSelected", err.Error())
+	}
+	return err
+}
+
+func problem(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
