@@ -37,7 +37,7 @@ var countKeys = setOf(`
 	totaltokens totaltokencount tokencount cachedtokens reasoningtokens
 
 	tokens maxtokens maxoutputtokens maxcompletiontokens maxinputtokens maxnewtokens maxtotaltokens
-	cachereadinputtokens cachecreationinputtokens cachewritetokens cachereadtokens cachecreationtokens
+	cachereadinputtokens cachecreationinputtokens cachewriteinputtokens cachewritetokens cachereadtokens cachecreationtokens
 	ephemeral5minputtokens ephemeral1hinputtokens
 	audiotokens texttokens imagetokens videotokens acceptedpredictiontokens rejectedpredictiontokens
 	contexttokens tokensused usedtokens estimatedtokens budgettokens thinkingtokens newtokens numtokens

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/storage/value"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -27,6 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/storage/archive"
+	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -35,7 +37,10 @@ func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, 
 	g.RESTOptionsGetter = object.NewRESTOptionsGetter(object.RESTOptions{
 		DB: s.Objects, Scheme: scheme, Codecs: apiserver.Codecs(scheme),
 		Transformers: transformers, ObjectCounts: g.StorageObjectCountTracker,
-		Indexes: map[schema.GroupResource]object.Index{v1alpha1.Resource("memories"): memory.Indexed{Index: s.Memories}},
+		Indexes: map[schema.GroupResource]object.Index{
+			v1alpha1.Resource("memories"): memory.Indexed{Index: s.Memories},
+			v1alpha1.Resource("tasks"):    ledger.Tasks{Ledger: s.Ledger},
+		},
 	})
 }
 
@@ -66,7 +71,9 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	answering, err := chat.New(chat.Options{Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics})
+	answering, err := chat.New(chat.Options{
+		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics, Meter: models.Recorded{Ledger: st.Ledger},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +92,16 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,
-		StoreID:     st.Engine.ID(),
+		Namespaces: func(all corelisters.NamespaceLister) {
+			st.Ledger.SetNamespaceUID(func(name string) string {
+				ns, err := all.Get(name)
+				if err != nil {
+					return "" // not known yet, or deleted
+				}
+				return string(ns.UID)
+			})
+		},
+		StoreID: st.Engine.ID(),
 		Handlers: map[string]http.Handler{
 			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},
@@ -93,7 +109,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, External: callers.Peek},
 		Compat: &compat.Options{
 			Chat: answering, Limits: o.Chat,
-			Models: access, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
+			Models: access, Meter: models.Recorded{Ledger: st.Ledger}, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			External: callers.Peek,
 		},
 	}, nil

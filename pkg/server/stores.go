@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
+	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
@@ -30,6 +31,8 @@ const lockPoll = 5 * time.Millisecond
 type Stores struct {
 	// Engine is the database that all the other stores use.
 	Engine engine.Engine
+	// Ledger stores what was recorded about the use of models.
+	Ledger *ledger.Ledger
 	// Objects stores the API objects.
 	Objects *object.DB
 	// Events stores the event streams of tasks.
@@ -65,8 +68,11 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	if st.Accounts, err = spending.Open(st.Engine, o.Clock); err != nil {
 		return nil, err
 	}
+	if st.Ledger, err = ledger.Open(st.Engine, o.Clock); err != nil {
+		return nil, err
+	}
 	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{
-		Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits(), Projections: []eventlog.Projection{st.Accounts},
+		Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits(), Projections: []eventlog.Projection{st.Accounts, st.Ledger},
 	}); err != nil {
 		return nil, err
 	}

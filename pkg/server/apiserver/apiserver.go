@@ -29,6 +29,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
@@ -60,6 +61,8 @@ type Config struct {
 	Resources []resource.Resource
 	// Definitions are the OpenAPI definitions of the resources' types.
 	Definitions []common.GetOpenAPIDefinitions
+	// Namespaces, if set, is called once with a lister of the namespaces, before the server serves.
+	Namespaces func(corelisters.NamespaceLister)
 	// Admission plugins run after NamespaceLifecycle, in order.
 	Admission []admission.Interface
 	// Host is the client configuration for the cluster that has the namespaces and the configuration of admission and
@@ -169,6 +172,9 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	host, err := c.addAdmission()
 	if err != nil {
 		return nil, err
+	}
+	if c.Namespaces != nil {
+		c.Namespaces(host.Core().V1().Namespaces().Lister())
 	}
 	s := &Server{}
 	vendors, err := c.vendors(ctx)

@@ -12,6 +12,7 @@
 //	cache.go      what was read, until it changes
 //	meter.go      recording the use of models
 //	metered.go    models that record each request
+//	recorded.go   recording in the ledger
 //	access.go     what a caller must be permitted to do
 package models
 

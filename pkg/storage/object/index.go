@@ -4,6 +4,8 @@
 package object
 
 import (
+	"reflect"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -14,25 +16,43 @@ import (
 // a reader of the rows must therefore check that the object exists.
 type Index interface {
 	// Change returns what to write when the object old is replaced by now. Either is nil if there is none. The result
-	// may be nil. It runs before the commit, and the func that it returns runs in it, once.
+	// may be nil. It runs before the commit, and the func that it returns runs in it, once. Neither object may be changed
+	// or kept.
 	Change(old, now runtime.Object) func(engine.Batch) error
 }
 
-// indexed returns what the resource's index writes when the object in old is replaced by that in now; nil for no
-// object. The commit is conditional on old, so the rows cannot be those of another version.
-func indexed(s *Store, old, now []byte) (func(engine.Batch) error, error) {
+// indexed returns what the resource's index writes when the object of w is replaced: old is its stored form and now the
+// new one, nil for no object. will is the new one decoded, where the caller has it, otherwise nil. The
+// commit is conditional on old, so the rows cannot be those of another version.
+func indexed(s *Store, w *write, old, now []byte, will runtime.Object) (func(engine.Batch) error, error) {
 	if s.index == nil {
 		return nil, nil //nolint:nilnil // nothing to write
 	}
-	objects := [2]runtime.Object{}
-	for i, plain := range [][]byte{old, now} {
-		if plain == nil {
-			continue
-		}
-		objects[i] = s.newFunc()
-		if _, _, err := s.codec.Decode(plain, nil, objects[i]); err != nil {
-			return nil, err
+	var was runtime.Object
+	if en := s.topic.get(w.key); en != nil && en.rev == w.expect {
+		if d := en.obj.Load(); d != nil {
+			was = d.obj
 		}
 	}
-	return s.index.Change(objects[0], objects[1]), nil
+	var err error
+	if was, err = s.decoded(old, was); err != nil {
+		return nil, err
+	}
+	if will, err = s.decoded(now, will); err != nil {
+		return nil, err
+	}
+	return s.index.Change(was, will), nil
+}
+
+// decoded returns obj if it is of the store's type, and otherwise decodes its stored form.
+func (s *Store) decoded(plain []byte, obj runtime.Object) (runtime.Object, error) {
+	if plain == nil {
+		return nil, nil //nolint:nilnil // no object
+	}
+	out := s.newFunc()
+	if obj != nil && reflect.TypeOf(obj) == reflect.TypeOf(out) {
+		return obj, nil
+	}
+	_, _, err := s.codec.Decode(plain, nil, out)
+	return out, err
 }

@@ -58,5 +58,9 @@ func Stage(ctx context.Context, in storage.Interface, key string, mutate func(ru
 	if err != nil {
 		return nil, err
 	}
-	return &write{topic: s.topic, key: k, expect: st.rev, data: stored, decode: s.decoder(plain)}, nil
+	w := &write{topic: s.topic, key: k, expect: st.rev, data: stored, decode: s.decoder(plain)}
+	if w.index, err = indexed(s, w, st.plain, plain, st.obj); err != nil {
+		return nil, err
+	}
+	return w, nil
 }

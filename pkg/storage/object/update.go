@@ -38,7 +38,7 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 		return err
 	}
 	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
-	if w.index, err = indexed(s, nil, plain); err != nil {
+	if w.index, err = indexed(s, w, nil, plain, obj); err != nil {
 		return err
 	}
 	if err := w.commit(); errors.Is(err, errConflict) {
@@ -225,7 +225,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		return nil, true, err
 	}
 	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
-	if w.index, err = indexed(s, st.plain, plain); err != nil {
+	if w.index, err = indexed(s, w, st.plain, plain, updated); err != nil {
 		return nil, true, err
 	}
 	switch err := w.commit(); {
@@ -278,7 +278,7 @@ func (s *Store) Delete(ctx context.Context, key string, out runtime.Object, pre 
 		}
 		w := &write{topic: s.topic, key: k, expect: st.rev}
 		if !r.unreadable {
-			if w.index, err = indexed(s, st.plain, nil); err != nil {
+			if w.index, err = indexed(s, w, st.plain, nil, nil); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,50 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"strconv"
+
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/storage/ledger"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// Recorded is the Meter that records requests in the ledger.
+type Recorded struct{ Ledger *ledger.Ledger }
+
+var _ Meter = Recorded{}
+
+// Start stores that the request is about to be sent.
+func (r Recorded) Start(ctx context.Context, a Asked) (Measurement, error) {
+	o := usage.Observation{
+		Namespace: a.Namespace, SessionName: a.Session, AttemptID: a.ID, CounterID: strconv.Itoa(a.Candidate), Provider: a.Provider, Model: a.Model,
+	}
+	if a.Caller != nil {
+		o.User = a.Caller.GetName()
+	}
+	c, err := r.Ledger.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return recorded{c, klog.FromContext(ctx)}, nil
+}
+
+type recorded struct {
+	call *ledger.Call
+	log  klog.Logger
+}
+
+// End stores how the request ended. If that fails, the next start of the server records a gap.
+func (r recorded) End(e Ended) {
+	u := e.Usage
+	err := r.call.End(usage.Counts{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
+	}, e.Status)
+	if err != nil {
+		r.log.Error(err, "The usage of a model request is lost")
+	}
+}

@@ -1,0 +1,197 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger stores what package usage defines: observations of model use, the tasks that contributed and links to
+// pull requests.
+//
+//	ledger.go     opening, time, and requests of chats and of the vendors' APIs
+//	keys.go       the keys of the rows
+//	record.go     the values of the rows
+//	fold.go       observations of workers, written in the commits of their events
+//	counter.go    cumulative counters that agents report
+//	tasks.go      tasks, written in the commits of their objects
+//	view.go       reading as of a time
+//	catch.go      events of a store that is older than the ledger
+//	retention.go  removing whole cohorts
+//
+// All rows are written on the commit leader, in the order of commits. Each state of a record is a row of its own, under
+// the time at which it was recorded. These times strictly increase from commit to commit, also if the clock is set back
+// or the server starts again, so the state of the ledger at a time never changes afterwards.
+package ledger
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// Ledger is the ledger of an engine. All methods may be called concurrently unless they say otherwise.
+type Ledger struct {
+	engine engine.Engine
+	clock  clock.PassiveClock
+	uid    atomic.Pointer[func(namespace string) string]
+
+	// What follows is used by the commit leader alone, and before Open returns.
+
+	last     int64 // the newest time that was given or promised, in Unix nanoseconds
+	tasks    map[types.UID]*taskState
+	sessions map[string]usage.Counts // totals of session counters by their key
+}
+
+// Open opens the ledger of an engine, and ends the requests that an earlier process left open: their final usage is
+// missing, because only that process could have recorded it.
+func Open(e engine.Engine, c clock.PassiveClock) (*Ledger, error) {
+	l := &Ledger{engine: e, clock: c, tasks: map[types.UID]*taskState{}, sessions: map[string]usage.Counts{}}
+	v, ok, err := e.Get(timeKey)
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	if ok && len(v) == 8 {
+		l.last = int64(binary.BigEndian.Uint64(v))
+	}
+	if err := l.abandon(); err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	return l, nil
+}
+
+// SetNamespaceUID sets what returns the UID of a namespace, or an empty string if it is not known. It is called while
+// others wait, so it must not block.
+func (l *Ledger) SetNamespaceUID(f func(namespace string) string) { l.uid.Store(&f) }
+
+func (l *Ledger) namespaceUID(namespace string) string {
+	if f := l.uid.Load(); f != nil {
+		return (*f)(namespace)
+	}
+	return ""
+}
+
+// now returns the time of a change and records it in the batch. It runs on the commit leader.
+func (l *Ledger) now(b engine.Batch) (time.Time, error) {
+	l.last = max(l.clock.Now().UnixNano(), l.last+1)
+	return time.Unix(0, l.last).UTC(), b.Set(timeKey, binary.BigEndian.AppendUint64(nil, uint64(l.last)))
+}
+
+// change is a Txn of the ledger alone.
+type change struct {
+	need  engine.Need
+	write func(b engine.Batch) error
+}
+
+// Sequence writes the change.
+func (c *change) Sequence(b engine.Batch) error { return c.write(b) }
+
+// Publish has nothing to show: readers read rows.
+func (*change) Publish() {}
+
+// Need returns what the change was made with.
+func (c *change) Need() engine.Need { return c.need }
+
+func (l *Ledger) commit(need engine.Need, write func(b engine.Batch) error) error {
+	return l.engine.Commit(&change{need, write})
+}
+
+// Call is an open request of a chat or of a vendor's API.
+type Call struct {
+	ledger *Ledger
+	o      usage.Observation
+}
+
+// Start records that a request is about to be sent. The request must not be sent before Start returns. The caller sets
+// Namespace, SessionName, AttemptID, CounterID, Provider, Model and User.
+func (l *Ledger) Start(_ context.Context, o usage.Observation) (*Call, error) {
+	id := uuid.New()
+	o.ID, o.Scope, o.Source, o.Status = idText(id[:]), usage.ScopeCall, usage.SourceProvider, usage.StatusStarted
+	o.NamespaceUID = l.namespaceUID(o.Namespace)
+	err := l.commit(engine.Upkeep, func(b engine.Batch) error {
+		at, err := l.now(b)
+		if err != nil {
+			return err
+		}
+		o.StartedAt, o.ObservedAt = at, at
+		return errors.Join(putObservation(b, &o), b.Set(openKey(o.ID), encodeOpen(&o)))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record the start of a model request: %w", err)
+	}
+	return &Call{l, o}, nil
+}
+
+// End records how the request ended. Counts that are negative or too great count as not reported. After an error the
+// request stays open until the next start of the server, which records a gap.
+func (c *Call) End(counts usage.Counts, status usage.Status) error {
+	o := c.o
+	o.Status = status
+	settle(&o, counts)
+	err := c.ledger.commit(engine.Free, func(b engine.Batch) error {
+		at, err := c.ledger.now(b)
+		if err != nil {
+			return err
+		}
+		o.ObservedAt = at
+		return errors.Join(putObservation(b, &o), b.Delete(openKey(o.ID)))
+	})
+	if err != nil {
+		return fmt.Errorf("record the end of a model request: %w", err)
+	}
+	return nil
+}
+
+// settle sets the final counts of an observation, and whether they are complete.
+func settle(o *usage.Observation, counts usage.Counts) {
+	bad := false
+	for _, n := range []**int64{&counts.InputTokens, &counts.OutputTokens, &counts.CachedInputTokens, &counts.CacheWriteInputTokens} {
+		if *n != nil && (**n < 0 || **n > usage.MaxTokens) {
+			*n, bad = nil, true
+		}
+	}
+	o.Counts = counts
+	o.Complete = counts.Reported() && !bad
+	switch {
+	case bad:
+		o.Gap = usage.GapTooLarge
+	case !o.Complete:
+		o.Gap = usage.GapNotReported
+	default:
+		o.Gap = ""
+	}
+}
+
+// abandon ends the requests that are open. It runs before the ledger is used.
+func (l *Ledger) abandon() error {
+	it, err := l.engine.NewIter(openPrefix, after(openPrefix))
+	if err != nil {
+		return err
+	}
+	var open []*usage.Observation
+	for ok := it.First(); ok; ok = it.Next() {
+		o, err := l.opened(it.Value())
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if o != nil {
+			open = append(open, o)
+		}
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil || len(open) == 0 {
+		return err
+	}
+	return l.commit(engine.Free, func(b engine.Batch) error {
+		at, err := l.now(b)
+		for _, o := range open {
+			o.Gap, o.ObservedAt = usage.GapFinalUsage, at
+			err = errors.Join(err, putObservation(b, o), b.Delete(openKey(o.ID)))
+		}
+		return err
+	})
+}
