@@ -90,7 +90,7 @@ func newCommand(s Streams, name string) *cobra.Command {
 	flags.Lookup("token").Usage = "bearer token to use instead of all that the kubeconfig says of the user"
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)           // the flag exists
-	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a), policyCommand(a), a.authCommand(), a.backupCommand(), a.restoreCommand())
+	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a), policyCommand(a), usageCommand(a), a.authCommand(), a.backupCommand(), a.restoreCommand())
 	return cmd
 }
 
