@@ -26,6 +26,8 @@ const turns = `
 apiKey: ` + vendorKey + `
 models: [m]
 turns:
+- match: {contains: finished, offered: [create_ai_task]}
+  reply: {text: "[goal: reached]\nAll is done.", usage: {input: 9, output: 3}}
 - match: {turn: 1, contains: fail}
   fault: {status: 503, message: The model is overloaded}
 - match: {turn: 1, offered: [weather]}

@@ -48,6 +48,7 @@ func endpoints() map[string]endpoint {
 	add(chatCompletions, chatCompletionsPrefix, chatCompletionsAlias, http.MethodPost, "/responses")
 	add(chatCompletions, chatCompletionsPrefix, chatCompletionsAlias, http.MethodGet, "/models")
 	add(messages, messagesPrefix, messagesAlias, http.MethodPost, "/messages")
+	add(messages, messagesPrefix, messagesAlias, http.MethodPost, "/messages/count_tokens")
 	add(messages, messagesPrefix, messagesAlias, http.MethodGet, "/models")
 	return all
 }

@@ -68,6 +68,27 @@ async function adapter(model) {
   assert.equal((await stream.totalUsage).outputTokens, 30);
 }
 
+// Without the header, the server's tools are on. The mark of the goal is not part of the answer.
+async function serverTools(protocol) {
+  const messages = [{ role: 'user', content: 'finished?' }];
+  if (protocol === 'openai') {
+    const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0 });
+    for (const model of ['openai/m', 'claude/m']) {
+      const { data, response } = await client.chat.completions.create({ model, messages }).withResponse();
+      assert.equal(data.choices[0].message.content, 'All is done.');
+      assert.equal(response.headers.get('x-platform-tools'), 'enabled');
+      assert.equal((await client.chat.completions.stream({ model, messages }).finalChatCompletion()).choices[0].message.content, 'All is done.');
+    }
+    return;
+  }
+  const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0 });
+  for (const model of ['openai/m', 'claude/m']) {
+    const request = { model, max_tokens: 100, messages };
+    assert.equal((await client.messages.create(request)).content[0].text, 'All is done.');
+    assert.equal((await client.messages.stream(request).finalMessage()).content[0].text, 'All is done.');
+  }
+}
+
 const open = createOpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, headers: defaultHeaders });
 const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN, headers: defaultHeaders });
 const all = {
@@ -75,6 +96,8 @@ const all = {
   'openai, other protocol': () => openai('claude/m'),
   'anthropic, same protocol': () => anthropic('claude/m'),
   'anthropic, other protocol': () => anthropic('openai/m'),
+  'openai, with the tools of the server': () => serverTools('openai'),
+  'anthropic, with the tools of the server': () => serverTools('anthropic'),
   'ai and @ai-sdk/openai': () => adapter(open.chat('openai/m')),
   'ai and @ai-sdk/anthropic': () => adapter(claude('claude/m')),
 };
