@@ -69,7 +69,7 @@ func TestRealInstallation(t *testing.T) {
 	s := start(t, h, map[string]string{"team-a": in.RESTURL})
 	s.secrets = append(s.secrets, token, nobody)
 
-	c := openai.NewClient(option.WithBaseURL(s.url+"/openai/v1"), option.WithAPIKey(token), option.WithMaxRetries(0))
+	c := openai.NewClient(option.WithBaseURL(s.url+"/openai/v1"), option.WithAPIKey(token), option.WithMaxRetries(0), option.WithHeader("X-Platform-Tools", "disabled"))
 	chat := openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hello")}}
 	whole, err := c.Chat.Completions.New(ctx, chat)
 	if err != nil || whole.Choices[0].Message.Content != "Hello." {

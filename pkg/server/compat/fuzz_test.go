@@ -1,0 +1,183 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// seeds are bodies with members that this server does not know: thinking with signatures, parallel calls, images.
+var seeds = []string{
+	`{"model":"m","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"h\u00e9"}],"future":{"z":1,"a":1e2,"b":[ ]}}`,
+	`{"model":"p/m","max_tokens":64,"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"s=="},{"type":"redacted_thinking","data":"AA=="},` +
+		`{"type":"tool_use","id":"1","name":"a","input":{"x":1.50}},{"type":"tool_use","id":"2","name":"b","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r","is_error":true},` +
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]}],"thinking":{"type":"enabled","budget_tokens":1024}}`,
+	`{ "model" : "m", "stream_options":null,"stream":true,"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{\"x\":1}"}},` +
+		`{"id":"2","type":"function","function":{"name":"b","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}]}`,
+	`{"model":"m","store":false,"input":[{"type":"reasoning","encrypted_content":"AA==","summary":[]}],"include":["reasoning.encrypted_content"]}`,
+	`{"messages":[1],"stream":true,"stream_options":{"include_usage":false,"x":[1.0]}}`,
+	`{"model":"m","model":"n","messages":[1]}`, `{"model":1}`, `{"messages":[1]}x`, `[]`, ``, "{\"\\u006dodel\":\"m\",\"messages\":[1]}",
+}
+
+// FuzzPass: what a Provider of the same protocol gets differs from what the client sent in the model's name and the report of
+// usage alone, byte for byte, or the request is refused.
+func FuzzPass(f *testing.F) {
+	for _, s := range seeds {
+		for i := range 4 {
+			f.Add(byte(i), s, "other")
+		}
+	}
+	ops := []operation{opChat, opResponses, opMessages, opCount}
+	f.Fuzz(func(t *testing.T, which byte, body, model string) {
+		op := ops[int(which)%len(ops)]
+		in, err := read(op, []byte(body))
+		if err != nil {
+			if p, ok := asProblem(err); !ok || p.code != 400 {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		same, err := in.forModel(in.model, false)
+		if err != nil || string(same) != body {
+			t.Fatalf("the body changed although nothing had to: %s, %v", same, err)
+		}
+		out, err := in.forModel(model, true)
+		if err != nil {
+			return
+		}
+		sent, got := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+		if json.Unmarshal([]byte(body), &sent) != nil || json.Unmarshal(out, &got) != nil {
+			t.Fatalf("not JSON any more: %s", out)
+		}
+		var name string
+		if in.model != model {
+			valid, _ := json.Marshal(model)
+			if json.Unmarshal(valid, &model) != nil || json.Unmarshal(got["model"], &name) != nil || name != model {
+				t.Fatalf("model %q became %q", model, name)
+			}
+		}
+		delete(sent, "model")
+		delete(got, "model")
+		if in.hidesUsage() {
+			delete(sent, "stream_options")
+			delete(got, "stream_options")
+		}
+		for name, value := range sent {
+			if !bytes.Equal(value, got[name]) {
+				t.Fatalf("member %q became %s", name, got[name])
+			}
+		}
+		if len(sent) != len(got) {
+			t.Fatalf("%d members became %d", len(sent), len(got))
+		}
+	})
+}
+
+// FuzzTranslate: a request that is translated for a Provider of the other protocol has lost nothing: each text, call and
+// result is in the translation. Otherwise it is refused.
+func FuzzTranslate(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(true, s)
+		f.Add(false, s)
+	}
+	f.Add(true, `{"messages":[{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}},`+
+		`{"id":"2","type":"function","function":{"name":"b","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"one"},{"role":"tool","tool_call_id":"2","content":"two"}]}`)
+	f.Add(false, `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"a","input":{}},{"type":"tool_use","id":"2","name":"b","input":{}}]},`+
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"one"},{"type":"tool_result","tool_use_id":"2","content":"two"},{"type":"text","text":"go on"}]}]}`)
+	f.Fuzz(func(t *testing.T, chat bool, body string) {
+		op := opMessages
+		if chat {
+			op = opChat
+		}
+		in, err := read(op, []byte(body))
+		if err != nil {
+			return
+		}
+		req, err := in.translate()
+		if err != nil {
+			if p, ok := asProblem(err); !ok || p.code != 400 {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		var all any
+		if json.Unmarshal(in.data, &all) != nil {
+			t.Fatal("a body that is not JSON was translated")
+		}
+		carried := ""
+		for _, m := range req.Messages {
+			carried += m.Text + "\x00" + m.ToolCallID + "\x00"
+			for _, c := range m.ToolCalls {
+				carried += c.ID + "\x00" + c.Name + "\x00" + c.Arguments + "\x00"
+			}
+		}
+		conversation, _ := all.(map[string]any)
+		for _, text := range texts(conversation["messages"]) {
+			if !bytes.Contains([]byte(carried), []byte(text)) {
+				t.Fatalf("%q was dropped from %s", text, body)
+			}
+		}
+	})
+}
+
+// texts returns what a conversation says: its texts, and the ids and names of its calls.
+func texts(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			all = append(all, texts(one)...)
+		}
+	case map[string]any:
+		for name, value := range v {
+			text, ok := value.(string)
+			switch name {
+			case "text", "content", "id", "name", "tool_use_id", "tool_call_id":
+				if ok {
+					all = append(all, text)
+					continue
+				}
+			case "input", "role", "type":
+				continue
+			}
+			all = append(all, texts(value)...)
+		}
+	}
+	return all
+}
+
+// FuzzStream: however a stream is cut into pieces, its client gets the same bytes, and a client that did not ask for usage
+// gets all but the report of it.
+func FuzzStream(f *testing.F) {
+	f.Add("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":null}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\ndata: [DONE]\n\n", uint8(3))
+	f.Add("event: message_start\r\ndata: {\"message\":{\"usage\":{\"input_tokens\":5}}}\r\n\r\n: c\n\nevent: x\ndata: {\"usage\":{\"output_tokens\":7}}", uint8(1))
+	f.Fuzz(func(t *testing.T, body string, step uint8) {
+		for _, op := range []operation{opChat, opResponses, opMessages} {
+			for _, hide := range []bool{false, true} {
+				pass := func(step int) ([]byte, tally) {
+					s, tl := &events{}, &tally{op: op}
+					r := &reporter{tally: tl, hide: hide && op == opChat}
+					var out []byte
+					for at := 0; ; at += step {
+						end := min(at+step, len(body))
+						out = append(out, s.next([]byte(body[at:end]), end == len(body), r.event)...)
+						if end == len(body) {
+							return out, *tl
+						}
+					}
+				}
+				whole, one := pass(len(body) + 1)
+				parts, two := pass(int(step) + 1)
+				if !bytes.Equal(whole, parts) || !reflect.DeepEqual(one, two) {
+					t.Fatalf("%q\nin pieces of %d: %q", whole, int(step)+1, parts)
+				}
+				if (!hide || op != opChat) && string(whole) != body {
+					t.Fatalf("%q became %q", body, whole)
+				}
+			}
+		}
+	})
+}
