@@ -277,7 +277,7 @@ func (p *treePrinter) node(n *treeNode, lead, below string) {
 	if n.Detached {
 		why = strings.TrimSuffix("detached, "+why, ", ")
 	}
-	colour := map[v1alpha1.TaskPhase]style{v1alpha1.TaskSucceeded: green, v1alpha1.TaskFailed: red, v1alpha1.TaskCancelled: yellow, v1alpha1.TaskRunning: cyan}[n.Phase]
+	colour := map[v1alpha1.TaskPhase]style{v1alpha1.TaskSucceeded: green, v1alpha1.TaskFailed: red, v1alpha1.TaskCancelled: yellow, v1alpha1.TaskRunning: cyan, v1alpha1.TaskFinalizing: cyan}[n.Phase]
 	p.row(colour, lead+n.Name, string(n.Phase), n.Agent, attempt, p.took(n), why)
 	bar := below + "│  "
 	if len(n.Children) == 0 {

@@ -35,6 +35,8 @@ type scheduler struct {
 	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 	create   func(ctx context.Context, t, child *v1alpha1.Task) error
 	remove   func(context.Context, *v1alpha1.Task) error
+	// warn writes a warning about the task for people, and note writes news.
+	warn, note func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
 
 func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -89,6 +91,7 @@ func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, r
 	case !d.missed.IsZero():
 		t.Status.LastScheduleTime = &metav1.Time{Time: d.missed}
 		t.Status.Message = messagef("the run of %s was missed: it is later than its starting deadline", d.missed.UTC().Format(time.RFC3339))
+		s.warn(ctx, t, v1alpha1.EventReasonMissedSchedule, t.Status.Message)
 	}
 	if d.next.IsZero() {
 		t.Status.NextScheduleTime = nil
@@ -121,6 +124,7 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 		return nil
 	}
 	t.Status.Message = messagef("run %s was created", name)
+	s.note(ctx, t, v1alpha1.EventReasonScheduledRun, t.Status.Message)
 	return nil
 }
 

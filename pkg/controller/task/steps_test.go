@@ -613,9 +613,11 @@ func TestScheduler(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &eventLog{}
-			created := ""
+			created, told := "", ""
 			var removed []string
+			tell := func(_ context.Context, _ *v1alpha1.Task, reason, _ string) { told += reason }
 			s := scheduler{
+				warn: tell, note: tell,
 				now: func() time.Time { return noon().Add(tc.now) }, fresh: func(context.Context, *v1alpha1.Task) error { return nil }, append: l.append, end: l.finish,
 				children: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.runs, nil },
 				create: func(_ context.Context, _, c *v1alpha1.Task) error {
@@ -631,6 +633,10 @@ func TestScheduler(t *testing.T) {
 			slices.Sort(removed)
 			if created != tc.created || !slices.Equal(removed, tc.removed) || (l.end != nil) != tc.end {
 				t.Errorf("created %q, removed %v, end %+v", created, removed, l.end)
+			}
+			events := map[bool]string{tc.created != "": v1alpha1.EventReasonScheduledRun, tc.name == "missed": v1alpha1.EventReasonMissedSchedule}[true]
+			if told != events {
+				t.Errorf("people are told %q, want %q", told, events)
 			}
 			if tc.end || tc.want == "nil" {
 				return

@@ -237,7 +237,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		{Name: "cancel", Do: cancel{executor: o.Executor, end: end.end, children: kids.stored}.do},
 		{Name: "schedule", Do: scheduler{
 			now: o.Clock.Now, fresh: tasks.fresh, append: appendEvents, end: end.end,
-			children: runs.children, create: runs.createChild, remove: runs.remove,
+			children: runs.children, create: runs.createChild, remove: runs.remove, warn: warn, note: tell(corev1.EventTypeNormal),
 		}.do},
 		{Name: "admit", Do: admit{
 			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,

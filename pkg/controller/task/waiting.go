@@ -80,11 +80,14 @@ func neverBegan(t *v1alpha1.Task, message string) string {
 	return messagef("%s; it never began: %s", message, c.Message)
 }
 
-// tell writes an Event of a type about a task: one for each attempt and reason, however often the
-// reconcile is repeated. It is for people, so a failure to write it is not an error.
+// tell writes an Event of a type about a task: one for each attempt or tick of a schedule, and reason, however
+// often the reconcile is repeated. It is for people, so a failure to write it is not an error.
 func (w *wire) tell(ctx context.Context, t *v1alpha1.Task, typ, reason, message string, at metav1.Time) {
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails
+	if tick := t.Status.LastScheduleTime; tick != nil {
+		_, _ = fmt.Fprint(id, "/", tick.Unix())
+	}
 	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("%s.%010x", t.Name, id.Sum64()>>24)},
 		InvolvedObject: corev1.ObjectReference{

@@ -4059,7 +4059,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryOrigin(ref common.ReferenceCallback) co
 					},
 					"outsideText": {
 						SchemaProps: spec.SchemaProps{
-							Description: "outsideText reports that the run had called a tool that brings text from elsewhere, such as a web page or a program's output. The person who created the task may not apply such a proposal.",
+							Description: "outsideText reports that text from elsewhere, such as a web page or a program's output, may be in what the run proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who created the task may not apply such a proposal.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

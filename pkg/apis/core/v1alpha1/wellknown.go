@@ -91,8 +91,15 @@ const (
 // of its Task, until the controller knows the Job's own UID.
 const AnnotationRunID = LabelPrefix + "run-id"
 
-// EventReasonIteration is the reason of the Kubernetes Events about the iterations of autonomous tasks.
-const EventReasonIteration = "AutonomousIteration"
+// Reasons of the Kubernetes Events about tasks that are no reasons of conditions, too.
+const (
+	// EventReasonIteration: an iteration of an autonomous task was started.
+	EventReasonIteration = "AutonomousIteration"
+	// EventReasonScheduledRun: a run of a schedule was created.
+	EventReasonScheduledRun = "ScheduledRun"
+	// EventReasonMissedSchedule: a run of a schedule was not created, because its starting deadline had passed.
+	EventReasonMissedSchedule = "MissedSchedule"
+)
 
 // Condition types.
 const (

@@ -70,16 +70,20 @@ func All(o Options) []resource.Resource {
 		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories(),
 		Session: func(ctx context.Context, name string) (*v1alpha1.Session, error) { return workers.Session(ctx, name) },
 	})
+	var history func(ctx context.Context, name string, after int64) (transcript.Page, error) // of a session
 	proposals := memoryproposal.New(memoryproposal.Options{
 		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
-		Guard: workers.MemoryProposals(),
+		Guard: workers.MemoryProposals(), Task: tasks.Get,
+		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
+			return history(ctx, name, after)
+		},
 	})
 	sessions := session.New(session.Options{
 		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Deleted: memories.Bind, Guard: workers.Sessions(),
 		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel,
 	})
 	o.Chat.Keep(sessions)
-	workers.Session = sessions.Get
+	workers.Session, history = sessions.Get, sessions.History
 	return []resource.Resource{
 		tasks,
 		agents,

@@ -25,8 +25,9 @@ type MemoryOriginApplyConfiguration struct {
 	Sequence *int64 `json:"sequence,omitempty"`
 	// toolCallID is the model's call that proposed the memory.
 	ToolCallID *string `json:"toolCallID,omitempty"`
-	// outsideText reports that the run had called a tool that brings text from elsewhere, such as a web page or a
-	// program's output. The person who created the task may not apply such a proposal.
+	// outsideText reports that text from elsewhere, such as a web page or a program's output, may be in what the run
+	// proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who
+	// created the task may not apply such a proposal.
 	OutsideText *bool `json:"outsideText,omitempty"`
 }
 

@@ -5,7 +5,8 @@
 // and their archiving.
 //
 // Who proposes does not apply: nobody applies a proposal that they created under their own name, and who created the
-// task of a run does not apply what the run proposed after it had read text from elsewhere.
+// task of a run does not apply what the run proposed after it, or what came before it in its session, had read text from
+// elsewhere.
 package memoryproposal
 
 import (
@@ -29,6 +30,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
 // NamePrefix starts the names of proposals that are created without one.
@@ -42,6 +44,10 @@ type Options struct {
 	Log *eventlog.Log
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
+	// Task reads a task of the context's namespace.
+	Task func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	// History reads a page of the messages of a session of the context's namespace, after an order.
+	History func(ctx context.Context, session string, after int64) (transcript.Page, error)
 	// Make creates the memory of an applied proposal, or returns the one that exists. made is set if it created one.
 	Make func(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (out *v1alpha1.Memory, made bool, err error)
 	// Unmake removes a memory that Make created.

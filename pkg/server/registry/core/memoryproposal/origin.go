@@ -6,7 +6,10 @@ package memoryproposal
 import (
 	"context"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -15,40 +18,114 @@ import (
 
 // originPage is how many events are read at a time, and originPages how many times. A run with more calls counts as one
 // that read text from elsewhere.
+// The same bounds hold for the messages of its session, and at most originTasks tasks may have spoken there.
 const (
 	originPage  = 500
 	originPages = 20
+	originTasks = 200
 )
 
-// origin returns where a proposal of a run comes from, by the events of the run. The worker stores the event of its
-// call before it proposes. If the events cannot be read, or lack the call, the run counts as one that read text from
-// elsewhere.
+// origin returns where a proposal of a run comes from, by the events of the run, of its session and of the tasks that spoke
+// there. The worker stores the event of its call before it proposes. If something cannot be read, or the call is missing,
+// the proposal counts as one with text from elsewhere.
 func (r *Resource) origin(ctx context.Context, t *v1alpha1.Task) *v1alpha1.MemoryOrigin {
-	o := &v1alpha1.MemoryOrigin{TaskName: t.Name, TaskUID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy], OutsideText: true}
+	o := &v1alpha1.MemoryOrigin{TaskName: t.Name, TaskUID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
+	proposed, own := r.calls(ctx, t)
+	if proposed != nil {
+		o.Sequence, o.ToolCallID = proposed.Seq, proposed.ToolCallID
+	}
+	o.OutsideText = !own || proposed == nil || !asked(t) || !r.heardOwn(ctx, t)
+	return o
+}
+
+// calls returns the event of the newest call of a task that proposed, if there is one, and whether the task's calls brought
+// in nothing but memories.
+func (r *Resource) calls(ctx context.Context, t *v1alpha1.Task) (proposed *v1alpha1.ExecutionEvent, own bool) {
 	stream := eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID}
-	outside, after := false, int64(0)
+	own, after := true, int64(0)
 	for range originPages {
 		page, err := r.o.Log.TaskPage(ctx, stream, after, originPage, []v1alpha1.EventType{v1alpha1.EventToolCallStarted})
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("The events of a run that proposes could not be read", "task", klog.KObj(t), "err", err)
-			return o
+			return proposed, false
 		}
-		outside = outside || len(page.Gaps) > 0
+		own = own && len(page.Gaps) == 0
 		for _, e := range page.Events {
-			if !slices.Contains(ownTools(), e.ToolName) {
-				outside = true
-				continue
-			}
+			own = own && slices.Contains(ownTools(), e.ToolName)
 			if slices.Contains(proposingTools(), e.ToolName) {
-				o.Sequence, o.ToolCallID = e.Seq, e.ToolCallID
+				proposed = e
 			}
 		}
 		if after = page.Next; len(page.Events) < originPage {
-			o.OutsideText = outside || o.Sequence == 0
-			return o
+			return proposed, own
 		}
 	}
-	return o
+	return proposed, false
+}
+
+// asked reports whether a person wrote the prompt of a task. A model wrote that of a delegated task and of one that a chat
+// created, and a fork has what its source has read.
+func asked(t *v1alpha1.Task) bool {
+	return t.Status.Delegation == nil && t.Annotations[v1alpha1.AnnotationForkSourceUID] == "" && t.Labels[v1alpha1.LabelCreatedBy] != v1alpha1.CreatedByOrchestrator
+}
+
+// heardOwn reports whether the session of a task has only what the person who created the task has said in other tasks, and
+// their answers, without text from elsewhere. All of the session counts, also what the task did not read, because an answer
+// may repeat what came before it. A session that is too long to look at counts as one with text from elsewhere.
+func (r *Resource) heardOwn(ctx context.Context, t *v1alpha1.Task) bool {
+	ref := t.Spec.SessionRef
+	if ref == nil {
+		return true
+	}
+	known := map[types.UID]bool{t.UID: true}
+	for after, pages := int64(0), 0; pages < originPages; pages++ {
+		page, err := r.o.History(ctx, ref.Name, after)
+		if apierrors.IsNotFound(err) {
+			return true // only people delete sessions
+		}
+		if err != nil || page.Info.Truncated() {
+			return false
+		}
+		for i := range page.Messages {
+			m := &page.Messages[i]
+			uid, name := speaker(m)
+			if known[uid] {
+				continue
+			}
+			if uid == "" || len(known) > originTasks || !r.spokeOwn(ctx, name, uid, t) {
+				return false
+			}
+			known[uid] = true
+		}
+		if !page.More {
+			return true
+		}
+		after = page.Messages[len(page.Messages)-1].Order
+	}
+	return false
+}
+
+// spokeOwn reports whether a task that spoke in the session of another one was created by the same person and had no text
+// from elsewhere of its own.
+func (r *Resource) spokeOwn(ctx context.Context, name string, uid types.UID, other *v1alpha1.Task) bool {
+	by := other.Annotations[v1alpha1.AnnotationRequestedBy]
+	t, err := r.o.Task(ctx, name)
+	if err != nil || t.UID != uid || by == "" || t.Annotations[v1alpha1.AnnotationRequestedBy] != by || !asked(t) {
+		return false
+	}
+	_, own := r.calls(ctx, t)
+	return own
+}
+
+// speaker returns the UID and the name of the task that a message of a session comes from; empty if it comes from something
+// else. The controller, which adds the messages of tasks, chooses these ids; workers add none.
+func speaker(m *v1alpha1.SessionMessage) (uid types.UID, name string) {
+	rest, ok := strings.CutPrefix(m.ID, "task:")
+	id, _, found := strings.Cut(rest, ":")
+	if !ok || !found || m.SourceType != "task" {
+		return "", ""
+	}
+	return types.UID(id), m.SourceRef
 }
 
 // proposingTools are the tools that propose.
