@@ -41,34 +41,8 @@ func (l *loop) modelContent(a llm.Attempt) content {
 // requestStart returns the event for the start of an attempt.
 func (l *loop) requestStart(a llm.Attempt, tools []tool.Definition) *v1alpha1.ExecutionEvent {
 	c := l.modelContent(a)
-	c["messageCount"], c["toolCount"], c["maxInputTokens"] = len(l.messages), len(tools), maxInput(l.messages, tools)
+	c["messageCount"], c["toolCount"], c["maxInputTokens"] = len(l.messages), len(tools), (&llm.Request{Messages: l.messages, Tools: tools}).MaxInput()
 	return event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c)
-}
-
-const (
-	// requestTokens and messageTokens are about what vendors add to a request and to each message, at most.
-	requestTokens, messageTokens = 1000, 32
-)
-
-// maxInput returns how many tokens the input of a request may have at most. No tokenizer makes more tokens than there are
-// bytes, and texts of people have about a quarter of that. Budgets reserve it until the vendor reports the tokens.
-func maxInput(messages []llm.Message, tools []tool.Definition) int {
-	n := requestTokens
-	for i := range messages {
-		m := &messages[i]
-		n += messageTokens + len(m.Text)
-		if m.Opaque != nil {
-			n += len(m.Opaque.Data)
-		}
-		for _, c := range m.ToolCalls {
-			n += messageTokens + len(c.Name) + len(c.Arguments)
-		}
-	}
-	for i := range tools {
-		d := &tools[i]
-		n += messageTokens + len(d.Name) + len(d.Description) + len(d.Parameters)
-	}
-	return n
 }
 
 // requestEnded records an attempt with the usage that was reported, if any. A failed attempt

@@ -71,8 +71,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	limits := models.NewLimits(st.Accounts, o.Clock)
+	meter := models.Meters{limits, models.Recorded{Ledger: st.Ledger}} // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
-		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics, Meter: models.Recorded{Ledger: st.Ledger},
+		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics, Meter: meter,
 	})
 	if err != nil {
 		return nil, err
@@ -88,6 +90,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			},
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
+			Limits:      limits,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
@@ -109,7 +112,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, External: callers.Peek},
 		Compat: &compat.Options{
 			Chat: answering, Limits: o.Chat,
-			Models: access, Meter: models.Recorded{Ledger: st.Ledger}, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
+			Models: access, Meter: meter, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			External: callers.Peek,
 		},
 	}, nil

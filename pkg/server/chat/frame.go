@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/models"
 )
 
 // Types of frames, which are the event names of a stream.
@@ -56,6 +57,8 @@ type Envelope struct {
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+
+	refused error // the refusal of a limit of this server, an API error; nil for other failures
 }
 
 // Codes of failures.
@@ -63,6 +66,7 @@ const (
 	CodeProvider       = "provider_error"
 	CodeContextTooLong = "context_too_long"
 	CodeRateLimited    = "rate_limited"
+	CodeBudget         = "budget_exhausted"
 	CodeTimeout        = "timeout"
 	CodeSessionLost    = "session_lost"
 	CodeCancelled      = "cancelled"
@@ -80,29 +84,44 @@ var (
 func failure(ctx context.Context, err error) *Failure {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
-		return &Failure{CodeTimeout, errTimeout.Error()}
+		return &Failure{Code: CodeTimeout, Message: errTimeout.Error()}
 	case errors.Is(cause, errCancelled):
-		return &Failure{CodeCancelled, errCancelled.Error()}
+		return &Failure{Code: CodeCancelled, Message: errCancelled.Error()}
 	case errors.Is(err, errLost):
-		return &Failure{CodeSessionLost, errLost.Error()}
+		return &Failure{Code: CodeSessionLost, Message: errLost.Error()}
 	case cause != nil:
-		return &Failure{CodeCancelled, "the client or the server ended the turn"}
+		return &Failure{Code: CodeCancelled, Message: "the client or the server ended the turn"}
+	}
+	switch models.LimitReason(err) {
+	case v1alpha1.ReasonBudgetExhausted:
+		return limited(CodeBudget, err)
+	case v1alpha1.ReasonRateLimited:
+		return limited(CodeRateLimited, err)
 	}
 	if typed, ok := errors.AsType[*llm.Error](err); ok {
 		switch typed.Class {
 		case llm.ClassContextTooLong:
-			return &Failure{CodeContextTooLong, "the conversation does not fit the model, not even half of it; begin a new session, or say it shorter"}
+			return &Failure{Code: CodeContextTooLong, Message: "the conversation does not fit the model, not even half of it; begin a new session, or say it shorter"}
 		case llm.ClassRateLimited:
-			return &Failure{CodeRateLimited, typed.Error()}
+			return &Failure{Code: CodeRateLimited, Message: typed.Error()}
 		case llm.ClassAuth, llm.ClassQuota, llm.ClassInvalidRequest, llm.ClassServer, llm.ClassUnreachable, llm.ClassCutStream, llm.ClassMalformed, llm.ClassCanceled:
 		}
-		return &Failure{CodeProvider, typed.Error()}
+		return &Failure{Code: CodeProvider, Message: typed.Error()}
 	}
-	return &Failure{CodeInternal, "the turn failed unexpectedly"}
+	return &Failure{Code: CodeInternal, Message: "the turn failed unexpectedly"}
+}
+
+// limited is the failure of a turn that a limit of this server ended.
+func limited(code string, err error) *Failure {
+	refused, _ := errors.AsType[*apierrors.StatusError](err)
+	return &Failure{Code: code, Message: refused.Error(), refused: refused}
 }
 
 // status returns the failure as an API error.
 func (f *Failure) status() error {
+	if f.refused != nil {
+		return f.refused
+	}
 	code, reason := int32(http.StatusInternalServerError), metav1.StatusReasonInternalError
 	switch f.Code {
 	case CodeProvider:

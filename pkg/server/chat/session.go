@@ -104,13 +104,13 @@ func (t *Turn) save(r *agentloop.Result, status *v1alpha1.ChatStatus, failed *Fa
 		if failed != nil {
 			return failed
 		}
-		return &Failure{CodeSessionLost, errLost.Error()}
+		return &Failure{Code: CodeSessionLost, Message: errLost.Error()}
 	}
 	klog.FromContext(ctx).Error(err, "Cannot store a turn of a chat", "session", klog.KObj(t.session))
 	if failed != nil {
 		return failed
 	}
-	return &Failure{CodeInternal, "the answer could not be stored in the session"}
+	return &Failure{Code: CodeInternal, Message: "the answer could not be stored in the session"}
 }
 
 // summaries returns the calls of a turn and what they brought, as they are kept. The final answer is not among them.

@@ -181,7 +181,7 @@ func (t *Turn) config() agentloop.Config {
 	candidates := t.candidates
 	if o.Meter != nil {
 		candidates = models.Metered(candidates, models.Metering{Meter: o.Meter, Clock: o.Clock, Asked: models.Asked{
-			Namespace: t.request.Namespace, Caller: t.request.Caller, Session: t.session.Name, ID: string(uuid.NewUUID()),
+			Namespace: t.request.Namespace, Caller: t.request.Caller, Session: t.session.Name, ID: string(uuid.NewUUID()), Agent: t.request.Spec.AgentRef,
 		}})
 	}
 	return agentloop.Config{

@@ -34,7 +34,7 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 	number := 0
 	try := func(c models.Candidate) (p problem, next bool) {
 		number++
-		a := &attempt{exchange: x, in: in, candidate: c, number: number, release: release}
+		a := &attempt{exchange: x, in: in, candidate: c, number: number, release: release, unlimited: choice.MaxTokens}
 		if err = a.run(); err == nil {
 			return problem{}, false
 		}
@@ -65,6 +65,8 @@ type attempt struct {
 	candidate models.Candidate
 	number    int
 	release   func()
+	// unlimited is what a request without a limit is expected to write at most, in tokens.
+	unlimited int64
 
 	measured models.Measurement
 	tally    tally
@@ -104,7 +106,7 @@ func (a *attempt) start() error {
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Model: a.candidate.Model, Caller: a.caller,
-		ID: a.call.id, Candidate: a.number,
+		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(),
 	})
 	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
 		return err
@@ -119,6 +121,29 @@ func (a *attempt) start() error {
 		context.AfterFunc(ctx, func() { t.Stop() })
 	})
 	return nil
+}
+
+// maxTokens returns how many tokens the output may have. A client that states no limit gets what vendors usually write at
+// most; what exceeds that is spent all the same.
+func (a *attempt) maxTokens() int64 {
+	if a.in.op == opCount {
+		return 0
+	}
+	for _, name := range []string{"max_completion_tokens", "max_tokens", "max_output_tokens"} {
+		var n *int64
+		if a.in.decode(name, &n) == nil && n != nil {
+			return max(0, *n)
+		}
+	}
+	return a.unlimited
+}
+
+// maxInput returns how many tokens the input may have. Counting them spends none.
+func (a *attempt) maxInput() int64 {
+	if a.in.op == opCount {
+		return 0
+	}
+	return llm.MaxInputOf(len(a.in.data))
 }
 
 // send makes the request.

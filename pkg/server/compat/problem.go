@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/models"
 )
 
 // statusOverloaded is what Anthropic answers when it is overloaded.
@@ -28,6 +29,7 @@ type problem struct {
 	param   string // the member of the request that is wrong; empty if there is none
 	allow   string // the methods, with code 405
 	after   string // Retry-After; empty for none
+	reason  string // the member code of an error in OpenAI's form; empty for none
 
 	// raw is the vendor's own error, in its own form, with its header; nil for an error of this server.
 	raw    []byte
@@ -106,6 +108,9 @@ func (p problem) envelope(style llm.Protocol) []byte {
 		if p.param != "" {
 			e.Error.Param = &p.param
 		}
+		if p.reason != "" {
+			e.Error.Code = &p.reason
+		}
 		body = e
 	}
 	data, err := json.Marshal(body)
@@ -135,7 +140,10 @@ func asProblem(err error) (problem, bool) {
 	if !ok {
 		return problem{}, false
 	}
-	return ofStatus(s.ErrStatus), true
+	p := ofStatus(s.ErrStatus)
+	p.reason = models.LimitReason(err)
+	p.next = p.reason != "" // another Provider may have room
+	return p, true
 }
 
 // ofStatus returns the problem that a Status of the chain becomes.

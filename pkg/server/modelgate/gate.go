@@ -29,6 +29,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 const (
@@ -62,6 +64,7 @@ type Budget struct {
 
 // Request is a model request that is about to begin.
 type Request struct {
+	// Task holds the place in the queues. For a request that is not of a task it stands for the caller.
 	Task types.UID
 	// Call identifies the request among those of the task, and Key is the de-duplication key of the event for its
 	// start. A request with the same key is the same request.
@@ -98,6 +101,24 @@ func (l Limit) String() string {
 	default:
 		return fmt.Sprintf("%d requests and %d tokens a minute", l.Requests, l.Tokens)
 	}
+}
+
+// LimitOf appends the rate limit of an object, if it has one.
+func LimitOf(list []Limit, kind, namespace, name string, l *v1alpha1.RateLimit) []Limit {
+	if l == nil {
+		return list
+	}
+	limit := Limit{Of: kind + " " + namespace + "/" + name}
+	if l.RequestsPerMinute != nil {
+		limit.Requests = int64(*l.RequestsPerMinute)
+	}
+	if l.TokensPerMinute != nil {
+		limit.Tokens = *l.TokensPerMinute
+	}
+	if limit.Requests == 0 && limit.Tokens == 0 {
+		return list
+	}
+	return append(list, limit)
 }
 
 // BudgetError says that a budget has no room for a request.

@@ -25,8 +25,10 @@ type Asked struct {
 	// requests to models that it makes, from 1.
 	ID        string
 	Candidate int
-	// MaxTokens bounds the output, in tokens; 0 if the vendor decides.
-	MaxTokens int64
+	// Agent is the name of the Agent; empty for none.
+	Agent string
+	// MaxTokens bounds the output, in tokens; 0 if the vendor decides. MaxInput is how many tokens the input has at most.
+	MaxTokens, MaxInput int64
 }
 
 // Ended is how a request ended.

@@ -56,7 +56,7 @@ type ended struct {
 // Generate records a request around the one of the model.
 func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
 	a := m.Asked
-	a.Model, a.MaxTokens, a.Candidate = req.Model, req.MaxTokens, int(m.asked.Add(1))
+	a.Model, a.MaxTokens, a.MaxInput, a.Candidate = req.Model, req.MaxTokens, req.MaxInput(), int(m.asked.Add(1))
 	measured, err := m.Meter.Start(ctx, a)
 	if err != nil {
 		return llm.Response{}, notStarted(ctx, err)

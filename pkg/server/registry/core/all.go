@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	turns "github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
@@ -40,6 +41,8 @@ type Options struct {
 	Transcripts *transcript.Store
 	// Memories is the index of memories. The object store writes it; see memory.Indexed.
 	Memories *fulltext.Index
+	// Limits are those of chats and of the vendors' APIs; nil for a server without.
+	Limits *models.Limits
 	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
 	Chat *turns.Service
 	// ChatBytes bounds what is kept of a session of type chat. Default: session.DefaultChatBytes.
@@ -64,6 +67,10 @@ func All(o Options) []resource.Resource {
 	o.UpdateProvider, o.Orphaned = providers.UpdateStored, agents.TaskOrphaned
 	budgets := budget.New(budget.Options{Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()})
 	o.Budgets = budgets.Of
+	if o.Limits != nil {
+		o.Gate = o.Limits.Gate
+		o.Limits.Read(models.LimitReaders{Budgets: budgets.Of, Provider: providers.Get, Agent: agents.Get})
+	}
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
 	memories := memory.New(memory.Options{

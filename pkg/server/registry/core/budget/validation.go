@@ -5,6 +5,7 @@ package budget
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -38,7 +39,9 @@ func validate(_ context.Context, b *v1alpha1.Budget) field.ErrorList {
 	path = path.Child("selector", "requesters")
 	for i, s := range b.Spec.Selector.Requesters {
 		at := path.Index(i).Child("name")
-		if s.Name == "" {
+		if s.Kind == v1alpha1.BudgetGroup && strings.HasPrefix(s.Name, "system:") {
+			errs = append(errs, field.Invalid(at, s.Name, "must be a group of the users' own; groups that begin with system: are not recorded with tasks"))
+		} else if s.Name == "" {
 			errs = append(errs, field.Required(at, "names a "+string(s.Kind)))
 		} else if s.Kind == v1alpha1.BudgetServiceAccount {
 			for _, msg := range validation.IsDNS1123Subdomain(s.Name) {

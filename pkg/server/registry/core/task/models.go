@@ -171,7 +171,7 @@ func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) 
 		return q, err
 	}
 	if a != nil {
-		q.Limits = limited(q.Limits, "Agent", a.Namespace, a.Name, a.Spec.RateLimit)
+		q.Limits = modelgate.LimitOf(q.Limits, "Agent", a.Namespace, a.Name, a.Spec.RateLimit)
 	}
 	q.MaxTokens = maxTokens(t, a)
 	p, err := r.providerFor(ctx, t, a, c)
@@ -179,7 +179,7 @@ func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) 
 		return q, err
 	}
 	if p != nil {
-		q.Limits = limited(q.Limits, "Provider", p.Namespace, p.Name, p.Spec.RateLimit)
+		q.Limits = modelgate.LimitOf(q.Limits, "Provider", p.Namespace, p.Name, p.Spec.RateLimit)
 	}
 	q.Budgets, err = r.budgets(ctx, t)
 	return q, err
@@ -191,23 +191,6 @@ func maxTokens(t *v1alpha1.Task, a *v1alpha1.Agent) int64 { return plan.MaxToken
 // providerFor returns the Provider that a request counts at; nil if there is none.
 func (r gated) providerFor(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Agent, c modelCall) (*v1alpha1.Provider, error) {
 	return r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
-}
-
-func limited(list []modelgate.Limit, kind, namespace, name string, l *v1alpha1.RateLimit) []modelgate.Limit {
-	if l == nil {
-		return list
-	}
-	limit := modelgate.Limit{Of: kind + " " + namespace + "/" + name}
-	if l.RequestsPerMinute != nil {
-		limit.Requests = int64(*l.RequestsPerMinute)
-	}
-	if l.TokensPerMinute != nil {
-		limit.Tokens = *l.TokensPerMinute
-	}
-	if limit.Requests == 0 && limit.Tokens == 0 {
-		return list
-	}
-	return append(list, limit)
 }
 
 // providerOf returns the Provider of that name which the task uses, or else its first one; nil if there is none.

@@ -6,6 +6,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Deleted, Orphaned and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -66,6 +67,8 @@ type Options struct {
 	Accounts *spending.Store
 	// Budgets returns the Budgets of a namespace. Without it, none has an effect.
 	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
+	// Gate applies rate limits and token budgets. Default: one that only tasks use.
+	Gate *modelgate.Gate
 	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
 	Deleted func(ctx context.Context, t *v1alpha1.Task)
 	// Orphaned, if it is set, removes the owner references that other objects than tasks have to a task. It is called if
@@ -134,7 +137,7 @@ type rules struct {
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
-	r.models, r.agent, r.provider, r.gone, r.orphaned = modelgate.New(o.Clock), o.Agent, o.Provider, o.Deleted, o.Orphaned
+	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider = o.UpdateProvider
 	r.attendance = newAttendance(o.Clock)

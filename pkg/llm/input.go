@@ -1,0 +1,33 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package llm
+
+const (
+	// requestTokens and messageTokens are about what vendors add to a request and to each message, at most.
+	requestTokens, messageTokens = 1000, 32
+)
+
+// MaxInput returns how many tokens the input of the request may have at most. No tokenizer makes more tokens than there
+// are bytes; texts of people have about a quarter of that. Budgets reserve it until the vendor reports the tokens.
+func (r *Request) MaxInput() int64 {
+	n := requestTokens
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		n += messageTokens + len(m.Text)
+		if m.Opaque != nil {
+			n += len(m.Opaque.Data)
+		}
+		for _, c := range m.ToolCalls {
+			n += messageTokens + len(c.Name) + len(c.Arguments)
+		}
+	}
+	for i := range r.Tools {
+		d := &r.Tools[i]
+		n += messageTokens + len(d.Name) + len(d.Description) + len(d.Parameters)
+	}
+	return int64(n)
+}
+
+// MaxInputOf returns the same for a request of that many bytes in the form of a vendor.
+func MaxInputOf(bytes int) int64 { return int64(requestTokens + bytes) }
