@@ -194,4 +194,3 @@ func (m *limited) warn(list []spending.Warning) {
 			"identity", w.Identity, "percent", w.Percent, "spent", w.Spent, "limit", w.Limit, "renewsAt", w.Renews.UTC().Format(time.RFC3339))
 	}
 }
-

@@ -1,0 +1,69 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// TestBudgetByKubectl: an administrator creates a Budget with kubectl and sees in kubectl get what chats spent. A chat that
+// does not fit is refused with the reason, as an answer and in a stream; an editor may read the Budget and not change it.
+func TestBudgetByKubectl(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	dir := t.TempDir()
+	manifest := filepath.Join(dir, "budget.yaml")
+	text := "apiVersion: core.platform.ai/v1alpha1\nkind: Budget\nmetadata: {name: month}\nspec: {limit: {tokens: 40000}, window: month}\n"
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl := func(args ...string) string {
+		t.Helper()
+		r := harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), args...)
+		if r.Code != 0 {
+			t.Fatalf("kubectl %v: %d %s", args, r.Code, r.Output)
+		}
+		return r.Output
+	}
+	kubectl("apply", "-f", manifest)
+	editor := restAs(t, p.Server, "default", "editor", "platform-editor")
+	editor.chat(map[string]any{"message": "hello", "maxTokens": 100}, http.StatusOK)
+	row := regexp.MustCompile(`(?m)^NAME +SPENT +RESERVED +LIMIT +RENEWS +AGE\nmonth +[1-9]\d* +0 +40000 +\d{4}-\d\d-01T00:00:00Z `)
+	if got := kubectl("get", "budgets"); !row.MatchString(got) {
+		t.Errorf("kubectl get budgets:\n%s", got)
+	}
+	budgets := p.client().CoreV1alpha1().Budgets("default")
+	b, err := budgets.Get(t.Context(), "month", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.Limit.Tokens = new(b.Status.Spent + 1000)
+	if _, err := budgets.Update(t.Context(), b, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	editor.chat(map[string]any{"message": "hello", "maxTokens": 500}, http.StatusForbidden) // it never fits
+	frames := editor.chatStream(t.Context(), map[string]any{"message": "hello", "maxTokens": 500})
+	if last := frames[len(frames)-1]; last.Error == nil || last.Error.Code != "budget_exhausted" || !strings.Contains(last.Error.Message, v1alpha1.ReasonBudgetExhausted+": Budget month") {
+		t.Errorf("stream: %+v", last)
+	}
+	for verb, want := range map[string]string{"get": "yes", "update": "no", "create": "no", "delete": "no"} {
+		r := harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), "auth", "can-i", verb, "budgets", "--as", "system:serviceaccount:default:editor")
+		if strings.TrimSpace(r.Output) != want {
+			t.Errorf("an editor may %s: %s", verb, r.Output)
+		}
+	}
+	if refused := kubectl("get", "budget", "month", "-o", "jsonpath={.status.conditions[0].type}={.status.conditions[0].status}"); refused != "Exhausted=False" {
+		t.Errorf("condition: %s", refused)
+	}
+}
