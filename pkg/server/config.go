@@ -79,6 +79,9 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	if err := o.keepUsage(g, st); err != nil {
+		return nil, err
+	}
 	return &apiserver.Config{
 		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{

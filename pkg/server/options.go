@@ -11,6 +11,7 @@
 //	stores.go   the folder of the store, and waiting for its lock
 //	listen.go   the secure listener and the plain one of the REST paths
 //	generic.go  the generic server's configuration: TLS, the loopback client, audit
+//	usage.go    the ledger of model use after the start
 //	config.go   the resources of the platform over the stores
 //	run.go      a server as a process: parts that live and end together
 package server
@@ -58,6 +59,9 @@ type Options struct {
 	EventRetention time.Duration
 	// EventRetentionFailed, if set, applies to failed tasks instead of EventRetention.
 	EventRetentionFailed time.Duration
+	// UsageRetention is how long the records of a request are kept after the last of them; 0 keeps them for ever. Default:
+	// 90 days, set by AddFlags.
+	UsageRetention time.Duration
 	// StreamWriteTimeout is how long a client of an event stream may take to accept what was sent before it is
 	// disconnected. The client may then resume. Default: 30 seconds.
 	StreamWriteTimeout time.Duration
@@ -119,6 +123,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.RESTAllowRemote, "rest-allow-remote", o.RESTAllowRemote, "let --rest-bind-address be reachable from other machines: requests and tokens then cross the network unencrypted, so put a proxy with TLS before it")
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, but for its last; 0 is as long as the task. Readers are told of the gap")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 is as --event-retention")
+	fs.DurationVar(&o.UsageRetention, "usage-retention", defaultUsageRetention, "how long what was recorded about the use of models is kept: the records of a request are removed together, this long after the last of them; 0 keeps them for ever")
 	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent, before it is cut")
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold as much as is free beside, and is told to come again (429) beyond. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
@@ -151,6 +156,9 @@ func (o *Options) Complete() error {
 	}
 	if o.EventRetention < 0 || o.EventRetentionFailed < 0 {
 		return errors.New("--event-retention and --event-retention-failed must not be negative")
+	}
+	if o.UsageRetention < 0 {
+		return errors.New("--usage-retention must not be negative")
 	}
 	if o.LockTimeout < 0 {
 		return errors.New("--lock-timeout must not be negative")

@@ -19,10 +19,13 @@ var (
 	openPrefix   = []byte("up")
 	statePrefix  = []byte("us")
 	taskOfPrefix = []byte("uy")
-	idLen        = 16
 )
 
-const timeLen = 8
+// Lengths of parts of keys, in bytes.
+const (
+	timeLen = 8
+	idLen   = 16
+)
 
 // after returns the first key after all keys that start with prefix.
 func after(prefix []byte) []byte {

@@ -21,13 +21,13 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -110,8 +110,9 @@ type Call struct {
 // Start records that a request is about to be sent. The request must not be sent before Start returns. The caller sets
 // Namespace, SessionName, AttemptID, CounterID, Provider, Model and User.
 func (l *Ledger) Start(_ context.Context, o usage.Observation) (*Call, error) {
-	id := uuid.New()
-	o.ID, o.Scope, o.Source, o.Status = idText(id[:]), usage.ScopeCall, usage.SourceProvider, usage.StatusStarted
+	id := make([]byte, idLen)
+	_, _ = rand.Read(id) // it never fails
+	o.ID, o.Scope, o.Source, o.Status = idText(id), usage.ScopeCall, usage.SourceProvider, usage.StatusStarted
 	o.NamespaceUID = l.namespaceUID(o.Namespace)
 	err := l.commit(engine.Upkeep, func(b engine.Batch) error {
 		at, err := l.now(b)
