@@ -26,6 +26,7 @@ var pages = []struct {
 	{"cli.md", commands},
 	{"flags.md", flags},
 	{"metrics.md", metrics},
+	{"rest.md", restPaths},
 }
 
 func main() {

@@ -82,4 +82,14 @@ func TestRESTTools(t *testing.T) {
 	if !slices.Equal(native, want) {
 		t.Errorf("kubectl sees %s", strings.Join(native, " "))
 	}
+	raw, err := clientOf(t, s).RESTClient().Get().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/catalogtools").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	table := decode[metav1.Table](t, answer{body: string(raw)})
+	var headings []string
+	for _, c := range table.ColumnDefinitions {
+		headings = append(headings, c.Name)
+	}
+	if got := strings.Join(headings, " "); err != nil || got != "Name Builtin Available URL Description" || len(table.Rows) != len(want) || table.Rows[0].Cells[0] != "code_exec" {
+		t.Errorf("table: %v, %s, %v", err, got, table.Rows)
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -187,7 +188,9 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
 			inside := chain(vendors.inner(api), g)
 			var f *facade.Facade
-			if f, facadeErr = facade.New(inside, *c.REST); facadeErr != nil {
+			o := *c.REST
+			o.Document = sync.OnceValues(func() ([]byte, error) { return facade.Document(merged(c.Definitions)) })
+			if f, facadeErr = facade.New(inside, o); facadeErr != nil {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)

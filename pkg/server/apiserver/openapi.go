@@ -27,18 +27,23 @@ import (
 // addOpenAPI sets the OpenAPI configuration. The generic server uses it only to build the models of server-side
 // apply; lazyOpenAPI serves the documents.
 func addOpenAPI(g *genericapiserver.Config, scheme *runtime.Scheme, definitions []common.GetOpenAPIDefinitions) {
-	all := func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
-		merged := map[string]common.OpenAPIDefinition{}
-		for _, get := range definitions {
-			maps.Copy(merged, get(ref))
-		}
-		return merged
-	}
+	all := merged(definitions)
 	namer := openapi.NewDefinitionNamer(withoutInternal(scheme))
 	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(all, namer)
 	g.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(all, namer)
 	g.OpenAPIConfig.Info.Title, g.OpenAPIV3Config.Info.Title = "Platform", "Platform"
 	g.SkipOpenAPIInstallation = true
+}
+
+// merged returns all definitions.
+func merged(definitions []common.GetOpenAPIDefinitions) common.GetOpenAPIDefinitions {
+	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+		all := map[string]common.OpenAPIDefinition{}
+		for _, get := range definitions {
+			maps.Copy(all, get(ref))
+		}
+		return all
+	}
 }
 
 // withoutInternal copies the scheme without internal versions. The internal versions are the same Go types as the

@@ -27,7 +27,7 @@ func approval() []rest.Field {
 func approvals() []rest.Field {
 	return append(
 		rest.Fields("namespace: request.namespace", "taskName: task.metadata.name", "taskUID: task.metadata.uid", `taskPhase: task.status.phase = ""`),
-		rest.Field{Name: "taskDeleting", From: []string{"task.metadata.deletionTimestamp"}, Default: "false", As: present},
+		rest.Field{Name: "taskDeleting", From: []string{"task.metadata.deletionTimestamp"}, Default: "false", As: present, Type: "boolean"},
 		rest.Field{Name: "approvals", From: []string{"approvals.items"}, Default: "[]", Each: approval()},
 	)
 }
@@ -87,12 +87,12 @@ func forked() []rest.Field {
 // messages returns the fields of a message between tasks.
 func messages() []rest.Field {
 	return append(rest.Fields("id: id", "namespace: namespace", "fromTask: fromTask", "toTask: toTask", "parentTask: parentTask", `content: content = ""`, "read: read = false"),
-		rest.Field{Name: "createdAt", From: []string{"createdAt"}, As: shortTime})
+		rest.Field{Name: "createdAt", From: []string{"createdAt"}, As: shortTime, Type: "date-time"})
 }
 
 // stored returns the fields that say where an event was stored. Its time has no trailing zeros.
 func stored() []rest.Field {
-	return append(rest.Fields(`id: id = ""`, "seq: seq = 0"), rest.Field{Name: "createdAt", From: []string{"createdAt"}, Default: `"0001-01-01T00:00:00Z"`, As: shortTime})
+	return append(rest.Fields(`id: id = ""`, "seq: seq = 0"), rest.Field{Name: "createdAt", From: []string{"createdAt"}, Default: `"0001-01-01T00:00:00Z"`, As: shortTime, Type: "date-time"})
 }
 
 func shortTime(raw json.RawMessage) json.RawMessage {

@@ -19,7 +19,7 @@ func chatRows() []rest.Row {
 		rest.Field{Name: "toolCalls", From: []string{"status.toolCalls"}, Default: "[]", Each: rest.Fields(`name: name = ""`, "args: args = {}", "result: result = null")})
 	return []rest.Row{
 		{Method: http.MethodPost, Path: chat, Accept: "application/json", Native: one("create", "chats"), Body: body, Answer: rest.Answer{Fields: turn}},
-		{Method: http.MethodPost, Path: chat, Native: []rest.Native{{Verb: "create", Path: "chats", Accept: sse.ContentType}}, Body: body},
+		{Method: http.MethodPost, Path: chat, Native: []rest.Native{{Verb: "create", Path: "chats", Accept: sse.ContentType}}, Body: body, Answer: rest.Answer{Media: sse.ContentType}},
 		{Method: http.MethodGet, Path: chat + "/config", Native: one("get", "chats/default/config"), Answer: rest.Answer{Drop: []string{"kind", "apiVersion", "metadata"}}},
 		{
 			Method: http.MethodDelete, Path: chat + "/:id", Answer: rest.Answer{Code: http.StatusNoContent},

@@ -4,6 +4,7 @@
 package facade
 
 import (
+	"cmp"
 	"encoding/json"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -17,7 +18,8 @@ import (
 func identity() []rest.Field {
 	fields := rest.Fields("authenticated: = true", "authType: request.authentication")
 	for _, name := range []string{"username", "uid", "groups", "namespace", "subject", "email", "issuer", "roles", "transaction"} {
-		fields = append(fields, rest.Field{Name: name, From: []string{"status.userInfo"}, As: func(raw json.RawMessage) json.RawMessage { return caller(raw)[name] }})
+		kind := map[string]string{"groups": "array|null", "roles": "array", "transaction": "object"}[name]
+		fields = append(fields, rest.Field{Name: name, From: []string{"status.userInfo"}, Type: cmp.Or(kind, "string"), As: func(raw json.RawMessage) json.RawMessage { return caller(raw)[name] }})
 	}
 	return fields
 }

@@ -50,7 +50,7 @@ func memories(all string, bare bool) []rest.Row {
 	create.Required, merge.Merge = []string{"content"}, true
 	done := rest.Answer{Code: http.StatusNoContent}
 	return []rest.Row{
-		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", memory("memory.")))}, Native: []rest.Native{{
+		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", append(memory("memory."), rest.Fields("score: score")...)))}, Native: []rest.Native{{
 			Verb: "create", Path: "memorysearches", Ask: "MemorySearch", AskFor: []string{
 				"query: query | q", "sessionName", "agentName", "taskName", "parentTask", "source", "tags[]", "ids[]", "includeDisabled?", "includeDeleted?", "limit#",
 			},
@@ -106,7 +106,7 @@ func memory(of string) []rest.Field {
 		"taskName: "+of+"spec.taskName", "parentTask: "+of+"spec.parentTask", "source: "+of+"spec.source", "sourceProposalId: "+of+"status.proposalName",
 		"content: "+of+`spec.content = ""`, "tags: "+of+"spec.tags = []", "disabled: "+of+"status.disabled = false", "deleted: "+of+"status.deleted = false",
 		"createdAt: "+of+"metadata.creationTimestamp = null", "updatedAt: "+of+"status.updatedAt | "+of+"metadata.creationTimestamp = null",
-		"lastRecalledAt: "+of+"status.lastRecalledAt", "recalledCount: "+of+"status.recalledCount = 0", "origin: "+of+"status.origin", "score: score",
+		"lastRecalledAt: "+of+"status.lastRecalledAt", "recalledCount: "+of+"status.recalledCount = 0", "origin: "+of+"status.origin",
 	)
 }
 

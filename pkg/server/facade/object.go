@@ -29,7 +29,7 @@ func objectRows() []rest.Row {
 			}
 		}),
 		[]rest.Row{
-			{Method: http.MethodGet, Path: skills + "/:name/content", Native: one("get", "skills/:name/content")},
+			{Method: http.MethodGet, Path: skills + "/:name/content", Native: one("get", "skills/:name/content"), Answer: rest.Answer{Media: "text/markdown"}},
 			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces.
 				Method: http.MethodGet, Path: "/api/v1/secrets", Plain: true, Answer: rest.Answer{Fields: list("items", secret)},
 				Native: []rest.Native{{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/sse"
 )
 
 // Limits of request bodies, in bytes: for an object, for one event, and for a result or an artifact.
@@ -48,6 +49,7 @@ func Rows() []rest.Row {
 	)
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
 	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
+		documentRow(),
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true, Required: []string{"type"}, Unset: []string{"requestedby", "transaction"}},
@@ -61,6 +63,7 @@ func Rows() []rest.Row {
 		{
 			Method: get, Path: task + "/logs", When: "follow",
 			Native: []rest.Native{{Verb: "get", Path: "tasks/:id/log", Pass: []string{"follow"}, Set: map[string]string{"format": "events"}}},
+			Answer: rest.Answer{Media: sse.ContentType},
 		},
 		{
 			Method: get, Path: task + "/logs",
@@ -72,7 +75,7 @@ func Rows() []rest.Row {
 		},
 		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts", Native: one("get", "tasks/:id/artifacts"), Answer: rest.Answer{Drop: frame}},
-		{Method: get, Path: task + "/artifacts/:filename", Native: one("get", "tasks/:id/artifacts/:filename")},
+		{Method: get, Path: task + "/artifacts/:filename", Native: one("get", "tasks/:id/artifacts/:filename"), Answer: rest.Answer{Media: "*/*"}},
 		{Method: get, Path: task + "/plan", Native: one("get", "tasks/:id/plan"), Answer: rest.Answer{Fields: plan()}},
 		{
 			Method: get, Path: task + "/children", Answer: rest.Answer{Drop: unlisted()},
@@ -91,7 +94,7 @@ func Rows() []rest.Row {
 		},
 
 		{Method: get, Path: task + "/events", Native: one("get", "tasks/:id/events", "after", "limit", "type"), Answer: rest.Answer{Drop: frame}},
-		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type")},
+		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type"), Answer: rest.Answer{Media: sse.ContentType}},
 		// The metadata of a trace is kept, because it exists only if there are more pages.
 		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue"), Answer: rest.Answer{Drop: frame[:2]}},
 		{
@@ -134,7 +137,7 @@ func Rows() []rest.Row {
 			Native: []rest.Native{{Name: "session", Verb: "get", Path: "sessions/:id", Hide: door}, {Verb: "delete", Path: "sessions/:id", Same: "session"}},
 		},
 		{Method: get, Path: session + "/events", Native: one("get", "sessions/:id/events", "after", "limit", "type"), Answer: rest.Answer{Drop: frame}},
-		{Method: get, Path: session + "/stream", Native: one("get", "sessions/:id/stream", "after", "type")},
+		{Method: get, Path: session + "/stream", Native: one("get", "sessions/:id/stream", "after", "type"), Answer: rest.Answer{Media: sse.ContentType}},
 
 		{Method: get, Path: "/api/v1/auth/validate", Native: whoAmI(), Answer: rest.Answer{Fields: rest.Fields("authenticated: = true")}},
 		{Method: get, Path: "/api/v1/auth/whoami", Native: whoAmI(), Answer: rest.Answer{Fields: identity()}},
@@ -169,10 +172,11 @@ func Rows() []rest.Row {
 		{
 			Method: get, Path: worker + "/sessions/:namespace/:name/transcript",
 			Native: []rest.Native{{Verb: "get", Path: "sessions/:name/transcript", Set: map[string]string{"format": "lines"}}},
+			Answer: rest.Answer{Media: "application/x-ndjson"},
 		},
 		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
-		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}},
-		{Method: post, Path: worker + "/artifacts/:namespace/:task/:filename", Native: one("create", "tasks/:task/artifacts/:filename"), Body: &rest.Body{Max: maxUpload, Raw: true}},
+		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}, Answer: rest.Answer{Passes: http.StatusNoContent}},
+		{Method: post, Path: worker + "/artifacts/:namespace/:task/:filename", Native: one("create", "tasks/:task/artifacts/:filename"), Body: &rest.Body{Max: maxUpload, Raw: true}, Answer: rest.Answer{Passes: http.StatusCreated}},
 	})
 }
 

@@ -18,7 +18,10 @@ func usageRows() []rest.Row {
 			Native: []rest.Native{{Verb: "create", Path: "usagereports", Ask: "UsageReport", AskFor: slices.Concat(
 				[]string{"mode = " + mode, "teams[]", "repository", "kind", "model", "from", "until", "asOf", "limit#", "offset#0"}, ask,
 			)}},
-			Answer: rest.Answer{Fields: rest.Fields(append([]string{"selection: status.selection = {}"}, fields...)...)},
+			Answer: rest.Answer{
+				Errors: []int{http.StatusUnprocessableEntity, http.StatusNotImplemented},
+				Fields: rest.Fields(append([]string{"selection: status.selection = {}"}, fields...)...),
+			},
 		}
 	}
 	return []rest.Row{

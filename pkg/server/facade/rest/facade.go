@@ -24,6 +24,7 @@
 package rest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -55,6 +56,8 @@ type Options struct {
 	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
 	// bearer. It need not check the credential, because the chain does.
 	External func(*http.Request) (authType, namespace string)
+	// Document returns the description of the rows, for rows whose answer it is.
+	Document func() ([]byte, error)
 }
 
 // Facade is an http.Handler. It passes requests for other paths to the chain.
@@ -132,6 +135,22 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		f.fail(out, r, err)
 	}
+}
+
+// own reports whether an answer does not come from the chain.
+func (a Answer) own() bool { return a.Document || a.Unsupported != "" }
+
+// describe gives an answer that does not come from the chain.
+func (f *Facade) describe(w http.ResponseWriter, a Answer) error {
+	if a.Unsupported != "" || f.o.Document == nil {
+		return restError{code: http.StatusNotImplemented, message: a.Unsupported}
+	}
+	data, err := f.o.Document()
+	if err != nil {
+		return fmt.Errorf("description of the rows: %w", err)
+	}
+	reply(w, http.StatusOK, json.RawMessage(data))
+	return nil
 }
 
 // recoverPanic answers if a row panicked. An aborted answer stays aborted, so that its client notices.

@@ -166,6 +166,14 @@ type Answer struct {
 	Bare bool
 	// Of is the name of a native answer whose members come before Fields.
 	Of string
+	// Media is the media type of an answer that is passed on and is not JSON, for the description of the row.
+	Media string
+	// Passes is the status code of an answer that is passed on and has no body, for the description of the row.
+	Passes int
+	// Errors are status codes that only errors of this row have, for the description of the row.
+	Errors []int
+	// Document makes Options.Document the answer, once the native requests have succeeded.
+	Document bool
 	// Unsupported makes 501 the answer, with this message, once the native requests have succeeded.
 	Unsupported string
 }
@@ -182,6 +190,9 @@ type Field struct {
 	Each, Only []Field
 	// As changes the value.
 	As func(json.RawMessage) json.RawMessage
+	// Type is the type of a value that is not that of the native member: boolean, string, array, object or date-time. Several are
+	// separated by |. It is for the description of the row.
+	Type string
 }
 
 // Fields parses members, each written as "name: path", "name: path | other path" or "name: path = default".
@@ -206,17 +217,22 @@ func Fields(members ...string) []Field {
 func (r Row) Targets() []string {
 	out := make([]string, len(r.Native))
 	for i, n := range r.Native {
-		s := strings.Split(n.Path, "/")
-		switch {
-		case s[0] == "":
-			s = s[len(s)-1:]
-		case len(s) > 2:
-			s = []string{s[0], s[2]}
-		default:
-			s = s[:1]
-		}
-		out[i] = n.Verb + " " + strings.Join(s, "/")
+		out[i] = n.Verb + " " + n.Resource()
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Resource returns the resource of a native request, with its subresource, as "tasks/fork".
+func (n Native) Resource() string {
+	s := strings.Split(n.Path, "/")
+	switch {
+	case s[0] == "":
+		s = s[len(s)-1:]
+	case len(s) > 2:
+		s = []string{s[0], s[2]}
+	default:
+		s = s[:1]
+	}
+	return strings.Join(s, "/")
 }

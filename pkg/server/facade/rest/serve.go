@@ -50,7 +50,7 @@ func (c *call) serve(r Row) error {
 				return err
 			}
 		}
-		if last && r.Answer.Fields == nil && r.Answer.Code != http.StatusNoContent && r.Answer.Unsupported == "" {
+		if last && r.Answer.Fields == nil && r.Answer.Code != http.StatusNoContent && !r.Answer.own() {
 			return c.pass(req, r.Answer)
 		}
 		answer, err := c.read(n, req)
@@ -59,8 +59,8 @@ func (c *call) serve(r Row) error {
 		}
 		parts.add(n.Name, answer)
 	}
-	if u := r.Answer.Unsupported; u != "" {
-		return restError{code: http.StatusNotImplemented, message: u}
+	if r.Answer.own() {
+		return c.f.describe(c.w, r.Answer)
 	}
 	return c.answer(r.Answer, parts)
 }

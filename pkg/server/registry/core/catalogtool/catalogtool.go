@@ -40,7 +40,9 @@ func Definition(tools Tools, guard resource.Guard[*v1alpha1.CatalogTool]) *resou
 		Kind:       "CatalogTool",
 		Singular:   "catalogtool",
 		ShortNames: []string{"ctl"},
+		WholeTable: true, // without an age, because built-in tools have none
 		Columns: []resource.Column[*v1alpha1.CatalogTool]{
+			{Name: "Name", Description: "What the model calls it by.", Value: func(t *v1alpha1.CatalogTool) any { return t.Name }},
 			{Name: "Builtin", Type: "boolean", Description: "Whether the tool needs no Tool object.", Value: func(t *v1alpha1.CatalogTool) any { return t.Spec.Builtin }},
 			{Name: "Available", Description: "Whether the controller can reach it; empty for built-in tools.", Value: func(t *v1alpha1.CatalogTool) any { return available(t) }},
 			{Name: "URL", Wide: true, Description: "The address that is called.", Value: func(t *v1alpha1.CatalogTool) any { return t.Spec.URL }},

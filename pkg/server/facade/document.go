@@ -1,0 +1,54 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facade
+
+import (
+	"net/http"
+
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/platform-ai/platform/pkg/server/facade/openapi"
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/version"
+)
+
+// DocumentPath is the path of the document that describes all rows.
+const DocumentPath = "/api/v1/openapi.json"
+
+// Document describes all rows as an OpenAPI document.
+func Document(definitions common.GetOpenAPIDefinitions) ([]byte, error) {
+	return openapi.Document(openapi.Source{ //nolint:wrapcheck // the package belongs to this one
+		Rows: Rows(), Kinds: kinds(), Parameters: parameters(), Definitions: definitions, Version: version.Version(),
+	})
+}
+
+// documentRow serves the document to every authenticated caller.
+func documentRow() rest.Row {
+	return rest.Row{Method: http.MethodGet, Path: DocumentPath, Native: whoAmI(), Answer: rest.Answer{Document: true}}
+}
+
+// kinds returns the kinds of native answers.
+func kinds() map[string]string {
+	return map[string]string{
+		"tasks": "Task", "agents": "Agent", "providers": "Provider", "tools": "Tool", "skills": "Skill", "catalogtools": "CatalogTool", "sessions": "Session",
+		"approvals": "Approval", "memories": "Memory", "memoryproposals": "MemoryProposal", "chats": "Chat", "secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
+		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage",
+		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/fork": "TaskFork",
+		"get tasks/events": "ExecutionEventPage", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
+	}
+}
+
+// parameters describes the query parameters that have the same meaning natively.
+func parameters() map[string]openapi.Parameter {
+	return map[string]openapi.Parameter{
+		"labelSelector": {Type: "string", Text: "A label selector, as kubectl has it."},
+		"after":         {Type: "integer", Text: "Events with a greater sequence number are returned."},
+		"limit":         {Type: "integer", Least: 1, Text: "How many events a page has at most."},
+		"type":          {Type: "string", Repeated: true, Text: "Only events of these types."},
+		"timeline":      {Type: "boolean", Text: "Whether the trace has a timeline of all events."},
+		"continue":      {Type: "string", Text: "metadata.continue of the page before."},
+		"tailLines":     {Type: "integer", Least: 1, Text: "How many lines of the end of the log are returned."},
+		"follow":        {Type: "boolean", Text: "Whether the log is streamed as it is written, as server-sent events."},
+	}
+}

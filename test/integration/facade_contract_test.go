@@ -1,0 +1,304 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/platform-ai/platform/pkg/generated/openapi"
+	"github.com/platform-ai/platform/pkg/server/facade"
+)
+
+// contract is the OpenAPI document of the REST paths. Every answer that a restClient gets is compared with it.
+type contract struct {
+	doc      map[string]any
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema
+}
+
+var theContract = sync.OnceValues(func() (*contract, error) {
+	data, err := facade.Document(openapi.GetOpenAPIDefinitions)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	closed(doc)
+	c := &contract{compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	c.doc, _ = doc.(map[string]any)
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	c.compiler.AssertFormat()
+	return c, c.compiler.AddResource("mem:///doc", doc)
+})
+
+// closed forbids members that no schema of an object describes, so that an undocumented member fails a test.
+func closed(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			closed(one)
+		}
+	case map[string]any:
+		for _, one := range v {
+			closed(one)
+		}
+		if _, has := v["properties"].(map[string]any); has && v["type"] == "object" && v["additionalProperties"] == nil {
+			v["additionalProperties"] = false
+		}
+	}
+}
+
+// operation returns the template of a path and the description of a request, or nil if it is not described.
+func (c *contract) operation(method, path string) (template string, op map[string]any) {
+	segments := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	best := -1
+	paths, _ := c.doc["paths"].(map[string]any)
+	for candidate, item := range paths {
+		literal, pattern := 0, strings.Split(candidate, "/")
+		if len(pattern) != len(segments) {
+			continue
+		}
+		for i, p := range pattern {
+			switch {
+			case p == segments[i]:
+				literal++
+			case !strings.HasPrefix(p, "{"):
+				literal = -1000
+			}
+		}
+		if found, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok && literal > best {
+			template, op, best = candidate, found, literal
+		}
+	}
+	return template, op
+}
+
+// check returns what an answer has that the document does not describe.
+func (c *contract) check(method, path string, a answer) error {
+	template, op := c.operation(method, path)
+	if op == nil {
+		return nil // answered with 404 or 405, or by Kubernetes' own API
+	}
+	responses, _ := op["responses"].(map[string]any)
+	response, ok := responses[fmt.Sprint(a.code)].(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s %s answers %d, which is not documented: %.300s", method, template, a.code, a.body)
+	}
+	contents, _ := response["content"].(map[string]any)
+	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	if len(contents) == 0 {
+		if a.body != "" {
+			return fmt.Errorf("%s %s: %d has an undocumented body: %.300s", method, template, a.code, a.body)
+		}
+		return nil
+	}
+	if contents["*/*"] != nil {
+		return nil
+	}
+	if _, ok := contents[media]; !ok {
+		return fmt.Errorf("%s %s: the media type %q of %d is not documented", method, template, media, a.code)
+	}
+	if media != "application/json" {
+		return nil
+	}
+	schema, err := c.schema("paths", template, strings.ToLower(method), "responses", fmt.Sprint(a.code), "content", media, "schema")
+	if err != nil {
+		return err
+	}
+	body, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+	if err != nil {
+		return fmt.Errorf("%s %s: %d: %w: %.300s", method, template, a.code, err, a.body)
+	}
+	if err := schema.Validate(body); err != nil {
+		return fmt.Errorf("%s %s: the body of %d differs from its schema: %w\n%.600s", method, template, a.code, err, a.body)
+	}
+	return nil
+}
+
+// schema compiles a part of the document.
+func (c *contract) schema(path ...string) (*jsonschema.Schema, error) {
+	at := "mem:///doc#"
+	for _, p := range path {
+		at += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(p))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.schemas[at]; s != nil {
+		return s, nil
+	}
+	s, err := c.compiler.Compile(at)
+	if err == nil {
+		c.schemas[at] = s
+	}
+	return s, err
+}
+
+// comply fails the test if an answer of the REST paths is not as documented.
+func (a answer) comply(t testing.TB, method, path string) answer {
+	t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	c, err := theContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.check(method, path, a); err != nil {
+		t.Error(err)
+	}
+	return a
+}
+
+// TestRESTDocument: the served document is a valid OpenAPI 3.1 document, for authenticated callers alone.
+func TestRESTDocument(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	a := restAs(t, s, "default", "vi", "").get(facade.DocumentPath).want(t, 200)
+	restOf(t, s).get(facade.DocumentPath).problem(t, 401, "Unauthorized")
+	restOf(t, s).with("Authorization", "Bearer x").get(facade.DocumentPath).problem(t, 401, "Unauthorized")
+	c := jsonschema.NewCompiler()
+	official, err := c.Compile("testdata/oas-3.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := official.Validate(doc); err != nil {
+		t.Error(err)
+	}
+	ids := map[string]bool{}
+	eachOperation(t, func(method, path string, op map[string]any) {
+		id := fmt.Sprint(op["operationId"])
+		if ids[id] {
+			t.Errorf("%s %s: the operationId %s is not unique", method, path, id)
+		}
+		ids[id] = true
+	})
+	// Every row is in the document, with its permissions.
+	for _, row := range facade.Rows() {
+		_, op := must[*contract](t)(theContract()).operation(row.Method, strings.ReplaceAll(row.Path, ":", ""))
+		if op == nil {
+			t.Errorf("%s %s is not described", row.Method, row.Path)
+		}
+	}
+	if _, err := must[*contract](t)(theContract()).schema("components", "schemas", "Error"); err != nil {
+		t.Error(err)
+	}
+}
+
+// eachOperation calls f for each operation of the document.
+func eachOperation(t *testing.T, f func(method, path string, op map[string]any)) {
+	t.Helper()
+	paths, _ := must[*contract](t)(theContract()).doc["paths"].(map[string]any)
+	for path, item := range paths {
+		for method, op := range item.(map[string]any) {
+			f(strings.ToUpper(method), path, op.(map[string]any))
+		}
+	}
+}
+
+// TestRESTDocumentIsTrue calls every documented operation with each of its parameters, valid and not.
+func TestRESTDocumentIsTrue(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	_, worker := restTask(t, s, "a")
+	worker.post("/internal/v1/events/default/task/a", `{"type":"ModelMessage","summary":"x"}`).want(t, 201)
+	admin := restAs(t, s, "default", "adm", "admin").at(s.RESTURL)
+	for path, body := range map[string]string{
+		"agents": `{"name":"a","systemPrompt":{"inline":"x"}}`, "skills": `{"name":"a","description":"d","content":{"inline":"x"}}`,
+		"providers": `{"name":"a","type":"openai","secretRef":{"name":"s"}}`, "tools": `{"name":"a","description":"d","http":{"url":"https://h.example"}}`,
+	} {
+		admin.post("/api/v1/"+path, body).want(t, 201)
+	}
+	type parameter struct {
+		Name, In string
+		Schema   struct {
+			Type string
+			Enum []string
+		}
+	}
+	called, succeeded := 0, map[string]bool{}
+	eachOperation(t, func(method, path string, op map[string]any) {
+		var params []parameter
+		if data, err := json.Marshal(op["parameters"]); err != nil || json.Unmarshal(data, &params) != nil {
+			t.Fatal(path, err)
+		}
+		target, name := path, "a"
+		if strings.HasSuffix(path, "/stream") || method == "DELETE" {
+			name = "nosuch" // the streams of a do not end, and other operations need it
+		}
+		for _, p := range params {
+			value := name
+			if len(p.Schema.Enum) > 0 {
+				value = p.Schema.Enum[0]
+			} else if p.Name == "namespace" {
+				value = "default"
+			}
+			target = strings.ReplaceAll(target, "{"+p.Name+"}", value)
+		}
+		if strings.Contains(path, "/messages/") {
+			target += "?parentTask=a"
+		}
+		a := admin.do(method, target, "")
+		called++
+		if a.code < 300 {
+			succeeded[method+" "+path] = true
+		}
+		if a.code >= 500 && a.code != 501 {
+			t.Errorf("%s %s: %d %s", method, target, a.code, a.body)
+		}
+		if security, open := op["security"].([]any); !open || len(security) > 0 {
+			restOf(t, s).at(s.RESTURL).do(method, target, "").problem(t, 401, "Unauthorized")
+			restOf(t, s).at(s.RESTURL).with("X-Api-Key", "x").do(method, target, "").problem(t, 401, "Unauthorized")
+		}
+		if method != "GET" || a.code >= 300 {
+			return
+		}
+		for _, p := range params {
+			if p.In != "query" {
+				continue
+			}
+			valid := map[string]string{"integer": "1", "boolean": "false", "string": "a", "": "ModelMessage"}[p.Schema.Type]
+			if p.Name == "type" {
+				valid = "ModelMessage"
+			}
+			if p.Name == "namespace" {
+				valid = "default"
+			}
+			query := func(v string) answer {
+				before, _, _ := strings.Cut(target, "?")
+				full := before + "?" + url.Values{p.Name: {v}}.Encode()
+				if p.Name != "parentTask" && before != target {
+					full += "&parentTask=a"
+				}
+				return admin.do(method, full, "")
+			}
+			if got := query(valid); got.code >= 500 || got.code >= 300 && p.Name != "continue" && p.Schema.Type != "string" && p.Schema.Type != "" {
+				t.Errorf("%s ?%s=%s: %d %s", target, p.Name, valid, got.code, got.body)
+			}
+			for _, bad := range []string{"\xff\xfe", strings.Repeat("9", 4000), "-1", "\x00"} {
+				if got := query(bad); got.code >= 500 || p.Schema.Type == "boolean" && got.code != 400 {
+					t.Errorf("%s ?%s=%.10q: %d %s", target, p.Name, bad, got.code, got.body)
+				}
+			}
+			if got := query("no-number"); p.Schema.Type == "integer" && got.code != 400 {
+				t.Errorf("%s ?%s=no-number: %d %s", target, p.Name, got.code, got.body)
+			}
+		}
+	})
+	if called < 100 || len(succeeded) < 25 {
+		t.Errorf("%d operations, of which these succeeded: %v", called, succeeded)
+	}
+}
