@@ -95,6 +95,8 @@ func (in *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"!"}}`)
 	case r.URL.Path == "/anthropic/v1/messages":
 		in.json(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"%s!"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`)
+	case r.URL.Path == "/anthropic/v1/messages/count_tokens":
+		in.json(w, `{"input_tokens":1,"installation":"%s"}`)
 	default:
 		http.NotFound(w, r)
 	}

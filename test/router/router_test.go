@@ -30,6 +30,7 @@ func operations() [][2]string {
 		{"POST", "/provider-a/v1/responses"},
 		{"GET", "/provider-a/v1/models"},
 		{"POST", "/provider-b/v1/messages"},
+		{"POST", "/provider-b/v1/messages/count_tokens"},
 		{"GET", "/provider-b/v1/models"},
 	}
 }

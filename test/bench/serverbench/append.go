@@ -104,21 +104,26 @@ func send(ctx context.Context, c *http.Client, method, url string, body []byte, 
 
 // workerToken makes a service account that may append events to every task, as workers together may, and a token of it.
 func workerToken(ctx context.Context, c *http.Client, url string) (string, error) {
+	return accountToken(ctx, c, url, "bench", `{"apiGroups":["core.platform.ai"],"resources":["tasks/events"],"verbs":["create"]}`)
+}
+
+// accountToken makes a service account whose role has the rules, and a token of it.
+func accountToken(ctx context.Context, c *http.Client, url, name, rules string) (string, error) {
 	const accounts = "/api/v1/namespaces/default/serviceaccounts"
 	for path, body := range map[string]string{
-		accounts: `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bench"}}`,
+		accounts: `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"` + name + `"}}`,
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role",
-			"metadata":{"name":"bench"},"rules":[{"apiGroups":["core.platform.ai"],"resources":["tasks/events"],"verbs":["create"]}]}`,
+			"metadata":{"name":"` + name + `"},"rules":[` + rules + `]}`,
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding",
-			"metadata":{"name":"bench"},"subjects":[{"kind":"ServiceAccount","name":"bench","namespace":"default"}],
-			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"bench"}}`,
+			"metadata":{"name":"` + name + `"},"subjects":[{"kind":"ServiceAccount","name":"` + name + `","namespace":"default"}],
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"` + name + `"}}`,
 	} {
 		if err := send(ctx, c, http.MethodPost, url+path, []byte(body), nil); err != nil {
 			return "", err
 		}
 	}
 	var token struct{ Status struct{ Token string } }
-	err := send(ctx, c, http.MethodPost, url+accounts+"/bench/token",
+	err := send(ctx, c, http.MethodPost, url+accounts+"/"+name+"/token",
 		[]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`), &token)
 	return token.Status.Token, err
 }

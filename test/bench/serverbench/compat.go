@@ -38,8 +38,8 @@ const (
 	compatBody = `{"model":"m","stream":%v,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say hello."}]}`
 )
 
-// compat measures the OpenAI API of the server beside a bare httputil.ReverseProxy with TLS, which authenticates
-// nobody, reads nothing and counts nothing. The vendor behind both is in this process, and so is the proxy.
+// compat measures the OpenAI API of the server, used with a ServiceAccount token, beside a bare httputil.ReverseProxy with TLS,
+// which authenticates nobody, reads nothing and counts nothing. The vendor behind both is in this process, and so is the proxy.
 func compat(ctx context.Context, o Options, dir string, r *report.Report) (err error) {
 	if !o.wants(rowCompatSmall) && !o.wants(rowCompatFirst) && !o.wants(rowCompatStreams) {
 		return nil
@@ -58,14 +58,18 @@ func compat(ctx context.Context, o Options, dir string, r *report.Report) (err e
 	if err := makeProvider(ctx, admin, base, vendor.URL); err != nil {
 		return err
 	}
-	ours := target{url: base + "/openai/v1/chat/completions?namespace=default"}
+	token, err := accountToken(ctx, admin, base, "chats", `{"apiGroups":["core.platform.ai"],"resources":["chats"],"verbs":["create"]},{"apiGroups":["core.platform.ai"],"resources":["providers"],"verbs":["list"]}`)
+	if err != nil {
+		return err
+	}
+	ours := target{url: base + "/openai/v1/chat/completions"}
 	other, stop, err := proxyTo(vendor.URL)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	for range compatClients {
-		c, _, err := s.client("")
+		c, _, err := s.client(token)
 		if err != nil {
 			return err
 		}
