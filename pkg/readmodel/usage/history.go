@@ -69,6 +69,13 @@ func (q *Query) readHistory(v records.View) (*history, error) {
 		if err != nil {
 			return nil, err
 		}
+		if n := h.byUID[t.UID]; n != nil && q.ours(t.NamespaceUID) {
+			// An earlier version recorded the creation of a task with its nanoseconds, and its later states without.
+			if n.ObservedAt.Before(t.ObservedAt) {
+				n.Task = t
+			}
+			continue
+		}
 		if q.ours(t.NamespaceUID) {
 			n := &node{Task: t}
 			h.tasks, h.byUID[t.UID] = append(h.tasks, n), n

@@ -84,6 +84,7 @@ func groups() []group {
 		{[]string{rowTails, rowTailsIdle}, tails},
 		{[]string{rowTrim}, trim},
 		{[]string{rowRedact, rowRedactPeer}, redaction},
+		{[]string{rowUsage, rowUsageMemory}, usageReports},
 	}
 }
 
