@@ -53,6 +53,9 @@ type Options struct {
 	Usage usage.Reader
 }
 
+// originMessages is how many messages of a session are read at a time to find out where a proposal comes from.
+const originMessages = 500
+
 // All returns every resource of the group, in the order of discovery. The
 // result must be used for one server only.
 func All(o Options) []resource.Resource {
@@ -77,12 +80,15 @@ func All(o Options) []resource.Resource {
 		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Guard: workers.Memories(),
 		Session: func(ctx context.Context, name string) (*v1alpha1.Session, error) { return workers.Session(ctx, name) },
 	})
-	var history func(ctx context.Context, name string, after int64) (transcript.Page, error) // of a session
 	proposals := memoryproposal.New(memoryproposal.Options{
 		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
 		Guard: workers.MemoryProposals(), Task: tasks.Get,
 		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
-			return history(ctx, name, after)
+			s, err := workers.Session(ctx, name)
+			if err != nil {
+				return transcript.Page{}, err
+			}
+			return o.Transcripts.Page(ctx, s.UID, after, originMessages, "")
 		},
 	})
 	sessions := session.New(session.Options{
@@ -90,7 +96,7 @@ func All(o Options) []resource.Resource {
 		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel,
 	})
 	o.Chat.Keep(sessions)
-	workers.Session, history = sessions.Get, sessions.History
+	workers.Session = sessions.Get
 	return []resource.Resource{
 		tasks,
 		agents,

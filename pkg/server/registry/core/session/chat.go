@@ -13,7 +13,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
 // Said returns all messages of a session, oldest first. It is meant for chats, whose sessions are bounded.
@@ -30,15 +29,6 @@ func (r *Resource) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.Se
 		}
 		after = page.Messages[len(page.Messages)-1].Order
 	}
-}
-
-// History returns a page of the messages of a session of the context's namespace, after an order.
-func (r *Resource) History(ctx context.Context, name string, after int64) (transcript.Page, error) {
-	s, err := r.Get(ctx, name)
-	if err != nil {
-		return transcript.Page{}, err
-	}
-	return r.transcripts.Page(ctx, s.UID, after, maxLimit, "")
 }
 
 // Say appends messages on behalf of the server, and adds tokens to the counts of the session. A session that is gone,
