@@ -106,3 +106,8 @@ func shortTime(raw json.RawMessage) json.RawMessage {
 	}
 	return short
 }
+
+// list returns an array of items of an answer.
+func list(from string, each []rest.Field) []rest.Field {
+	return []rest.Field{{Name: "items", From: []string{from}, Default: "[]", Each: each}}
+}

@@ -30,11 +30,6 @@ func memoryRows() []rest.Row {
 	)
 }
 
-// list returns an array of items of an answer.
-func list(from string, each []rest.Field) []rest.Field {
-	return []rest.Field{{Name: "items", From: []string{from}, Default: "[]", Each: each}}
-}
-
 func memories(all string, bare bool) []rest.Row {
 	const get, post = http.MethodGet, http.MethodPost
 	one := all + "/:id"

@@ -6,6 +6,10 @@
 //
 //	openapi.go   the document and its operations
 //	answer.go    schemas of answers
+//	field.go     schemas of members that rows select
+//	code.go      status codes
+//	parts.go     what operations share
+//	build.go     schemas of values
 //	request.go   parameters and bodies
 //	schema.go    the schemas of the native types
 package openapi
@@ -15,14 +19,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
-	"github.com/platform-ai/platform/pkg/sse"
 )
 
 // Version is the version of OpenAPI that documents follow.
@@ -154,128 +155,4 @@ func (b *builder) operation(r rest.Row) (object, error) {
 	maps.Copy(all, success)
 	op["responses"] = all
 	return op, nil
-}
-
-// failures returns the status codes of a row's errors.
-func failures(r rest.Row) []int {
-	codes := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	if named(r) || strings.Contains(r.Path, ":") {
-		codes = append(codes, http.StatusNotFound)
-	}
-	writes := r.Reserved != nil
-	for _, n := range r.Native {
-		writes = writes || n.Verb == "delete" || n.Verb == "patch" || n.Verb == "create" && n.Ask == "" && named(r)
-		if n.Page || n.All || slices.Contains(n.Pass, "continue") {
-			codes = append(codes, http.StatusGone)
-		}
-	}
-	if writes {
-		codes = append(codes, http.StatusConflict, http.StatusGone, http.StatusInsufficientStorage)
-	}
-	codes = append(codes, r.Answer.Errors...)
-	if r.Body != nil {
-		codes = append(codes, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge)
-	}
-	return codes
-}
-
-// named reports whether a row works in a namespace.
-func named(r rest.Row) bool {
-	return slices.ContainsFunc(r.Native, func(n rest.Native) bool {
-		return !strings.HasPrefix(n.Path, "/") || strings.Contains(n.Path, ":namespace")
-	})
-}
-
-// responses describes errors.
-func responses(codes ...int) object {
-	out := object{}
-	for _, code := range codes {
-		out[strconv.Itoa(code)] = object{"description": http.StatusText(code), "content": content("application/json", ref("Error"))}
-	}
-	return out
-}
-
-func content(media string, schema any) object { return object{media: object{"schema": schema}} }
-
-func ref(name string) object { return object{"$ref": "#/components/schemas/" + name} }
-
-// id returns a name of an operation that is unique and stable.
-func id(r rest.Row) string {
-	var s strings.Builder
-	s.WriteString(strings.ToLower(r.Method))
-	for _, word := range strings.FieldsFunc(r.Path, func(c rune) bool { return strings.ContainsRune("/:-.", c) }) {
-		s.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	return s.String()
-}
-
-func tag(path string) string {
-	segments := strings.Split(path, "/")
-	if len(segments) > 3 && (segments[1] == "api" || segments[1] == "internal") {
-		return segments[1] + "/" + segments[3]
-	}
-	return segments[1]
-}
-
-// merge adds what another row of the same method and path accepts and answers.
-func merge(first, second object) {
-	have, _ := first["parameters"].([]object)
-	more, _ := second["parameters"].([]object)
-	for _, p := range more {
-		if !slices.ContainsFunc(have, func(q object) bool { return q["name"] == p["name"] && q["in"] == p["in"] }) {
-			have = append(have, p)
-		}
-	}
-	first["parameters"] = have
-	to, _ := first["responses"].(object)
-	from, _ := second["responses"].(object)
-	for code, response := range from {
-		if _, has := to[code]; !has {
-			to[code] = response
-			continue
-		}
-		if one, ok := to[code].(object)["content"].(object); ok {
-			if other, ok := response.(object)["content"].(object); ok {
-				maps.Copy(one, other)
-			}
-		}
-	}
-}
-
-// probe describes a health check, which needs no credentials.
-func probe(text string, codes ...int) object {
-	out := object{}
-	for _, code := range codes {
-		out[strconv.Itoa(code)] = object{"description": http.StatusText(code), "content": content("application/json", ref("Health"))}
-	}
-	path := strings.Fields(text)[2]
-	return object{"operationId": "probe" + strings.ToUpper(path[:1]) + path[1:], "description": text + " The listener of REST answers it.", "security": []object{}, "responses": out, "tags": []string{"health"}}
-}
-
-func errorSchema() object {
-	return object{
-		"type": "object", "description": "Error is the body of every error.", "required": []string{"error"},
-		"properties": object{"error": object{
-			"type": "object", "required": []string{"code", "message"},
-			"properties": object{
-				"code":    object{"type": "integer", "description": "code is the HTTP status."},
-				"message": object{"type": "string", "description": "message names the field and the rule."},
-			},
-		}},
-	}
-}
-
-func healthSchema() object {
-	return object{
-		"type": "object", "required": []string{"status"},
-		"properties": object{
-			"status": object{"type": "string", "enum": []string{"ok", "not ready"}},
-			"checks": object{"type": "object", "additionalProperties": object{"type": "string"}, "description": "checks are ok, or say what is wrong."},
-		},
-	}
-}
-
-// stream describes server-sent events.
-func stream() object {
-	return content(sse.ContentType, object{"type": "string", "description": "Server-sent events. The connection stays open until the stream ends."})
 }

@@ -101,16 +101,6 @@ func AccountNamespace(user json.RawMessage) json.RawMessage {
 	return json.RawMessage(strconv.Quote(ns))
 }
 
-// serviceAccountNamespace returns the namespace in the user name of a ServiceAccount, or "".
-func serviceAccountNamespace(user string) string {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	ns, _, two := strings.Cut(rest, ":")
-	if !ok || !two {
-		return ""
-	}
-	return ns
-}
-
 // requestID returns the client's ID of the request if it is safe to log, otherwise a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)

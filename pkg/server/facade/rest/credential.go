@@ -3,7 +3,10 @@
 
 package rest
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Other endpoints beside the REST paths accept the same credentials, by the same rules.
 
@@ -20,3 +23,13 @@ func OwnNamespace(r *http.Request) string { return ownNamespace(r) }
 
 // RequestID returns the client's ID of the request if it is safe to log, otherwise a new one.
 func RequestID(r *http.Request) string { return requestID(r) }
+
+// serviceAccountNamespace returns the namespace in the user name of a ServiceAccount, or "".
+func serviceAccountNamespace(user string) string {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	ns, _, two := strings.Cut(rest, ":")
+	if !ok || !two {
+		return ""
+	}
+	return ns
+}

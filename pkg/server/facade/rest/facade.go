@@ -15,9 +15,11 @@
 //	object.go    JSON bodies on their way to the chain
 //	flat.go      bodies that are whole objects
 //	replace.go   bodies that replace stored objects
+//	fixed.go     members that rows cannot set
 //	document.go  JSON answers made of native ones
 //	writer.go    answers of the chain on their way to the client
-//	envelope.go  the shape of errors and pages
+//	envelope.go  the shape of errors
+//	page.go      pages of lists
 //
 // What is streamed natively (events, logs, artifacts, traces, lists) is streamed here too. Only errors and answers
 // that a row computes from native ones are held in memory.
