@@ -16,14 +16,14 @@ import (
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
-// ledger notes what it is told.
-type ledger struct {
+// notebook notes what it is told.
+type notebook struct {
 	refuse error
 	asked  []Asked
 	ended  chan Ended
 }
 
-func (l *ledger) Start(_ context.Context, a Asked) (Measurement, error) {
+func (l *notebook) Start(_ context.Context, a Asked) (Measurement, error) {
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
@@ -31,7 +31,7 @@ func (l *ledger) Start(_ context.Context, a Asked) (Measurement, error) {
 	return l, nil
 }
 
-func (l *ledger) End(e Ended) { l.ended <- e }
+func (l *notebook) End(e Ended) { l.ended <- e }
 
 // speaker is a model that answers in parts, and waits between them.
 type speaker struct {
@@ -53,9 +53,9 @@ func (s *speaker) Generate(ctx context.Context, _ llm.Request, parts func(llm.Pa
 	}
 }
 
-func measured(t *testing.T, s *speaker) (llm.Model, *ledger, *clocktesting.FakeClock) {
+func measured(t *testing.T, s *speaker) (llm.Model, *notebook, *clocktesting.FakeClock) {
 	t.Helper()
-	l, c := &ledger{ended: make(chan Ended, 1)}, clocktesting.NewFakeClock(time.Unix(0, 0))
+	l, c := &notebook{ended: make(chan Ended, 1)}, clocktesting.NewFakeClock(time.Unix(0, 0))
 	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: s}}, Metering{Meter: l, Clock: c, Asked: Asked{Namespace: "ns", ID: "turn"}})
 	return list[0].Model, l, c
 }

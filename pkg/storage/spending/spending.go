@@ -21,9 +21,6 @@
 package spending
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -99,99 +96,4 @@ func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
 		return nil, fmt.Errorf("open accounts of budgets: %w", err)
 	}
 	return s, nil
-}
-
-func (s *Store) load() error {
-	it, err := s.engine.NewIter([]byte{keyspace}, []byte{keyspace + 1})
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		key := it.Key()
-		a, b, split := bytes.Cut(key[min(2, len(key)):], []byte{0})
-		if !split {
-			err = errors.Join(err, fmt.Errorf("corrupt key %q", key))
-			continue
-		}
-		var wrong error
-		switch key[1] {
-		case kindAccount:
-			var v budget.Account
-			wrong = json.Unmarshal(it.Value(), &v)
-			s.accounts[accountID{types.UID(a), string(b)}] = v
-		case kindReservation:
-			var v reservation
-			wrong = json.Unmarshal(it.Value(), &v)
-			s.note(requestID{types.UID(a), string(b)}, &v)
-		}
-		if wrong != nil {
-			err = errors.Join(err, fmt.Errorf("corrupt record %q: %w", key, wrong))
-		}
-	}
-	return errors.Join(err, it.Close())
-}
-
-// note records an open request in memory; nil for one that is no longer open.
-func (s *Store) note(id requestID, r *reservation) {
-	if r == nil {
-		delete(s.open, id)
-		if delete(s.calls[id.owner], id.call); len(s.calls[id.owner]) == 0 {
-			delete(s.calls, id.owner)
-		}
-		return
-	}
-	s.open[id] = *r
-	if s.calls[id.owner] == nil {
-		s.calls[id.owner] = map[string]bool{}
-	}
-	s.calls[id.owner][id.call] = true
-}
-
-// Balance is what is known of one account.
-type Balance struct {
-	// Identity is empty if the budget has only one account.
-	Identity string
-	budget.Account
-}
-
-// Balances returns the accounts of budgets, in no order. Their windows may be over; see budget.Account.At.
-func (s *Store) Balances(of ...types.UID) map[types.UID][]Balance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[types.UID][]Balance{}
-	for _, id := range of {
-		all[id] = nil
-	}
-	for id, a := range s.accounts {
-		if _, ok := all[id.budget]; ok {
-			all[id.budget] = append(all[id.budget], Balance{id.identity, a})
-		}
-	}
-	return all
-}
-
-// Forget removes the accounts of a budget that was deleted.
-func (s *Store) Forget(id types.UID) error {
-	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		for a := range s.accounts {
-			if a.budget == id {
-				t.accounts[a] = nil
-			}
-		}
-		return nil
-	}}))
-}
-
-// Release gives back what a task has reserved. It is for a task that no longer exists.
-func (s *Store) Release(task types.UID) error {
-	s.mu.Lock()
-	none := len(s.calls[task]) == 0
-	s.mu.Unlock()
-	if none {
-		return nil
-	}
-	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		t.release(task)
-		return nil
-	}}))
 }

@@ -1,0 +1,105 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/spending"
+)
+
+// rates returns the rate limits of a request.
+func (r LimitReaders) rates(ctx context.Context, a Asked) ([]modelgate.Limit, error) {
+	var all []modelgate.Limit
+	p, err := r.Provider(ctx, a.Provider)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		all = modelgate.LimitOf(all, "Provider", p.Namespace, p.Name, p.Spec.RateLimit)
+	}
+	if a.Agent == "" {
+		return all, nil
+	}
+	agent, err := r.Agent(ctx, a.Agent)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		all = modelgate.LimitOf(all, "Agent", agent.Namespace, agent.Name, agent.Spec.RateLimit)
+	}
+	return all, nil
+}
+
+// limitRefused returns the API error of a refusal.
+func limitRefused(reason, message string, code, after int) error {
+	e := apierrors.NewTooManyRequests(message, max(1, after))
+	if e.ErrStatus.Code = int32(code); code == http.StatusForbidden {
+		e.ErrStatus.Reason, e.ErrStatus.Details.RetryAfterSeconds = metav1.StatusReasonForbidden, 0
+	}
+	e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseType(reason), Message: message}}
+	return e
+}
+
+// LimitReason returns the reason, RateLimited or BudgetExhausted, if Limits refused a request; otherwise an empty string.
+func LimitReason(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type == v1alpha1.ReasonBudgetExhausted || c.Type == v1alpha1.ReasonRateLimited {
+			return string(c.Type)
+		}
+	}
+	return ""
+}
+
+// limited is a request that began.
+type limited struct {
+	*Limits
+
+	asked   Asked
+	call    string // made here, because clients choose the IDs of their requests
+	caller  types.UID
+	charges []budget.Charge
+	rated   bool
+}
+
+// End settles the request. What it used stays estimated if its vendor did not report it.
+func (m *limited) End(e Ended) {
+	var used *int64
+	if u := e.Usage; u.Known() {
+		used = new(max(0, *u.InputTokens) + max(0, *u.OutputTokens))
+	}
+	if m.rated {
+		m.Gate.End(m.caller, m.call, used, e.Usage.InputTokens)
+	}
+	if len(m.charges) == 0 {
+		return
+	}
+	if err := m.accounts.Commit(engine.Upkeep, m.accounts.End(m.call, used, m.warn)); err != nil {
+		klog.ErrorS(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
+	}
+}
+
+// warn logs what the request made Budgets reach. There is no stream that could have it as an event.
+func (m *limited) warn(list []spending.Warning) {
+	for _, w := range list {
+		klog.InfoS("A Budget has reached a percentage of its limit", "reason", v1alpha1.ReasonBudgetWarning, "budget", klog.KRef(m.asked.Namespace, w.Name),
+			"identity", w.Identity, "percent", w.Percent, "spent", w.Spent, "limit", w.Limit, "renewsAt", w.Renews.UTC().Format(time.RFC3339))
+	}
+}
