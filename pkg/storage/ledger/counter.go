@@ -108,24 +108,31 @@ func (f *folding) count(e *v1alpha1.ExecutionEvent, at time.Time) {
 			}
 		}
 	}
-	switch {
-	case bad:
-		c.o.Gap = usage.GapTooLarge
-	case decreased:
-		c.o.Gap = usage.GapDecreased
-	case c.o.Gap == "" && !c.o.Some():
-		c.o.Gap = usage.GapUnavailable
-	case c.o.Gap == usage.GapUnavailable && c.o.Some(), c.o.Gap == usage.GapNotReported && c.o.Reported():
-		c.o.Gap = ""
-	}
-	if c.o.Gap == "" && !c.o.Reported() {
-		c.o.Gap = usage.GapNotReported
-	}
-	c.o.Complete = c.o.Gap == ""
+	c.settle(bad, decreased)
 	if key != "" {
 		f.remember(key, c.total)
 	}
 	f.record(&c.o)
+}
+
+// settle says whether the counts are complete. A gap that was found once stays, unless it was that nothing was reported.
+func (c *counter) settle(bad, decreased bool) {
+	o := &c.o
+	if o.Gap == usage.GapUnavailable || o.Gap == usage.GapNotReported {
+		o.Gap = ""
+	}
+	switch {
+	case bad:
+		o.Gap = usage.GapTooLarge
+	case decreased:
+		o.Gap = usage.GapDecreased
+	case o.Gap != "" || o.Reported():
+	case o.Some():
+		o.Gap = usage.GapNotReported
+	default:
+		o.Gap = usage.GapUnavailable
+	}
+	o.Complete = o.Gap == ""
 }
 
 // startSession finds the base of a session counter. Without one, all of the first total is unattributed.

@@ -34,7 +34,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.stop()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v") //nolint:gosec // this program
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v")
 	child.Env = append(os.Environ(), envChild+"="+s.dir)
 	out, err := child.StdoutPipe()
 	if err == nil {

@@ -25,7 +25,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // store is a ledger with the log that it follows.
 type store struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	clock *clocktesting.FakeClock
 	e     *local.Engine
@@ -34,7 +34,7 @@ type store struct {
 	plain bool // the log has no ledger, as in an older version
 }
 
-func open(t *testing.T) *store {
+func open(t testing.TB) *store {
 	t.Helper()
 	s := &store{t: t, dir: t.TempDir(), clock: clocktesting.NewFakeClock(noon)}
 	s.start()
@@ -171,8 +171,11 @@ func TestWorkers(t *testing.T) {
 	}{
 		{"nothing", []string{"TaskCreated", worker(1), "TaskSucceeded"}, nil},
 		{"one call", []string{worker(1), begin(1), end(1, 10, 5)}, []string{"a/1 1/1 call m completed 10 5 - - complete"}},
-		{"all columns", []string{worker(1), begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":10,"outputTokens":5,"cachedInputTokens":4,"cacheWriteInputTokens":3}`},
-			[]string{"a/1 1/1 call m completed 10 5 4 3 complete"}},
+		{
+			"all columns",
+			[]string{worker(1), begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":10,"outputTokens":5,"cachedInputTokens":4,"cacheWriteInputTokens":3}`},
+			[]string{"a/1 1/1 call m completed 10 5 4 3 complete"},
+		},
 		{"zero is not null", []string{begin(1), end(1, 0, 0)}, []string{"a/1 1/1 call m completed 0 0 - - complete"}},
 		{"open", []string{worker(1), begin(1)}, []string{"a/1 1/1 call m started - - - -"}},
 		{"no usage", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1}`}, []string{"a/1 1/1 call m completed - - - - (usage not reported)"}},
@@ -190,24 +193,45 @@ func TestWorkers(t *testing.T) {
 		{"the end was lost", []string{worker(1), begin(1), begin(1), end(1, 4, 4)}, []string{
 			"a/1 1/1 call m started - - - - (missing final usage)", "a/1 1/1 call m completed 4 4 - - complete",
 		}},
-		{"counter", []string{worker(1), counted(`{"inputTokens":1000,"outputTokens":1}`), counted(`{"inputTokens":1500,"outputTokens":2}`)},
-			[]string{"a/1 usage attempt  completed 1500 2 - - complete"}},
-		{"counter decreases", []string{worker(1), counted(`{"inputTokens":1000,"outputTokens":5}`), counted(`{"inputTokens":10,"outputTokens":6}`), counted(`{"inputTokens":1001,"outputTokens":7}`)},
-			[]string{"a/1 usage attempt  completed 1001 7 - - (counter decreased)"}},
-		{"counter of a cancelled task", []string{worker(1), counted(`{"inputTokens":1,"outputTokens":1}`), "TaskCancelled"},
-			[]string{"a/1 usage attempt  cancelled 1 1 - - complete"}},
-		{"counters of two attempts", []string{worker(1), counted(`{"inputTokens":7,"outputTokens":1}`), worker(2), counted(`{"inputTokens":8,"outputTokens":1}`)},
-			[]string{"a/1 usage attempt  failed 7 1 - - complete", "a/2 usage attempt  completed 8 1 - - complete"}},
+		{
+			"counter",
+			[]string{worker(1), counted(`{"inputTokens":1000,"outputTokens":1}`), counted(`{"inputTokens":1500,"outputTokens":2}`)},
+			[]string{"a/1 usage attempt  completed 1500 2 - - complete"},
+		},
+		{
+			"counter decreases",
+			[]string{worker(1), counted(`{"inputTokens":1000,"outputTokens":5}`), counted(`{"inputTokens":10,"outputTokens":6}`), counted(`{"inputTokens":1001,"outputTokens":7}`)},
+			[]string{"a/1 usage attempt  completed 1001 7 - - (counter decreased)"},
+		},
+		{
+			"counter of a cancelled task",
+			[]string{worker(1), counted(`{"inputTokens":1,"outputTokens":1}`), "TaskCancelled"},
+			[]string{"a/1 usage attempt  cancelled 1 1 - - complete"},
+		},
+		{
+			"counters of two attempts",
+			[]string{worker(1), counted(`{"inputTokens":7,"outputTokens":1}`), worker(2), counted(`{"inputTokens":8,"outputTokens":1}`)},
+			[]string{"a/1 usage attempt  failed 7 1 - - complete", "a/2 usage attempt  completed 8 1 - - complete"},
+		},
 		{"session without a baseline", []string{worker(1), counted(`{"scope":"session","inputTokens":1000,"outputTokens":10}`), counted(`{"scope":"session","inputTokens":1500,"outputTokens":30}`)}, []string{
 			"/ usage session  unattributed 1000 10 - - (missing initial baseline)", "a/1 usage session  completed 500 20 - - complete",
 		}},
-		{"session with a baseline", []string{worker(1), counted(`{"scope":"session","baseline":true,"inputTokens":1000,"outputTokens":10}`), counted(`{"scope":"session","inputTokens":1500,"outputTokens":30}`)},
-			[]string{"a/1 usage session  completed 500 20 - - complete"}},
+		{
+			"session with a baseline",
+			[]string{worker(1), counted(`{"scope":"session","baseline":true,"inputTokens":1000,"outputTokens":10}`), counted(`{"scope":"session","inputTokens":1500,"outputTokens":30}`)},
+			[]string{"a/1 usage session  completed 500 20 - - complete"},
+		},
 		{"runtime without a report", []string{worker(1), "AgentRuntimeStarted", `WorkerCompleted {"attempt":1}`}, []string{"a/1  attempt  completed - - - - (usage unavailable)"}},
-		{"too large", []string{counted(`{"inputTokens":1,"outputTokens":1,"cacheWriteInputTokens":9007199254740993}`)},
-			[]string{"a/1 usage attempt  completed 1 1 - - (count out of range)"}},
-		{"a lie", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":1,"outputTokens":1,"cacheWriteInputTokens":-5}`},
-			[]string{"a/1 1/1 call m completed 1 1 - - (count out of range)"}},
+		{
+			"too large",
+			[]string{counted(`{"inputTokens":1,"outputTokens":1,"cacheWriteInputTokens":9007199254740993}`)},
+			[]string{"a/1 usage attempt  completed 1 1 - - (count out of range)"},
+		},
+		{
+			"a lie",
+			[]string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":1,"outputTokens":1,"cacheWriteInputTokens":-5}`},
+			[]string{"a/1 1/1 call m completed 1 1 - - (count out of range)"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
