@@ -1,0 +1,85 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted")
+
+// Streams that their clients abort leave neither goroutines nor memory behind.
+func TestAborted(t *testing.T) {
+	s := start(t)
+	s.namespace("team")
+	v := newVendor(t, nil)
+	v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // keeps no requests
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", eventKind)
+		for range 20 {
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Hello. "}}],"usage":null}`+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL, "m")
+	token := s.token("team", "client", "chat")
+	transport := &http.Transport{}
+	abort := func(n int) {
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for range n / 10 {
+					ctx, leave := context.WithCancel(t.Context())
+					req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.RESTURL+"/openai/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[1]}`))
+					if err != nil {
+						t.Error(err)
+					}
+					req.Header.Set("Authorization", "Bearer "+token)
+					req.Header.Set("X-Platform-Tools", "disabled")
+					resp, err := transport.RoundTrip(req)
+					if err == nil {
+						_, _ = io.ReadFull(resp.Body, make([]byte, 16)) // the first event has begun
+						leave()
+						_ = resp.Body.Close()
+					}
+					leave()
+				}
+			})
+		}
+		wg.Wait()
+	}
+	// settled returns the goroutines and the bytes in use when no answer is read any more.
+	settled := func(most int) (int, uint64) {
+		transport.CloseIdleConnections()
+		for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > most && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond) // goroutines of connections end without an event that could be awaited
+		}
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return runtime.NumGoroutine(), m.HeapAlloc
+	}
+	abort(100) // fills pools and caches
+	goroutines, bytes := settled(0x7fffffff)
+	abort(*aborts)
+	nowGoroutines, nowBytes := settled(goroutines + 20)
+	t.Logf("%d aborted streams: goroutines %d before, %d after; heap %d KiB before, %d KiB after", *aborts, goroutines, nowGoroutines, bytes>>10, nowBytes>>10)
+	if nowGoroutines > goroutines+20 {
+		t.Errorf("%d goroutines became %d", goroutines, nowGoroutines)
+	}
+	if nowBytes > bytes+(16<<20) {
+		t.Errorf("%d bytes of heap became %d", bytes, nowBytes)
+	}
+}
