@@ -90,7 +90,17 @@ type Config struct {
 	// nil.
 	Calling func(c llm.ToolCall)
 	Called  func(c llm.ToolCall, r tool.Result)
-	Clock   clock.Clock
+	// Journal stores what the run adds to the conversation, before the run goes on; nil for none. An error ends the run.
+	// A final answer is not given to it.
+	Journal func(ctx context.Context, s Step) error
+	// Past are the steps of the same run that Journal stored before the process ended, in order. The run continues
+	// after them; its messages are those with which it began.
+	Past []Step
+	// Interrupted is asked about each call of the last answer in Past that has no result. begun says that the call may
+	// have been made. It returns what the model is answered instead, or false if the call is to be made. Nil means that
+	// all of them are made.
+	Interrupted func(c llm.ToolCall, begun bool) (tool.Result, bool)
+	Clock       clock.Clock
 }
 
 // Totals is the usage of a run. Attempts whose usage the vendor did not report
@@ -127,7 +137,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 	if l.c.MaxTokens == 0 {
 		l.c.MaxTokens = plan.DefaultMaxTokens
 	}
-	text, err := l.run(ctx)
+	text, err := l.run(ctx, l.resume())
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
 }
 
@@ -135,6 +145,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 type loop struct {
 	c        Config
 	messages []llm.Message
+	unsaved  []llm.Message // those that Journal has not stored
 	// prompt is the last message that the run began with; the messages before it are history.
 	prompt string
 	// iteration counts questions and penalties, asked counts questions only.
@@ -145,7 +156,13 @@ type loop struct {
 	cooling          llm.Cooling
 }
 
-func (l *loop) run(ctx context.Context) (string, error) {
+// run runs the loop. It begins with the calls of an answer that was interrupted, if there is one.
+func (l *loop) run(ctx context.Context, open *interrupted) (string, error) {
+	if open != nil {
+		if err := l.act(ctx, open.answer, open.results); err != nil {
+			return "", err
+		}
+	}
 	for l.iteration < l.c.MaxIterations {
 		l.iteration++
 		resp, err := l.ask(ctx, l.tools())
@@ -155,13 +172,24 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if len(resp.ToolCalls) == 0 {
 			return l.final(ctx, resp)
 		}
-		l.messages = append(l.messages, resp.Message())
-		if err := l.callTools(ctx, resp); err != nil {
+		l.add(resp.Message())
+		if err := l.save(ctx); err != nil {
 			return "", err
 		}
-		l.remind()
+		if err := l.act(ctx, resp, noResults); err != nil {
+			return "", err
+		}
 	}
 	return l.exhausted(ctx)
+}
+
+// act makes the calls of an answer and adds the notices that are due after them.
+func (l *loop) act(ctx context.Context, answer llm.Response, results int) error {
+	if err := l.callTools(ctx, answer, results); err != nil {
+		return err
+	}
+	l.remind()
+	return l.save(ctx)
 }
 
 func (l *loop) tools() []tool.Definition {
@@ -208,7 +236,7 @@ func (l *loop) exhausted(ctx context.Context) (string, error) {
 // notice adds a message of the platform to the conversation. It is a user message, because many
 // servers accept a system message only at the beginning.
 func (l *loop) notice(text string) {
-	l.messages = append(l.messages, llm.Message{Role: llm.RoleUser, Text: "[platform notice] " + text})
+	l.add(llm.Message{Role: llm.RoleUser, Text: "[platform notice] " + text})
 }
 
 func (l *loop) remind() {

@@ -15,24 +15,17 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
-// callTools runs the calls of one answer in order and adds a result for each. The error is that
-// of the ended context, or ErrApproval.
-func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
+// callTools runs the calls of one answer in order and adds a result for each. The first of them have
+// results already if the answer was interrupted. The error is that of the ended context or of
+// Journal, or ErrApproval.
+func (l *loop) callTools(ctx context.Context, resp llm.Response, results int) error {
 	var repeated []string
-	for _, c := range resp.ToolCalls {
-		if f := l.c.Calling; f != nil {
-			f(c)
-		}
-		result, err := l.callTool(ctx, c, resp)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if f := l.c.Called; f != nil {
-			f(c, result)
-		}
-		l.messages = append(l.messages, llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
-		if ctx.Err() != nil {
-			return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+	for i, c := range resp.ToolCalls {
+		if i >= results {
+			again := results != noResults
+			if err := l.oneCall(ctx, c, resp, again, again && i == results); err != nil {
+				return err
+			}
 		}
 		if l.repeat(c) {
 			repeated = append(repeated, c.Name)
@@ -44,6 +37,35 @@ func (l *loop) callTools(ctx context.Context, resp llm.Response) error {
 			"Try another way or give your final answer.", strings.Join(repeated, " and "), repeatsBeforeWarning))
 	}
 	return nil
+}
+
+// oneCall makes one call and adds its result. again says that the answer was interrupted, and begun that
+// the call may have been made before.
+func (l *loop) oneCall(ctx context.Context, c llm.ToolCall, resp llm.Response, again, begun bool) error {
+	if f := l.c.Calling; f != nil {
+		f(c)
+	}
+	var result tool.Result
+	var err error
+	answered := false
+	if again && l.c.Interrupted != nil {
+		result, answered = l.c.Interrupted(c, begun)
+	}
+	if !answered {
+		result, err = l.callTool(ctx, c, resp)
+	}
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if f := l.c.Called; f != nil {
+		f(c, result)
+	}
+	l.add(llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
+	err = l.save(ctx)
+	if ctx.Err() != nil {
+		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
+	}
+	return err
 }
 
 func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) (tool.Result, error) {

@@ -74,7 +74,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	limits := models.NewLimits(st.Accounts, o.Clock)
 	meter := models.Meters{limits, models.Recorded{Ledger: st.Ledger}} // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
-		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Clock: o.Clock, Metrics: o.Metrics, Meter: meter,
+		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Clock: o.Clock, Metrics: o.Metrics, Meter: meter,
 	})
 	if err != nil {
 		return nil, err
@@ -95,6 +95,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Memories:    st.Memories,
 			Limits:      limits,
 			Usage:       st.Ledger,
+			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},

@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
+	"github.com/platform-ai/platform/pkg/storage/turn"
 )
 
 // lockPoll is the time between attempts to get the store's lock.
@@ -43,6 +44,8 @@ type Stores struct {
 	Blobs *blob.Store
 	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
+	// Turns stores turns of chats while they run.
+	Turns *turn.Store
 	// Memories is the index of memories.
 	Memories *fulltext.Index
 
@@ -78,6 +81,7 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	}
 	st.Blobs = blob.New(st.Engine, o.fileLimits(), o.Clock)
 	st.Transcripts = transcript.New(st.Engine, transcript.Options{Clock: o.Clock, Index: fulltext.New(st.Engine, transcript.IndexLetter)})
+	st.Turns = turn.New(st.Engine)
 	st.Memories = fulltext.New(st.Engine, memory.IndexLetter)
 	return st, nil
 }

@@ -67,7 +67,7 @@ func permissions() []permission {
 		{"get", "tasks/events", "veaow"},
 		{"get", "tasks/stream tasks/trace", "veao"},
 		{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content", "veow"},
-		{"get", "sessions/events sessions/stream", "veo"},
+		{"get", "sessions/events sessions/stream sessions/turn", "veo"},
 		{"create", "tasks/events tasks/log tasks/result tasks/artifacts", "w"},
 		{"get", "tasks/plan tasks/inbox", "veow"},
 		{"create", "tasks/plan tasks/messages tasks/inbox", "w"},

@@ -335,7 +335,6 @@ func TestChatRefusals(t *testing.T) {
 		"unknown member":     {editor, map[string]any{"message": "hello", "mesage": "x"}, 400},
 		"unknown provider":   {editor, map[string]any{"message": "hello", "provider": "nothing"}, 400},
 		"hot":                {editor, map[string]any{"message": "hello", "temperature": 3}, 400},
-		"background":         {editor, map[string]any{"message": "hello", "background": true}, 400},
 		"session of a task":  {editor, map[string]any{"message": "hello", "sessionId": "of-task"}, 400},
 		"session of gateway": {editor, map[string]any{"message": "hello", "sessionId": "of-gateway"}, 404},
 		"a viewer":           {viewer, map[string]any{"message": "hello"}, 403},

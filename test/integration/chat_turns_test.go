@@ -202,8 +202,8 @@ turns:
 				if n%2 == 0 {
 					body["message"] = "list and say " + word
 				}
-				one := p.turn(c, body, n%5 == 4)
-				if n%5 != 4 && !strings.HasSuffix(one, word) {
+				one := p.turn(c, body, n%5 == 3)
+				if n%5 != 3 && !strings.HasSuffix(one, word) {
 					t.Errorf("turn %s was answered %q", word, one)
 				}
 			}

@@ -2565,7 +2565,7 @@ func schema_pkg_apis_core_v1alpha1_ChatSpec(ref common.ReferenceCallback) common
 					},
 					"background": {
 						SchemaProps: spec.SchemaProps{
-							Description: "background lets the turn go on when the client disconnects.",
+							Description: "background lets the turn go on when the client disconnects, and when the server restarts. Its frames are read at the subresource turn of its session, by any number of clients. A client that does not accept a stream is answered at once, with the outcome Running.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2614,7 +2614,7 @@ func schema_pkg_apis_core_v1alpha1_ChatStatus(ref common.ReferenceCallback) comm
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "outcome is how the turn ended: Completed, IterationLimit or TimedOut.",
+							Description: "outcome is how the turn ended: Completed, IterationLimit or TimedOut. A turn that goes on in the background is Running.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6168,6 +6168,13 @@ func schema_pkg_apis_core_v1alpha1_SessionStatus(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "cancelled is set when the session was deleted while a turn ran.",
 							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"lastTurn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastTurn is the id of the turn of a chat that was added last.",
+							Type:        []string{"string"},
 							Format:      "",
 						},
 					},

@@ -23,7 +23,7 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	switch {
 	case info.Verb == "watch":
 		return true
-	case info.Subresource == "stream":
+	case info.Subresource == "stream", info.Resource == "sessions" && info.Subresource == "turn":
 		return true
 	case info.Subresource == "log":
 		follow, err := strconv.ParseBool(r.URL.Query().Get("follow"))

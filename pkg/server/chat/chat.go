@@ -9,7 +9,10 @@
 //	turn.go      the turn itself
 //	frame.go     what a turn reports while it runs, and its errors
 //	prompt.go    the instructions of the orchestrator
-//	session.go   what is kept of a conversation, and what the model reads of it
+//	session.go   what is kept of a conversation
+//	journal.go   what is stored of a turn while it runs
+//	live.go      the frames of a background turn, for its clients
+//	resume.go    turns that an earlier process did not end
 //	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
 //	tools.go     the set of tools; tasktools.go, listtools.go and managetools.go have them
@@ -17,6 +20,9 @@
 // Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
 // and audit treat it as the caller's own. A refusal is data for the model. The server acts for itself only to find the
 // model, to keep the session, and to be woken when a task that the caller may read has changed.
+//
+// Each turn is stored as it goes on: the calls, their results and, of a background turn, its frames. A server that starts
+// continues the background turns of the one before it, and adds its other turns to their sessions as interrupted.
 package chat
 
 import (
@@ -26,6 +32,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +46,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/storage/turn"
 )
 
 // Limits of a request, in bytes and tokens.
@@ -85,6 +93,8 @@ type Options struct {
 	Loopback *rest.Config
 	// Meter, if set, records the use of models.
 	Meter models.Meter
+	// Turns stores turns while they run.
+	Turns *turn.Store
 	Clock clock.WithTickerAndDelayedExecution
 	// Metrics registers the metrics of chats.
 	Metrics prometheus.Registerer
@@ -99,6 +109,10 @@ type Service struct {
 	own     versioned.Interface // acts as the server
 	callers *callers
 	metrics *metrics
+
+	// serving ends when the server stops; nil until Resume.
+	serving atomic.Pointer[context.Context]
+	lost    interruptions
 }
 
 // New makes a Service, which needs Keep before its first turn. It makes no request.
@@ -139,16 +153,23 @@ func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) {
 	if !s.o.Enabled {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("chats"), "", errors.New("chat is switched off on this server (--chat-enabled=false)"))
 	}
+	runs := ctx
+	if r.Spec.Background {
+		serving := s.serving.Load()
+		if serving == nil {
+			return nil, apierrors.NewServiceUnavailable("this server does not run chats in the background yet; try again later")
+		}
+		runs = *serving
+	}
 	if !s.slots.take() {
 		s.metrics.refused()
 		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%d chats run already, which is the most that this server allows; try again later", s.o.MaxConcurrent), busySeconds)
 	}
-	t := &Turn{service: s, request: r, began: s.o.Clock.Now()}
-	ctx, t.cancel = context.WithCancelCause(ctx)
-	deadline := s.o.Clock.AfterFunc(s.o.MaxDuration, func() { t.cancel(errTimeout) })
-	s.metrics.running.Inc()
-	t.release = []func(){s.slots.give, s.metrics.running.Dec, func() { deadline.Stop() }, func() { t.cancel(nil) }}
-	t.ctx = ctx
+	t := s.turn(runs, r, s.o.Clock.Now())
+	t.took()
+	if !r.Spec.Background {
+		ctx = t.ctx
+	}
 	if err := t.begin(ctx); err != nil {
 		t.Close()
 		return nil, err
@@ -156,12 +177,27 @@ func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) {
 	return t, nil
 }
 
+// turn makes a turn that ends with ctx, and when it has taken too long since it began.
+func (s *Service) turn(ctx context.Context, r Request, began time.Time) *Turn {
+	t := &Turn{service: s, request: r, began: began}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	deadline := s.o.Clock.AfterFunc(max(0, s.o.MaxDuration-s.o.Clock.Since(began)), func() { t.cancel(errTimeout) })
+	t.release = []func(){func() { deadline.Stop() }, func() { t.cancel(nil) }}
+	return t
+}
+
+// took notes that the turn has a slot.
+func (t *Turn) took() {
+	t.service.metrics.running.Inc()
+	t.release = append(t.release, t.service.slots.give, t.service.metrics.running.Dec)
+}
+
 // begin does all that can refuse a turn which has a slot.
 func (t *Turn) begin(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		func(context.Context) error { return t.service.check(&t.request) },
 		func(ctx context.Context) error { return t.service.authorize(ctx, &t.request) },
-		t.choose, t.open, t.prepare,
+		t.choose, t.open, t.prepare, t.record,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -200,9 +236,6 @@ func (s *Service) check(r *Request) error {
 	}
 	if v := spec.MaxTokens; v != nil && (*v < 1 || *v > maxTokens) {
 		add("maxTokens: %d: must be from 1 to %d", *v, maxTokens)
-	}
-	if spec.Background {
-		add("background: is not supported yet; keep the connection open, or create a task with the same prompt")
 	}
 	if len(wrong) > 0 {
 		return apierrors.NewBadRequest(strings.Join(wrong, "; "))

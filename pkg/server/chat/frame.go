@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -71,6 +72,12 @@ const (
 	CodeSessionLost    = "session_lost"
 	CodeCancelled      = "cancelled"
 	CodeInternal       = "internal_error"
+	// CodePermission is for a background turn whose caller has lost the right to ask models.
+	CodePermission = "permission_denied"
+	// CodeStorage means that the disk is full, or that the store failed.
+	CodeStorage = "insufficient_storage"
+	// CodeTooLong is for a background turn that wrote more than is kept.
+	CodeTooLong = "output_too_long"
 )
 
 var (
@@ -78,17 +85,46 @@ var (
 	errCancelled = errors.New("the turn was cancelled")
 	errLost      = errors.New("the session was deleted during the turn")
 	errClient    = errors.New("the client is gone")
+	errTooMuch   = fmt.Errorf("the turn wrote more than %d MiB", maxFrames>>20)
+	// errStopping ends background turns with the server. The next server continues them.
+	errStopping = errors.New("the server is stopping")
 )
+
+// rightsError is the refusal of a caller whose rights are not what they were when the turn began.
+type rightsError struct{ err error }
+
+// Error is the refusal.
+func (e *rightsError) Error() string { return e.err.Error() }
+
+// Unwrap returns the refusal.
+func (e *rightsError) Unwrap() error { return e.err }
 
 // failure classifies the error of a turn. ctx is that of the turn.
 func failure(ctx context.Context, err error) *Failure {
-	switch cause := context.Cause(ctx); {
+	cause := context.Cause(ctx)
+	switch {
 	case errors.Is(cause, errTimeout):
 		return &Failure{Code: CodeTimeout, Message: errTimeout.Error()}
 	case errors.Is(cause, errCancelled):
 		return &Failure{Code: CodeCancelled, Message: errCancelled.Error()}
+	case errors.Is(cause, errTooMuch):
+		return &Failure{Code: CodeTooLong, Message: errTooMuch.Error() + ", which is the most that is kept"}
 	case errors.Is(err, errLost):
 		return &Failure{Code: CodeSessionLost, Message: errLost.Error()}
+	}
+	if s, ok := errors.AsType[*storageError](err); ok {
+		return s.failure()
+	}
+	if s, ok := errors.AsType[*storageError](cause); ok {
+		return s.failure()
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && apierrors.IsBadRequest(status) {
+		return &Failure{Code: CodeProvider, Message: status.ErrStatus.Message}
+	}
+	if r, ok := errors.AsType[*rightsError](err); ok {
+		return &Failure{Code: CodePermission, Message: "the rights of the caller have changed: " + r.Error()}
+	}
+	switch {
 	case cause != nil:
 		return &Failure{Code: CodeCancelled, Message: "the client or the server ended the turn"}
 	}
@@ -132,6 +168,12 @@ func (f *Failure) status() error {
 		code, reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 	case CodeTimeout:
 		code, reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	case CodePermission:
+		code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	case CodeStorage:
+		code, reason = http.StatusInsufficientStorage, "InsufficientStorage"
+	case CodeTooLong:
+		code, reason = http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
 	case CodeSessionLost, CodeCancelled:
 		code, reason = http.StatusConflict, metav1.StatusReasonConflict
 	}

@@ -27,9 +27,9 @@ const (
 
 func listTools() []entry {
 	return []entry{
-		operation("list_agents", "List the agents of the namespace.", (*toolbox).listAgents),
-		operation("list_tools", "List the tools that agents of the namespace can use.", (*toolbox).listTools),
-		operation("list_tasks", "List tasks of the namespace, the newest first.", (*toolbox).listTasks),
+		operation("list_agents", "List the agents of the namespace.", (*toolbox).listAgents).again(),
+		operation("list_tools", "List the tools that agents of the namespace can use.", (*toolbox).listTools).again(),
+		operation("list_tasks", "List tasks of the namespace, the newest first.", (*toolbox).listTasks).again(),
 	}
 }
 

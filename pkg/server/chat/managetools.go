@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -42,10 +43,10 @@ func intent(message string, history []v1alpha1.SessionMessage) string {
 
 func manageTools() []entry {
 	return []entry{
-		operation("create_agent", "Create an agent. With initialPrompt, also a first task of it.", (*toolbox).createAgent).when(wantsCreate.MatchString),
+		operation("create_agent", "Create an agent. With initialPrompt, also a first task of it.", (*toolbox).createAgent).when(wantsCreate.MatchString).again(),
 		operation("update_agent", "Change an agent. What is not given stays as it is.", (*toolbox).updateAgent).when(wantsUpdate.MatchString),
 		operation("delete_agent", "Delete an agent.", (*toolbox).deleteAgent).when(wantsDelete.MatchString),
-		operation("create_tool", "Create a tool that calls an HTTP endpoint.", (*toolbox).createTool).when(wantsCreate.MatchString),
+		operation("create_tool", "Create a tool that calls an HTTP endpoint.", (*toolbox).createTool).when(wantsCreate.MatchString).again(),
 		operation("delete_tool", "Delete a tool of the namespace.", (*toolbox).deleteTool).when(wantsDelete.MatchString),
 		operation("delete_session", "Delete a session with everything that was said in it.", (*toolbox).deleteSession).when(wantsDelete.MatchString),
 	}
@@ -148,7 +149,12 @@ func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any,
 			agent.Spec.Coordination.AllowedAgents = append(agent.Spec.Coordination.AllowedAgents, v1alpha1.NamespacedReference{Name: r.Name, Namespace: r.Namespace})
 		}
 	}
-	made, err := b.caller.CoreV1alpha1().Agents(b.Namespace).Create(ctx, agent, metav1.CreateOptions{FieldManager: fieldManager})
+	b.mark(agent)
+	agents := b.caller.CoreV1alpha1().Agents(b.Namespace)
+	made, err := agents.Create(ctx, agent, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = own(b, err, func() (*v1alpha1.Agent, error) { return agents.Get(ctx, a.Name, metav1.GetOptions{}) })
+	}
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -236,7 +242,12 @@ func (b *toolbox) createTool(ctx context.Context, a createToolArguments) (any, e
 	t := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: maps.Clone(b.Labels)}, Spec: v1alpha1.ToolSpec{
 		Description: a.Description, HTTP: &v1alpha1.ToolHTTP{URL: a.URL, Method: v1alpha1.ToolMethod(a.Method)},
 	}}
-	made, err := b.caller.CoreV1alpha1().Tools(b.Namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	b.mark(t)
+	tools := b.caller.CoreV1alpha1().Tools(b.Namespace)
+	made, err := tools.Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = own(b, err, func() (*v1alpha1.Tool, error) { return tools.Get(ctx, a.Name, metav1.GetOptions{}) })
+	}
 	if err != nil {
 		return nil, explain(err)
 	}

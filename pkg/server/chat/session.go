@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 )
@@ -31,9 +30,9 @@ const (
 type Sessions interface {
 	// Said returns the messages of a session, oldest first.
 	Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.SessionMessage, error)
-	// Say appends messages, and adds the tokens to the counts of the session; nil means that they are unknown. A session
-	// that is gone or was made anew is a 404.
-	Say(ctx context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage, input, output *int64) error
+	// Say appends the messages of a turn, and adds its tokens to the counts of the session; nil means that they are
+	// unknown. A turn that was added before is not added again. A session that is gone or was made anew is a 404.
+	Say(ctx context.Context, s *v1alpha1.Session, turn string, messages []v1alpha1.SessionMessage, input, output *int64) error
 }
 
 // openSession returns the session of a turn. One that does not exist is created.
@@ -84,19 +83,19 @@ func usable(s *v1alpha1.Session) (*v1alpha1.Session, error) {
 	return s, nil
 }
 
-// save appends the turn to the session, with summaries of calls and results. A turn that failed is kept, too, so that
-// the next one knows what was done; its last message says how it ended. The whole turn is one append, so that turns and
-// tasks of a session never mix.
-func (t *Turn) save(r *agentloop.Result, status *v1alpha1.ChatStatus, failed *Failure) *Failure {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), saveTime)
-	defer cancel()
-	said := append([]v1alpha1.SessionMessage{{Role: v1alpha1.RoleUser, Content: t.request.Spec.Message}}, t.summaries(r.Messages)...)
-	last := status.Message
-	if failed != nil && failed.Code != CodeTimeout {
-		last = "[this turn ended without an answer: " + failed.Code + "]"
-	}
-	said = append(said, v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant, Content: last})
-	err := t.service.said.Say(ctx, t.session, said, status.Usage.InputTokens, status.Usage.OutputTokens)
+// interruptedText is what a session keeps as the end of a turn that ended with the server, and uncertain as the result of
+// the call that may have been under way.
+const (
+	interruptedText = "[this turn was interrupted: the server stopped before it ended]"
+	uncertain       = `{"success":false,"error":"the server stopped during this call, which may or may not have been carried out",` +
+		`"errorType":"unavailable","suggestion":"look at the present state before you repeat it"}`
+)
+
+// save appends the turn to the session. A turn that failed is kept, too, so that the next one knows what was done; its
+// last message says how it ended.
+func (s *Service) save(ctx context.Context, in *v1alpha1.Session, r *record, said []llm.Message) *Failure {
+	failed := r.End.Failure
+	err := s.keep(ctx, in, r, said)
 	switch {
 	case err == nil:
 		return nil
@@ -106,41 +105,56 @@ func (t *Turn) save(r *agentloop.Result, status *v1alpha1.ChatStatus, failed *Fa
 		}
 		return &Failure{Code: CodeSessionLost, Message: errLost.Error()}
 	}
-	klog.FromContext(ctx).Error(err, "Cannot store a turn of a chat", "session", klog.KObj(t.session))
+	klog.FromContext(ctx).Error(err, "Cannot store a turn of a chat", "session", klog.KObj(in))
 	if failed != nil {
 		return failed
 	}
-	return &Failure{Code: CodeInternal, Message: "the answer could not be stored in the session"}
+	return (&storageError{err}).failure()
 }
 
-// summaries returns the calls of a turn and what they brought, as they are kept. The final answer is not among them.
-func (t *Turn) summaries(messages []llm.Message) []v1alpha1.SessionMessage {
-	mine := map[string]bool{}
-	for _, c := range t.calls {
-		mine[c.ID] = true
+// keep adds a turn to its session, with summaries of calls and results. The whole turn is one append, so that turns and
+// tasks of a session never mix. It may be repeated.
+func (s *Service) keep(ctx context.Context, in *v1alpha1.Session, r *record, said []llm.Message) error {
+	last := r.End.Status.Message
+	if failed := r.End.Failure; failed != nil && failed.Code != CodeTimeout {
+		last = "[this turn ended without an answer: " + failed.Code + "]"
 	}
+	all := append([]v1alpha1.SessionMessage{{Role: v1alpha1.RoleUser, Content: r.Spec.Message}}, summaries(r.ID, said)...)
+	all = append(all, v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant, Content: last})
+	for i := range all {
+		all[i].ID = fmt.Sprintf("turn-%s-%d", r.ID, i+1)
+	}
+	return s.said.Say(ctx, in, r.ID, all, r.End.Status.Usage.InputTokens, r.End.Status.Usage.OutputTokens)
+}
+
+// summaries returns the calls of a turn and what they brought, as they are kept. The final answer is not among them. A
+// call without a result is left out, because nothing was done. Models may use the same ids in each turn, so the ids are
+// made from that of the turn.
+func summaries(turn string, said []llm.Message) []v1alpha1.SessionMessage {
 	var out []v1alpha1.SessionMessage
-	for i, m := range messages {
+	n := 0
+	for i, m := range said {
 		if m.Role != llm.RoleAssistant {
 			continue
 		}
-		said := v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant, Content: m.Text}
+		message := v1alpha1.SessionMessage{Role: v1alpha1.RoleAssistant, Content: m.Text}
 		var answers []v1alpha1.SessionMessage
 		for _, c := range m.ToolCalls {
-			result, ok := answerTo(c.ID, messages[i+1:])
-			if !ok || !mine[c.ID] {
+			result, ok := answerTo(c.ID, said[i+1:])
+			if !ok {
 				continue
 			}
 			arguments := c.Arguments
 			if len(arguments) > keptArguments || !json.Valid([]byte(arguments)) {
 				arguments = `{"summary":"not kept"}`
 			}
-			id := "call-" + digits() // models may use the same ids in each turn
-			said.ToolCalls = append(said.ToolCalls, v1alpha1.MessageToolCall{ID: id, Name: c.Name, Arguments: arguments})
+			n++
+			id := fmt.Sprintf("call-%s-%d", turn, n)
+			message.ToolCalls = append(message.ToolCalls, v1alpha1.MessageToolCall{ID: id, Name: c.Name, Arguments: arguments})
 			answers = append(answers, v1alpha1.SessionMessage{Role: v1alpha1.RoleTool, ToolCallID: id, Name: c.Name, Content: shorten(result, keptResult)})
 		}
 		if len(answers) > 0 {
-			out = append(append(out, said), answers...)
+			out = append(append(out, message), answers...)
 		}
 	}
 	return out

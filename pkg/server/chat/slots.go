@@ -25,6 +25,16 @@ func (s *slots) take() bool {
 	}
 }
 
+// wait takes a slot as soon as one is free. It reports false if ctx ends first.
+func (s *slots) wait(ctx context.Context) bool {
+	select {
+	case s.taken <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 func (s *slots) give() { <-s.taken }
 
 // sessions knows which sessions have a turn. The server writes one process, so a lock in memory suffices.
@@ -37,6 +47,7 @@ type sessions struct {
 type holder struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	live   *live // nil unless it is a background turn that has begun
 }
 
 func newSessions() *sessions { return &sessions{turns: map[types.UID]*holder{}} }
@@ -56,6 +67,23 @@ func (s *sessions) hold(uid types.UID, cancel context.CancelCauseFunc) (release 
 		s.mu.Unlock()
 		close(h.done)
 	}
+}
+
+// show makes the frames of a session's turn visible.
+func (s *sessions) show(uid types.UID, l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns[uid].live = l
+}
+
+// live returns the frames of a session's turn; nil if it has none that runs in the background.
+func (s *sessions) live(uid types.UID) *live {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.turns[uid]; h != nil {
+		return h.live
+	}
+	return nil
 }
 
 // cancel ends the turn of a session and reports whether the session has none any more.

@@ -28,12 +28,12 @@ const (
 
 func taskTools() []entry {
 	return []entry{
-		operation("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", (*toolbox).createAITask),
-		operation("create_container_task", "Create a task that runs a command. Its output is the result.", (*toolbox).createContainerTask),
-		operation("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", (*toolbox).createAgentTask),
-		operation("check_task_progress", "Get the phase and the conditions of a task.", (*toolbox).checkTask),
-		operation("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", (*toolbox).fetchOutput),
-		operation("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", (*toolbox).waitForTask),
+		operation("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", (*toolbox).createAITask).again(),
+		operation("create_container_task", "Create a task that runs a command. Its output is the result.", (*toolbox).createContainerTask).again(),
+		operation("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", (*toolbox).createAgentTask).again(),
+		operation("check_task_progress", "Get the phase and the conditions of a task.", (*toolbox).checkTask).again(),
+		operation("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", (*toolbox).fetchOutput).again(),
+		operation("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", (*toolbox).waitForTask).again(),
 		operation("cancel_task", "Cancel a task with everything that it delegated.", (*toolbox).cancelTask),
 	}
 }

@@ -77,6 +77,8 @@ type toolbox struct {
 	clock  clock.WithDelayedExecution
 	// created counts the tasks of this turn.
 	created int32
+	// call identifies the call that is made now; empty if it is not made again after a crash.
+	call string
 }
 
 // entry is one tool of the orchestrator.
@@ -85,6 +87,9 @@ type entry struct {
 	make func(*toolbox) tool.Tool
 	// offered decides by the user's words whether the tool is offered; nil means always.
 	offered func(words string) bool
+	// repeats says that a call may be made again if it is not known whether it was made: it only reads, or it marks what
+	// it creates with the id of the call.
+	repeats bool
 }
 
 // operation returns the entry of a tool that is a method of the toolbox.
@@ -98,6 +103,19 @@ func operation[A any](name, description string, call func(*toolbox, context.Cont
 func (e entry) when(matches func(words string) bool) entry {
 	e.offered = matches
 	return e
+}
+
+// again returns the entry of a tool whose calls may be made again.
+func (e entry) again() entry {
+	e.repeats = true
+	return e
+}
+
+// repeats reports whether a call of a tool may be made again. A call of a tool that does not exist does nothing.
+func repeats(name string) bool {
+	all := entries()
+	at := slices.IndexFunc(all, func(e entry) bool { return e.name == name })
+	return at < 0 || all[at].repeats
 }
 
 // entries lists all tools, in the order in which models see them.
@@ -222,10 +240,32 @@ func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.T
 		return nil, tool.Errorf(tool.TypeLimitReached, "this turn has created %d tasks, which is the most that is allowed", b.created).
 			Suggest("say what is left to do; the user can ask for it in the next message")
 	}
-	made, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	b.mark(t)
+	tasks := b.caller.CoreV1alpha1().Tasks(b.Namespace)
+	made, err := tasks.Create(ctx, t, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = own(b, err, func() (*v1alpha1.Task, error) { return tasks.Get(ctx, t.Name, metav1.GetOptions{}) })
+	}
 	if err != nil {
 		return nil, explain(err)
 	}
 	b.created++
 	return made, nil
+}
+
+// mark marks an object that is about to be created with the id of the call.
+func (b *toolbox) mark(o metav1.Object) {
+	if b.call != "" {
+		o.SetAnnotations(map[string]string{v1alpha1.AnnotationChatCall: b.call})
+	}
+}
+
+// own returns the object that exists already if this same call created it before the server ended, otherwise the refusal.
+func own[T metav1.Object](b *toolbox, refusal error, get func() (T, error)) (T, error) {
+	var none T
+	found, err := get()
+	if err != nil || b.call == "" || found.GetAnnotations()[v1alpha1.AnnotationChatCall] != b.call {
+		return none, refusal
+	}
+	return found, nil
 }

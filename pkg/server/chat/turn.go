@@ -31,7 +31,8 @@ const (
 
 const timeoutText = "I had to stop here, because this turn took as long as the server allows. Tasks that were created go on; ask me about them in your next message."
 
-// Turn is one turn of a conversation. It is for one goroutine.
+// Turn is one turn of a conversation. It is for one goroutine. It has many methods because each step of its life is one:
+// what can refuse it, the hooks of the loop, its end, and its continuation after a restart.
 type Turn struct {
 	service *Service
 	request Request
@@ -47,13 +48,18 @@ type Turn struct {
 	catalogue  *tool.Catalogue
 	messages   []llm.Message // that the model reads
 
+	journal *journal
+	said    []llm.Message // what the turn has added to the conversation
+	held    *Frame        // belongs to the step that is stored next
+	shown   string        // id of the call whose frame was shown before an interruption, and that has no result
+
 	text     text
 	seq      int64
 	calls    []v1alpha1.ChatToolCall
 	observed error // the first error of Observe
 }
 
-// Close gives back the session and the slot. It may be called once.
+// Close gives back the session and the slot. It may be called again.
 func (t *Turn) Close() {
 	for _, release := range slices.Backward(t.release) {
 		release()
@@ -87,7 +93,7 @@ func (t *Turn) open(ctx context.Context) (err error) {
 		return apierrors.NewConflict(v1alpha1.Resource("sessions"), t.session.Name, errors.New("another turn of this session runs; wait for its end, or cancel it by deleting the chat"))
 	}
 	t.release = append(t.release, release)
-	return nil
+	return t.service.settle(ctx, t.session.UID)
 }
 
 // prepare makes the tools, the instructions and the conversation.
@@ -116,11 +122,16 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 // Run carries out the turn and returns its answer. The error is an API error. Frames are observed on this goroutine.
 func (t *Turn) Run() (*v1alpha1.ChatStatus, error) {
 	c := t.candidates[0]
-	t.emit(FrameStatus, Envelope{SessionID: t.session.Name, Provider: c.Provider, Model: c.Name})
+	if t.journal.live == nil || t.journal.live.last() < t.journal.record.First {
+		t.emit(FrameStatus, Envelope{SessionID: t.session.Name, Provider: c.Provider, Model: c.Name})
+	}
 	result, err := agentloop.Run(t.ctx, t.config(), t.messages)
+	if t.stopping() {
+		return nil, apierrors.NewServiceUnavailable(errStopping.Error())
+	}
 	status := &v1alpha1.ChatStatus{
 		SessionID: t.session.Name, Provider: c.Provider, Model: c.Name, Message: result.Text, Outcome: v1alpha1.ChatCompleted,
-		ToolCalls: t.calls, Usage: t.usage(&result),
+		ToolCalls: t.calls, Usage: t.usage(&result.Usage),
 	}
 	t.say(t.text.rest())
 	var failed *Failure
@@ -133,36 +144,57 @@ func (t *Turn) Run() (*v1alpha1.ChatStatus, error) {
 			t.say(status.Message)
 		}
 	default:
-		failed = failure(t.ctx, err)
-		if failed.Code == CodeTimeout {
-			status.Outcome, status.Message = v1alpha1.ChatTimedOut, timeoutText
-			t.say(timeoutText)
-		}
-		if failed.Code == CodeInternal {
-			klog.FromContext(t.ctx).Error(err, "Chat turn failed", "namespace", t.request.Namespace)
-		}
+		failed = t.failed(err, status)
 	}
 	status.Message = clean(status.Message)
-	if lost := t.save(&result, status, failed); lost != nil {
+	return t.finish(status, failed)
+}
+
+// stopping reports whether the turn is interrupted, and goes on in the next server.
+func (t *Turn) stopping() bool { return errors.Is(context.Cause(t.ctx), errStopping) }
+
+// failed classifies the error of a turn.
+func (t *Turn) failed(err error, status *v1alpha1.ChatStatus) *Failure {
+	failed := failure(t.ctx, err)
+	if failed.Code == CodeTimeout {
+		status.Outcome, status.Message = v1alpha1.ChatTimedOut, timeoutText
+		t.say(timeoutText)
+	}
+	if failed.Code == CodeInternal {
+		klog.FromContext(t.ctx).Error(err, "Chat turn failed", "namespace", t.request.Namespace)
+	}
+	return failed
+}
+
+// finish stores how the turn ended, adds it to the session and reports the end. A crash in between repeats what is left.
+func (t *Turn) finish(status *v1alpha1.ChatStatus, failed *Failure) (*v1alpha1.ChatStatus, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), saveTime)
+	defer cancel()
+	if t.journal.record.End == nil {
+		if err := t.journal.ending(ctx, ending{status, failed}); err != nil && failed == nil {
+			failed = (&storageError{err}).failure()
+			t.journal.record.End.Failure = failed
+		}
+	}
+	if lost := t.service.save(ctx, t.session, &t.journal.record, t.said); lost != nil {
 		failed = lost
 	}
 	t.service.metrics.ended(status, failed, t.service.o.Clock.Since(t.began))
-	return t.end(status, failed)
-}
-
-// end reports the end to the observer and the caller.
-func (t *Turn) end(status *v1alpha1.ChatStatus, failed *Failure) (*v1alpha1.ChatStatus, error) {
-	switch {
-	case failed == nil:
-		t.emit(FrameDone, Envelope{SessionID: status.SessionID, Outcome: status.Outcome, Usage: status.Usage})
-		return status, nil
-	case failed.Code == CodeTimeout:
-		t.emit(FrameError, Envelope{SessionID: status.SessionID, Error: failed, Usage: status.Usage})
-		return status, nil
-	default:
-		t.emit(FrameError, Envelope{SessionID: status.SessionID, Error: failed, Usage: status.Usage})
+	last := Frame{Type: FrameDone, Envelope: Envelope{SessionID: status.SessionID, Outcome: status.Outcome, Usage: status.Usage}}
+	if failed != nil {
+		last = Frame{Type: FrameError, Envelope: Envelope{SessionID: status.SessionID, Error: failed, Usage: status.Usage}}
+	}
+	if err := t.journal.end(ctx, last); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot store the end of a turn of a chat; the next start of the server completes it", "session", klog.KObj(t.session))
+	}
+	t.Close() // a client that has seen the last frame may have the next turn
+	if t.journal.live == nil {
+		t.emit(last.Type, last.Envelope)
+	}
+	if failed != nil && failed.Code != CodeTimeout {
 		return nil, failed.status()
 	}
+	return status, nil
 }
 
 func (t *Turn) config() agentloop.Config {
@@ -184,7 +216,15 @@ func (t *Turn) config() agentloop.Config {
 			Namespace: t.request.Namespace, Caller: t.request.Caller, Session: t.session.Name, ID: string(uuid.NewUUID()), Agent: t.request.Spec.AgentRef,
 		}})
 	}
+	var past []agentloop.Step
+	if t.journal.past != nil {
+		past = make([]agentloop.Step, len(t.journal.past))
+		for i := range past {
+			past[i] = t.journal.past[i].Step
+		}
+	}
 	return agentloop.Config{
+		Past: past, Journal: t.store, Interrupted: t.interrupted, Begin: t.mayAsk,
 		Candidates: candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
 		ReminderEvery: summaryEvery, Clock: o.Clock,
 		Part: func(p llm.Part) {
@@ -196,15 +236,66 @@ func (t *Turn) config() agentloop.Config {
 		},
 		Calling: func(c llm.ToolCall) {
 			t.say(t.text.rest())
+			t.tools.call = fmt.Sprintf("%s-%d", t.journal.record.ID, len(t.calls)+1)
+			if t.announced(c) {
+				return
+			}
 			t.emit(FrameToolCall, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments))}})
 		},
 		Called: func(c llm.ToolCall, r tool.Result) {
-			call := v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments)), Result: asJSON(cleanJSON(r.Text))}
+			call := called(c, r.Text)
 			t.calls = append(t.calls, call)
 			t.service.metrics.called(t.catalogue, c.Name, r)
-			t.emit(FrameToolResult, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Result: call.Result}})
+			f := Frame{Type: FrameToolResult, Envelope: Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Result: call.Result}}}
+			if t.journal.live != nil {
+				t.held = &f // a result is shown with the step that has it, so that it is never shown twice
+				return
+			}
+			t.emit(f.Type, f.Envelope)
 		},
 	}
+}
+
+// called returns a call and its result without secrets.
+func called(c llm.ToolCall, result string) v1alpha1.ChatToolCall {
+	return v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments)), Result: asJSON(cleanJSON(result))}
+}
+
+// store stores a step of the loop.
+func (t *Turn) store(ctx context.Context, s agentloop.Step) error {
+	if t.stopping() { // what the end of the server did to a call is not its result
+		return errStopping
+	}
+	if s.Messages[0].Role == llm.RoleAssistant {
+		t.say(t.text.rest())
+	}
+	var frames []Frame
+	if t.held != nil {
+		frames, t.held = []Frame{*t.held}, nil
+	}
+	messages, withheld := cleaned(s.Messages)
+	s.Messages = messages
+	t.said = append(t.said, messages...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	return t.journal.step(ctx, step{Step: s, Created: t.tools.created, Withheld: withheld}, frames...)
+}
+
+// mayAsk is called before each request to a model. A caller of a background turn who has lost their rights gets no more.
+func (t *Turn) mayAsk(ctx context.Context, _ *v1alpha1.ExecutionEvent) error {
+	if t.journal.live == nil {
+		return nil
+	}
+	return t.service.patiently(ctx, func() error {
+		err := t.service.o.Models.Present(ctx, t.request.Caller)
+		if err == nil {
+			err = t.service.authorize(ctx, &t.request)
+		}
+		if apierrors.IsForbidden(err) {
+			return &rightsError{err}
+		}
+		return err
+	})
 }
 
 // say reports more of the answer's text.
@@ -216,6 +307,10 @@ func (t *Turn) say(more string) {
 
 // emit reports a frame. If the observer fails, the turn ends.
 func (t *Turn) emit(kind string, e Envelope) {
+	if t.journal.live != nil {
+		t.journal.frame(Frame{Type: kind, Envelope: e})
+		return
+	}
 	if t.request.Observe == nil || t.observed != nil {
 		return
 	}
@@ -225,13 +320,20 @@ func (t *Turn) emit(kind string, e Envelope) {
 	}
 }
 
-func (t *Turn) usage(r *agentloop.Result) *v1alpha1.ChatUsage {
-	u := &v1alpha1.ChatUsage{
-		LLMCalls: int32(r.Usage.Attempts), UnreportedCalls: int32(r.Usage.Unreported), ToolCalls: int32(len(t.calls)),
-		TasksCreated: t.tools.created, Duration: t.service.o.Clock.Since(t.began).Round(time.Millisecond).String(),
+func (t *Turn) usage(total *agentloop.Totals) *v1alpha1.ChatUsage {
+	u := used(total)
+	u.ToolCalls, u.Duration = int32(len(t.calls)), t.service.o.Clock.Since(t.began).Round(time.Millisecond).String()
+	if t.tools != nil {
+		u.TasksCreated = t.tools.created
 	}
-	if r.Usage.Attempts > r.Usage.Unreported {
-		u.InputTokens, u.OutputTokens = &r.Usage.InputTokens, &r.Usage.OutputTokens
+	return u
+}
+
+// used returns what models were asked.
+func used(total *agentloop.Totals) *v1alpha1.ChatUsage {
+	u := &v1alpha1.ChatUsage{LLMCalls: int32(total.Attempts), UnreportedCalls: int32(total.Unreported)}
+	if total.Attempts > total.Unreported {
+		u.InputTokens, u.OutputTokens = new(total.InputTokens), new(total.OutputTokens)
 	}
 	return u
 }

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -65,4 +68,21 @@ func (m *Models) Authorize(ctx context.Context, caller user.Info, namespace stri
 		}
 	}
 	return nil
+}
+
+// Present returns an API error (403) if the caller is a ServiceAccount that was deleted since it was authenticated. Its
+// tokens are void then, but its roles may remain. Work that goes on without its caller asks this, besides Authorize.
+func (m *Models) Present(ctx context.Context, caller user.Info) error {
+	namespace, name, err := serviceaccount.SplitUsername(caller.GetName())
+	if err != nil {
+		return nil //nolint:nilerr // not a ServiceAccount
+	}
+	account, err := m.secrets.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && caller.GetUID() != "" && string(account.UID) != caller.GetUID() {
+		return apierrors.NewForbidden(corev1.Resource("serviceaccounts"), name, errors.New("the ServiceAccount of the caller was deleted"))
+	}
+	if apierrors.IsForbidden(err) { // installed with the roles of an older version
+		return nil
+	}
+	return err
 }

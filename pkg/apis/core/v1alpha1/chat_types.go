@@ -62,7 +62,9 @@ type ChatSpec struct {
 	// maxTokens bounds each answer of the model. Default: 4096.
 	// +optional
 	MaxTokens *int64 `json:"maxTokens,omitempty"`
-	// background lets the turn go on when the client disconnects.
+	// background lets the turn go on when the client disconnects, and when the server restarts. Its frames are read at the
+	// subresource turn of its session, by any number of clients. A client that does not accept a stream is answered at once,
+	// with the outcome Running.
 	// +optional
 	Background bool `json:"background,omitempty"`
 }
@@ -70,8 +72,10 @@ type ChatSpec struct {
 // ChatOutcome says how a turn ended.
 type ChatOutcome string
 
-// Outcomes of turns that have an answer.
+// Outcomes of turns that have an answer, and of those that will have one.
 const (
+	// ChatRunning means that the turn goes on in the background.
+	ChatRunning ChatOutcome = "Running"
 	// ChatCompleted means that the model gave its final answer.
 	ChatCompleted ChatOutcome = "Completed"
 	// ChatIterationLimit means that the model used up its iterations; the message is its summary.
@@ -94,7 +98,7 @@ type ChatStatus struct {
 	// message is the final text of the model.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// outcome is how the turn ended: Completed, IterationLimit or TimedOut.
+	// outcome is how the turn ended: Completed, IterationLimit or TimedOut. A turn that goes on in the background is Running.
 	// +optional
 	Outcome ChatOutcome `json:"outcome,omitempty"`
 	// toolCalls are the calls of tools, in order.

@@ -94,6 +94,9 @@ type SessionStatus struct {
 	// cancelled is set when the session was deleted while a turn ran.
 	// +optional
 	Cancelled bool `json:"cancelled,omitempty"`
+	// lastTurn is the id of the turn of a chat that was added last.
+	// +optional
+	LastTurn string `json:"lastTurn,omitempty"`
 	// updatedAt is when the session last changed.
 	// +optional
 	// +k8s:optional

@@ -85,6 +85,9 @@ const (
 	AnnotationRequestedByGroups = LabelPrefix + "requested-by-groups"
 	AnnotationRequestedBySource = LabelPrefix + "requested-by-source"
 	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
+	// AnnotationChatCall is on what a chat creates: the turn and the call that created it. A turn that a restart of the
+	// server interrupted recognises by it what it has created already.
+	AnnotationChatCall = LabelPrefix + "chat-call"
 )
 
 // AnnotationRunID is, on a Job, the identity that the controller gave the run before the Job existed: status.jobUID

@@ -8042,6 +8042,7 @@ func Validate_SessionStatus(
 	}
 
 	// field SessionStatus.Cancelled has no validation
+	// field SessionStatus.LastTurn has no validation
 
 	{ // field SessionStatus.UpdatedAt
 		fn := func(

@@ -158,6 +158,8 @@ type Answer struct {
 	Code int
 	// OKIf is a member of the answer. If it is true, the status code is 200.
 	OKIf string
+	// AcceptedIf is a member of the answer and its value, as "status.outcome=Running", with which the status code is 202.
+	AcceptedIf string
 	// Drop are members of the last answer that are left out.
 	Drop []string
 	// Fields make a JSON object from the native answers.

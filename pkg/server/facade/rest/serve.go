@@ -317,6 +317,9 @@ func (c *call) answer(a Answer, parts document) error {
 	if code == 0 || a.OKIf != "" && parts.text(a.OKIf) == "true" {
 		code = http.StatusOK
 	}
+	if member, value, ok := strings.Cut(a.AcceptedIf, "="); ok && parts.text(member) == value {
+		code = http.StatusAccepted
+	}
 	auth, _ := c.f.external(c.r)
 	if _, has := authorization(c.r); auth == "" && has {
 		auth = "tokenReview"

@@ -45,6 +45,8 @@ type Options struct {
 	Limits *models.Limits
 	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
 	Chat *turns.Service
+	// Turns are what is stored of turns of chats; nil for a server without chats.
+	Turns resource.Content
 	// ChatBytes bounds what is kept of a session of type chat. Default: session.DefaultChatBytes.
 	ChatBytes int64
 	// StreamTimeout is how long a client of a chat's stream may take to accept what was sent.
@@ -91,9 +93,14 @@ func All(o Options) []resource.Resource {
 			return o.Transcripts.Page(ctx, s.UID, after, originMessages, "")
 		},
 	})
+	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()})
 	sessions := session.New(session.Options{
-		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Deleted: memories.Bind, Guard: workers.Sessions(),
-		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel,
+		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Guard: workers.Sessions(),
+		Deleted: func(ctx context.Context, s *v1alpha1.Session) {
+			memories.Bind(ctx, s)
+			o.Chat.Forget(ctx, s)
+		},
+		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel, Turn: chats.Frames, Turns: o.Turns,
 	})
 	o.Chat.Keep(sessions)
 	workers.Session = sessions.Get
@@ -107,7 +114,7 @@ func All(o Options) []resource.Resource {
 		budgets,
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
-		chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()}),
+		chats,
 		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, tasks.IsLeftover, workers.Events()),
 		memories,

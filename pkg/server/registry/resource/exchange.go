@@ -36,9 +36,9 @@ type Exchange[T Object] struct {
 type Answer struct {
 	// Writer is for answers that are streams.
 	Writer http.ResponseWriter
-	// Object writes the object, and Error an error.
-	Object func(obj runtime.Object)
-	Error  func(err error)
+	// Object writes the object, Accepted writes one whose answer is not complete yet (202), and Error an error.
+	Object, Accepted func(obj runtime.Object)
+	Error            func(err error)
 }
 
 func (s Exchange[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) { //nolint:unparam // as of all shapes
@@ -77,12 +77,14 @@ type exchange[T Object] struct {
 // ServeHTTP answers a create that was authenticated and authorized.
 func (x *exchange[T]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	gv := x.k.Resource.GroupVersion()
-	answer := Answer{
-		Writer: w,
-		Object: func(obj runtime.Object) {
+	write := func(code int) func(runtime.Object) {
+		return func(obj runtime.Object) {
 			obj.GetObjectKind().SetGroupVersionKind(gv.WithKind(x.k.Kind))
-			responsewriters.WriteRawJSON(http.StatusCreated, obj, w)
-		},
+			responsewriters.WriteRawJSON(code, obj, w)
+		}
+	}
+	answer := Answer{
+		Writer: w, Object: write(http.StatusCreated), Accepted: write(http.StatusAccepted),
 		Error: func(err error) {
 			responsewriters.ErrorNegotiated(x.k.statusError("", err), x.codecs, gv, w, req)
 		},

@@ -32,6 +32,8 @@ type SessionStatusApplyConfiguration struct {
 	OutputTokens *int64 `json:"outputTokens,omitempty"`
 	// cancelled is set when the session was deleted while a turn ran.
 	Cancelled *bool `json:"cancelled,omitempty"`
+	// lastTurn is the id of the turn of a chat that was added last.
+	LastTurn *string `json:"lastTurn,omitempty"`
 	// updatedAt is when the session last changed.
 	UpdatedAt *v1.Time `json:"updatedAt,omitempty"`
 	// executionControl describes the runtime that the session is bound to.
@@ -109,6 +111,14 @@ func (b *SessionStatusApplyConfiguration) WithOutputTokens(value int64) *Session
 // If called multiple times, the Cancelled field is set to the value of the last call.
 func (b *SessionStatusApplyConfiguration) WithCancelled(value bool) *SessionStatusApplyConfiguration {
 	b.Cancelled = &value
+	return b
+}
+
+// WithLastTurn sets the LastTurn field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastTurn field is set to the value of the last call.
+func (b *SessionStatusApplyConfiguration) WithLastTurn(value string) *SessionStatusApplyConfiguration {
+	b.LastTurn = &value
 	return b
 }
 

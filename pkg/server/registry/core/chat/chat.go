@@ -67,10 +67,11 @@ func (r *Resource) Grants() []resource.Grant {
 // the same for all of them.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
 	paths, err := r.Resource.Storage(ctx, c)
-	if err == nil {
-		paths["chats/config"] = &config{r}
+	if err != nil {
+		return nil, err
 	}
-	return paths, err
+	paths["chats/config"] = &config{r}
+	return paths, r.o.Service.Resume(ctx)
 }
 
 var errOff = apierrors.NewForbidden(v1alpha1.Resource("chats"), "", errors.New("this server answers no chats"))
@@ -95,6 +96,12 @@ func (r *Resource) serve(req *http.Request, c *v1alpha1.Chat, answer resource.An
 	t, err := r.o.Service.Begin(ctx, turn)
 	if err != nil {
 		answer.Error(err)
+		return
+	}
+	if c.Spec.Background {
+		c.Status = *t.Started()
+		t.Start()
+		answer.Accepted(c)
 		return
 	}
 	defer t.Close()

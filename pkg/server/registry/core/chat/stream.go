@@ -12,12 +12,18 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/sse"
 )
+
+// sendAt is the number of bytes of frames after which they are sent.
+const sendAt = 64 << 10
 
 // heartbeat is the longest time without a byte on a stream.
 const heartbeat = 10 * time.Second
@@ -26,19 +32,93 @@ const heartbeat = 10 * time.Second
 func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resource.Answer) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &sender{w: answer.Writer, controller: http.NewResponseController(answer.Writer), clock: r.o.Clock, timeout: r.o.WriteTimeout}
-	turn.Observe = out.frame
+	out := r.sender(answer.Writer)
+	turn.Observe = out.observe
 	t, err := r.o.Service.Begin(ctx, turn)
 	if err != nil {
 		answer.Error(err)
 		return
 	}
+	if turn.Spec.Background {
+		r.follow(ctx, t.Start(), out)
+		return
+	}
 	defer t.Close()
 	out.begin()
 	defer out.end()
-	var beats sync.WaitGroup
-	defer beats.Wait()
+	defer r.beat(ctx, cancel, out)()
+	_, _ = t.Run() //nolint:contextcheck // the turn has this context; its last frame reports an error
+}
+
+// Frames answers with the frames of the newest background turn of a session, until the turn ends. The parameter after,
+// or the header Last-Event-ID, is the number of the last frame that the client has.
+func (r *Resource) Frames(s *v1alpha1.Session, respond rest.Responder) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		after, err := position(req)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		frames, err := r.o.Service.Attach(s, after)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		r.follow(req.Context(), frames, r.sender(w))
+	})
+}
+
+// position returns the number of the last frame that the client has; 0 for none.
+func position(req *http.Request) (int64, error) {
+	name, value := "after", req.URL.Query().Get("after")
+	if id := req.Header.Get(sse.LastEventID); id != "" {
+		name, value = sse.LastEventID, id
+	}
+	if value == "" {
+		if req.URL.Query().Has(name) {
+			return 0, apierrors.NewBadRequest(name + ": must be a number from 0")
+		}
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 63)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %.32q: must be a number from 0", name, value))
+	}
+	return int64(n), nil
+}
+
+// follow sends the frames of a background turn. The turn goes on when the client leaves.
+func (r *Resource) follow(ctx context.Context, frames *chat.Stream, out *sender) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	out.begin()
+	defer out.end()
+	defer r.beat(ctx, cancel, out)()
+	for {
+		page, err := frames.Next(ctx)
+		if err != nil {
+			return
+		}
+		var all []byte
+		for _, f := range page {
+			all = sse.Append(all, strconv.FormatInt(f.Seq, 10), f.Type, f.Data)
+			if len(all) >= sendAt {
+				if out.send(all) != nil {
+					return
+				}
+				all = all[:0]
+			}
+		}
+		if len(all) > 0 && out.send(all) != nil {
+			return
+		}
+	}
+}
+
+// beat sends heartbeats until the func that it returns is called. A client that does not read them ends the request.
+func (r *Resource) beat(ctx context.Context, leave func(), out *sender) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beats sync.WaitGroup
 	beats.Go(func() { // ends with ctx
 		ticker := r.o.Clock.NewTicker(min(heartbeat, r.o.WriteTimeout/3))
 		defer ticker.Stop()
@@ -46,14 +126,21 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 			select {
 			case <-ticker.C():
 				if out.send(sse.AppendComment(nil, "heartbeat")) != nil {
-					cancel()
+					leave()
 				}
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	_, _ = t.Run() //nolint:contextcheck // the turn has this context; its last frame reports an error
+	return func() {
+		cancel()
+		beats.Wait()
+	}
+}
+
+func (r *Resource) sender(w http.ResponseWriter) *sender {
+	return &sender{w: w, controller: http.NewResponseController(w), clock: r.o.Clock, timeout: r.o.WriteTimeout}
 }
 
 // sender writes to a client that may be slow or gone. It is safe for concurrent use.
@@ -87,7 +174,8 @@ func (s *sender) end() {
 	}
 }
 
-func (s *sender) frame(f chat.Frame) error {
+// observe sends a frame of an ordinary turn.
+func (s *sender) observe(f chat.Frame) error {
 	data, err := json.Marshal(f.Envelope)
 	if err != nil {
 		return fmt.Errorf("frame %s: %w", f.Type, err)

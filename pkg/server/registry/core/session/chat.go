@@ -31,20 +31,25 @@ func (r *Resource) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.Se
 	}
 }
 
-// Say appends messages on behalf of the server, and adds tokens to the counts of the session. A session that is gone,
-// or was deleted and created again, is a 404 or a conflict.
-func (r *Resource) Say(ctx context.Context, s *v1alpha1.Session, messages []v1alpha1.SessionMessage, input, output *int64) error {
+// Say appends the messages of a turn on behalf of the server, and adds tokens to the counts of the session. The
+// messages have ids, and status.lastTurn says which turn was counted, so a call may be repeated after a crash. A session
+// that is gone, or was deleted and created again, is a 404 or a conflict.
+func (r *Resource) Say(ctx context.Context, s *v1alpha1.Session, turn string, messages []v1alpha1.SessionMessage, input, output *int64) error {
 	ctx = request.WithNamespace(ctx, s.Namespace)
 	_, err := r.definition.UpdateStored(ctx, s.Name, func(now *v1alpha1.Session) error {
 		if now.UID != s.UID || now.DeletionTimestamp != nil {
 			return apierrors.NewNotFound(v1alpha1.Resource("sessions"), s.Name)
 		}
+		if now.Status.LastTurn == turn {
+			return nil
+		}
 		if len(messages) > 0 {
 			if _, err := r.transcripts.AppendTo(ctx, placeOf(s), r.limitOf(s), messages); err != nil {
 				return apiError(s, err)
 			}
-			messages = nil // a conflict repeats the update, and must not repeat the messages
+			messages = nil // a conflict repeats the update, and need not look for the messages again
 		}
+		now.Status.LastTurn = turn
 		info, err := r.transcripts.Info(ctx, s.UID)
 		now.Status.MessageCount = int32(min(info.Messages, math.MaxInt32))
 		now.Status.UpdatedAt = &metav1.Time{Time: r.clock.Now()}

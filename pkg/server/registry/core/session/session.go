@@ -38,6 +38,10 @@ type Options struct {
 	MaxChatBytes int64
 	// EndTurn ends the turn of a chat that runs in a session. It reports false if the turn still runs when ctx ends.
 	EndTurn func(ctx context.Context, s *v1alpha1.Session) bool
+	// Turn answers with the frames of the newest background turn of a chat's session.
+	Turn func(s *v1alpha1.Session, respond rest.Responder) http.Handler
+	// Turns are what is stored of turns; a crash may leave those of a deleted session. May be nil.
+	Turns resource.Content
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 	// Deleted is called with each session that was deleted. A crash may prevent that.
@@ -58,6 +62,7 @@ type Resource struct {
 	clock        clock.PassiveClock
 	maxChatBytes int64
 	endTurn      func(ctx context.Context, s *v1alpha1.Session) bool // may be nil
+	turns        resource.Content                                    // may be nil
 	scheme       *runtime.Scheme
 }
 
@@ -68,7 +73,7 @@ func New(o Options) *Resource {
 	if o.MaxChatBytes == 0 {
 		o.MaxChatBytes = DefaultChatBytes
 	}
-	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn}
+	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn, turns: o.Turns}
 	r.definition = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
@@ -93,6 +98,12 @@ func New(o Options) *Resource {
 			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }, Readers: resource.Users()},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream, Readers: resource.Users()},
 			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }, Readers: resource.Users(resource.Worker), Creators: resource.Writers()},
+			{
+				Name: "turn", Methods: []string{http.MethodGet}, Readers: resource.Users(),
+				Connect: func(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+					return o.Turn(p.Object, respond), nil
+				},
+			},
 		},
 	}
 	r.Resource = r.definition

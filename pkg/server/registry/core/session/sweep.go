@@ -14,15 +14,21 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// sweep deletes transcripts of sessions that no longer exist; see
+// sweep deletes transcripts and turns of sessions that no longer exist; see
 // resource.Sweep.
 func (r *Resource) sweep(ctx context.Context, sessions rest.Lister) {
 	log := klog.FromContext(ctx)
-	orphans, err := resource.Sweep(ctx, r.transcripts, nil, sessions)
-	switch {
-	case err != nil && ctx.Err() == nil && !errors.Is(err, engine.ErrClosed):
-		log.Error(err, "Cannot remove the transcripts of deleted sessions; the next start removes them")
-	case orphans > 0:
-		log.Info("Removed transcripts of deleted sessions", "sessions", orphans)
+	all := map[string]resource.Content{"transcripts": r.transcripts}
+	if r.turns != nil {
+		all["turns"] = r.turns
+	}
+	for what, content := range all {
+		orphans, err := resource.Sweep(ctx, content, nil, sessions)
+		switch {
+		case err != nil && ctx.Err() == nil && !errors.Is(err, engine.ErrClosed):
+			log.Error(err, "Cannot remove the "+what+" of deleted sessions; the next start removes them")
+		case orphans > 0:
+			log.Info("Removed "+what+" of deleted sessions", "sessions", orphans)
+		}
 	}
 }

@@ -1,0 +1,184 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/pkg/sse"
+)
+
+// startChat begins a background turn and returns its session.
+func (c *restClient) startChat(message string) string {
+	c.t.Helper()
+	got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"background":true,"message":"`+message+`"}`)
+	_, after, ok := strings.Cut(got.body, `"sessionId":"`)
+	session, _, _ := strings.Cut(after, `"`)
+	if got.code != http.StatusAccepted || !ok || !strings.Contains(got.body, `"outcome":"Running"`) {
+		c.t.Fatalf("background turn: %d %s", got.code, got.body)
+	}
+	return session
+}
+
+// frames reads the stream of a session's background turn until it ends.
+func (c *restClient) frames(session, query string) (all []sse.Event) {
+	c.t.Helper()
+	resp := c.open(c.t.Context(), http.MethodGet, "/api/v1/chat/"+session+"/stream"+query, "")
+	defer resp.Body.Close()
+	in := sse.NewReader(resp.Body, sse.Options{})
+	for {
+		e, err := in.Next()
+		if err != nil {
+			return all
+		}
+		all = append(all, *e)
+	}
+}
+
+func kinds(frames []sse.Event) string {
+	var out []string
+	for _, f := range frames {
+		out = append(out, f.Type)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestChatBackground: a background turn goes on without its client. Its frames are read at any time, after any of them, by
+// whoever may read the session; they stay until the next background turn, whose frames have higher numbers.
+func TestChatBackground(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	session := c.startChat("run it")
+	all := c.frames(session, "")
+	if got := kinds(all); !strings.HasPrefix(got, "status message tool_call tool_result") || !strings.HasSuffix(got, "done") {
+		t.Fatalf("frames: %s", got)
+	}
+	if rest := c.frames(session, "?after=3"); kinds(rest) != kinds(all[3:]) || rest[0].ID != "4" || rest[0].Data != all[3].Data {
+		t.Errorf("after 3: %v", rest)
+	}
+	if native := p.raw("/apis/core.platform.ai/v1alpha1/namespaces/default/sessions/" + session + "/turn?after=1"); !strings.HasPrefix(native, "id: 2\n") {
+		t.Errorf("the native path: %s", native)
+	}
+	next, _ := c.openChat(t.Context(), map[string]any{"message": "hello", "sessionId": session, "background": true})
+	last := ""
+	for kind, _ := next(); kind != ""; kind, _ = next() {
+		last = kind
+	}
+	if last != "done" {
+		t.Errorf("the POST of a client that accepts a stream ends with %q", last)
+	}
+	second := c.frames(session, "")
+	if second[0].ID == "1" || second[0].Type != "status" {
+		t.Errorf("the next turn begins with %+v", second[0])
+	}
+	p.other("elsewhere")
+	foreign := restAs(t, p.Server, "elsewhere", "editor", "platform-editor")
+	viewer := restAs(t, p.Server, "default", "viewer", "platform-viewer")
+	for name, tt := range map[string]struct {
+		as           *restClient
+		method, path string
+		code         int
+	}{
+		"beyond the end":      {c, http.MethodGet, session + "/stream?after=1000", 400},
+		"negative":            {c, http.MethodGet, session + "/stream?after=-1", 400},
+		"not a number":        {c, http.MethodGet, session + "/stream?after=x", 400},
+		"empty":               {c, http.MethodGet, session + "/stream?after=", 400},
+		"of the turn before":  {c, http.MethodGet, session + "/stream?after=1", 410},
+		"another session":     {c, http.MethodGet, "nothing/stream", 404},
+		"another tenant":      {foreign, http.MethodGet, session + "/stream?namespace=default", 403},
+		"cancelled by it":     {foreign, http.MethodDelete, session + "?namespace=default", 403},
+		"cancelled by reader": {viewer, http.MethodDelete, session, 403},
+		"a reader":            {viewer, http.MethodGet, session + "/stream", 200},
+	} {
+		if got := tt.as.do(tt.method, "/api/v1/chat/"+tt.path, ""); got.code != tt.code {
+			t.Errorf("%s: %d %s, want %d", name, got.code, got.body, tt.code)
+		}
+	}
+	if n := len(p.transcript(session, 100)); n != 6 {
+		t.Errorf("the session has %d messages", n)
+	}
+}
+
+// other makes a namespace.
+func (p *platform) other(name string) {
+	p.t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := p.Kubernetes(p.t).CoreV1().Namespaces().Create(p.t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// raw reads a path of the API as the administrator.
+func (p *platform) raw(path string) string {
+	p.t.Helper()
+	raw, err := p.client().CoreV1alpha1().RESTClient().Get().RequestURI(path).Do(p.t.Context()).Raw()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestChatBackgroundAlone: a background turn keeps its slot and its session when its client leaves. A caller who has lost
+// their rights meanwhile gets no further answer of a model, and another client cancels a turn.
+func TestChatBackgroundAlone(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.Chat.MaxConcurrent = 1 })
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
+	}}
+	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	session := c.leave(map[string]any{"message": "wait for it", "background": true})
+	if got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`); got.code != http.StatusTooManyRequests {
+		t.Errorf("the slot of a background turn: %d %s", got.code, got.body)
+	}
+	if got := restAs(t, p.Server, "default", "colleague", "platform-editor").do(http.MethodDelete, "/api/v1/chat/"+session, ""); got.code != http.StatusNoContent {
+		t.Fatalf("cancel: %d %s", got.code, got.body)
+	}
+	c.chat(map[string]any{"message": "hello"}, http.StatusOK)
+
+	session = c.leave(map[string]any{"message": "wait for it", "background": true})
+	admin := p.Kubernetes(t).CoreV1().ServiceAccounts("default")
+	if err := admin.Delete(t.Context(), "editor", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client().CoreV1alpha1().Tasks("default").Cancel(t.Context(), "forever", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.tasks().Delete(t.Context(), "forever", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	all := restAs(t, p.Server, "default", "viewer", "platform-viewer").frames(session, "")
+	if last := all[len(all)-1]; last.Type != "error" || !strings.Contains(last.Data, "permission_denied") {
+		t.Errorf("the turn of a caller who was deleted ends with %+v", last)
+	}
+}
+
+// leave begins a turn and disconnects at its first call of a tool. It returns the session.
+func (c *restClient) leave(body map[string]any) (session string) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	next, code := c.openChat(ctx, body)
+	if next == nil {
+		c.t.Fatalf("turn: %d", code)
+	}
+	for kind, f := next(); kind != "tool_call"; kind, f = next() {
+		if session == "" {
+			session = f.SessionID
+		}
+	}
+	return session
+}
