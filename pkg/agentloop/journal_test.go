@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -30,11 +29,11 @@ func TestRunContinues(t *testing.T) {
 models: [m]
 turns:
 - match: {turn: 1}
-  reply: {toolCalls: [{name: note, arguments: {n: 1}}, {name: note, arguments: {n: 2}}]}
+  reply: {toolCalls: [{name: note, arguments: {number: 1}}, {name: note, arguments: {number: 2}}]}
 - match: {turn: 2}
-  reply: {text: more, toolCalls: [{name: note, arguments: {n: 1}}]}
+  reply: {text: more, toolCalls: [{name: note, arguments: {number: 1}}]}
 - match: {turn: 3}
-  reply: {toolCalls: [{name: note, arguments: {n: 1}}]}
+  reply: {toolCalls: [{name: note, arguments: {number: 1}}]}
 - match: {turn: 4}
   reply: {text: the end}`))
 	if err != nil {
@@ -42,7 +41,7 @@ turns:
 	}
 	server := httptest.NewServer(script.New(parsed, io.Discard))
 	defer server.Close()
-	model, err := openai.New(llm.Endpoint{Spec: &v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, BaseURL: server.URL + "/v1"}, Key: "k"})
+	model, err := openai.New(openai.Config{APIKey: "k", BaseURL: server.URL + "/v1", Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +57,7 @@ turns:
 	run := func(at int, stored bool) (o outcome) {
 		for past, crashed := ([]Step)(nil), false; ; {
 			note := tool.New("note", "notes", func(_ context.Context, a struct {
-				N int `json:"n"`
+				N int `json:"number"`
 			}) (any, error) {
 				o.calls = append(o.calls, fmt.Sprint(a.N))
 				return "noted", nil
@@ -121,7 +120,7 @@ turns:
 			}
 		}
 	}
-	if got := run(0, true); !cmp.Equal(got.again, []string{`{"n":1} true`, `{"n":2} false`}) {
+	if got := run(0, true); !cmp.Equal(got.again, []string{`{"number":1} true`, `{"number":2} false`}) {
 		t.Errorf("calls without a result: %v", got.again)
 	}
 }
