@@ -154,19 +154,7 @@ func (h *history) assign() {
 	for again := true; again; {
 		again = false
 		for _, n := range h.tasks {
-			if _, own := issue(n.Task); !own {
-				for _, from := range h.sources(n) {
-					again = merge(issues, n, issues[from]) || again
-				}
-				if pr, ok := pullOf(n.Task); ok {
-					again = merge(issues, n, linked[h.identityOf(pr, 0)]) || again
-				}
-			}
-			for _, l := range n.links {
-				if l.Origin != records.OriginReviewOnly {
-					again = merge(linked, h.identity(l), issues[n]) || again
-				}
-			}
+			again = h.inherit(n, issues, linked) || again
 		}
 	}
 	for _, n := range h.tasks {
@@ -181,13 +169,7 @@ func (h *history) assign() {
 			if _, has := pulls[n]; has || len(issues[n]) > 0 {
 				continue
 			}
-			pr, ok := pullOf(n.Task)
-			for _, from := range h.sources(n) {
-				if !ok {
-					pr, ok = pulls[from]
-				}
-			}
-			if ok {
+			if pr, ok := h.reviewed(n, pulls); ok {
 				pulls[n], again = pr, true
 			}
 		}
@@ -197,6 +179,36 @@ func (h *history) assign() {
 			h.add(pr, n)
 		}
 	}
+}
+
+// inherit adds what follows for a task and for the pull requests that are linked with it, and reports whether anything
+// was added.
+func (h *history) inherit(n *node, issues map[*node][]subject, linked map[subject][]subject) (added bool) {
+	if _, own := issue(n.Task); !own {
+		for _, from := range h.sources(n) {
+			added = merge(issues, n, issues[from]) || added
+		}
+		if pr, ok := pullOf(n.Task); ok {
+			added = merge(issues, n, linked[h.identityOf(pr, 0)]) || added
+		}
+	}
+	for _, l := range n.links {
+		if l.Origin != records.OriginReviewOnly {
+			added = merge(linked, h.identity(l), issues[n]) || added
+		}
+	}
+	return added
+}
+
+// reviewed returns the pull request that a task, or the task it comes from, reviews or repairs.
+func (h *history) reviewed(n *node, pulls map[*node]subject) (pr subject, ok bool) {
+	pr, ok = pullOf(n.Task)
+	for _, from := range h.sources(n) {
+		if !ok {
+			pr, ok = pulls[from]
+		}
+	}
+	return pr, ok
 }
 
 // merge adds what is missing in a set, and reports whether anything was.

@@ -212,13 +212,7 @@ func (r *report) readLoose() error {
 		if err := r.count(1); err != nil {
 			return err
 		}
-		key := [2]string{"request", o.ID}
-		switch {
-		case o.TaskUID != "":
-			key = [2]string{"task", o.TaskUID}
-		case o.SessionName != "":
-			key = [2]string{"session", o.SessionName}
-		}
+		key := rowOf(o)
 		n := rows[key]
 		if n == nil {
 			n = &node{Task: &records.Task{
@@ -232,6 +226,17 @@ func (r *report) readLoose() error {
 		n.used = append(n.used, o)
 	}
 	return nil
+}
+
+// rowOf returns the row of an observation without a request.
+func rowOf(o *records.Observation) [2]string {
+	switch {
+	case o.TaskUID != "":
+		return [2]string{"task", o.TaskUID}
+	case o.SessionName != "":
+		return [2]string{"session", o.SessionName}
+	}
+	return [2]string{"request", o.ID}
 }
 
 // summary fills in the report of mode summary.
