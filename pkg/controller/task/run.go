@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -214,44 +213,6 @@ func begins(t *v1alpha1.Task, left []string) v1alpha1.ExecutionEvent {
 	return e
 }
 
-// placement merges the Agent's placement with the task's: each field that the task sets
-// replaces the Agent's as a whole, also maps and lists.
-func placement(own *v1alpha1.TaskExecutionSpec, agent *v1alpha1.ExecutionPlacement) v1alpha1.ExecutionPlacement {
-	var p v1alpha1.ExecutionPlacement
-	if agent != nil {
-		p = *agent
-	}
-	if own == nil {
-		return p
-	}
-	if own.RuntimeClassName != nil {
-		p.RuntimeClassName = own.RuntimeClassName
-	}
-	if own.NodeSelector != nil {
-		p.NodeSelector = own.NodeSelector
-	}
-	if own.Tolerations != nil {
-		p.Tolerations = own.Tolerations
-	}
-	if own.Affinity != nil {
-		p.Affinity = own.Affinity
-	}
-	return p
-}
-
-// memoryLimit returns the memory limit of the task, or else of its Agent, in bytes; 0 if there is none.
-func memoryLimit(t *v1alpha1.Task, res *resolved) int64 {
-	for _, r := range []*corev1.ResourceRequirements{t.Spec.Resources, res.resources} {
-		if r == nil {
-			continue
-		}
-		if q, ok := r.Limits[corev1.ResourceMemory]; ok {
-			return q.Value()
-		}
-	}
-	return 0
-}
-
 // started records that an attempt runs. From then on the task names it by the executor's own
 // identity, if there is one.
 func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State) error {
@@ -374,48 +335,4 @@ func (s run) finish(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 		return err
 	}
 	return step.ErrDone
-}
-
-func succeeded(state executor.State) outcome {
-	o := outcome{phase: v1alpha1.TaskSucceeded, message: "the task is complete"}
-	if state.Termination != nil && state.Termination.Message != "" {
-		o.message = state.Termination.Message
-	}
-	return o
-}
-
-// diagnose says what is known about a run that did not succeed.
-func diagnose(state executor.State) outcome {
-	o := outcome{reason: v1alpha1.ReasonWorkerFailed}
-	said := ""
-	if t := state.Termination; t != nil {
-		if t.Reason != "" {
-			o.reason = t.Reason
-		}
-		said = t.Message
-	}
-	switch {
-	case state.NeverBegan && state.Cause == executor.CauseDeadline:
-		o = outcome{reason: v1alpha1.ReasonStartTimedOut, message: "the timeout of the task passed before"}
-	case state.Reason != "":
-		o = outcome{reason: state.Reason, message: state.Message}
-		if said != "" {
-			o.message += "; the worker said: " + said
-		}
-	case state.Phase == executor.Lost:
-		o = outcome{reason: v1alpha1.ReasonWorkerLost, message: state.Message}
-	case said != "":
-		o.message = said
-	case state.Cause == executor.CauseStopped:
-		o.message = "the worker was stopped"
-	case state.Signal != "":
-		o.reason = v1alpha1.ReasonWorkerKilled
-		o.message = messagef("the worker was ended by a signal (%s) and left no report", state.Signal)
-	default:
-		o.message = messagef("the worker ended with exit code %d and left no report", state.ExitCode)
-	}
-	if state.Reason == "" && state.Phase == executor.Exited && said == "" && state.Message != "" {
-		o.message += ": " + state.Message
-	}
-	return o
 }
