@@ -77,6 +77,7 @@ type limited struct {
 	caller  types.UID
 	charges []budget.Charge
 	rated   bool
+	log     klog.Logger
 }
 
 // End settles the request. What it used stays estimated if its vendor did not report it.
@@ -92,14 +93,14 @@ func (m *limited) End(e Ended) {
 		return
 	}
 	if err := m.accounts.Commit(engine.Upkeep, m.accounts.End(m.call, used, m.warn)); err != nil {
-		klog.ErrorS(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
+		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
 	}
 }
 
 // warn logs what the request made Budgets reach. There is no stream that could have it as an event.
 func (m *limited) warn(list []spending.Warning) {
 	for _, w := range list {
-		klog.InfoS("A Budget has reached a percentage of its limit", "reason", v1alpha1.ReasonBudgetWarning, "budget", klog.KRef(m.asked.Namespace, w.Name),
+		m.log.Info("A Budget has reached a percentage of its limit", "reason", v1alpha1.ReasonBudgetWarning, "budget", klog.KRef(m.asked.Namespace, w.Name),
 			"identity", w.Identity, "percent", w.Percent, "spent", w.Spent, "limit", w.Limit, "renewsAt", w.Renews.UTC().Format(time.RFC3339))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -75,7 +76,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 		return nil, err
 	}
 	m := &limited{
-		Limits: l, asked: a, call: string(uuid.NewUUID()), caller: types.UID("caller/" + a.Namespace + "/" + a.Caller.GetName()),
+		log: klog.FromContext(ctx), Limits: l, asked: a, call: string(uuid.NewUUID()), caller: types.UID("caller/" + a.Namespace + "/" + a.Caller.GetName()),
 		charges: budget.Charges(budgets, budget.Use{
 			Namespace: a.Namespace, Agent: a.Agent, Provider: a.Provider, User: a.Caller.GetName(), Groups: a.Caller.GetGroups(),
 		}),

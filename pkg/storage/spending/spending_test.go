@@ -70,7 +70,7 @@ func isExhausted(err error) bool {
 func TestFirstRequests(t *testing.T) {
 	t.Parallel()
 	s, e := open(t, t.TempDir())
-	defer e.Close() //nolint:errcheck // of a test
+	defer e.Close()
 	var admitted atomic.Int64
 	var all sync.WaitGroup
 	for i := range 1000 {
@@ -149,7 +149,7 @@ func TestOverlappingBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, e = open(t, dir)
-	defer e.Close() //nolint:errcheck // of a test
+	defer e.Close()
 	for name := range limits {
 		if got := balance(s, name); got.Spent != spent[name].Load() || got.Reserved != 0 {
 			t.Errorf("%s: %+v after a restart, want %d spent", name, got, spent[name].Load())
@@ -195,7 +195,7 @@ func TestKilled(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	s, e := open(t, dir)
-	defer e.Close() //nolint:errcheck // of a test
+	defer e.Close()
 	// One end may have been stored and not acknowledged.
 	if got := balance(s, "killed"); got.Reserved != 0 || got.Spent < acknowledged || got.Spent > 1000 || acknowledged < 200 {
 		t.Errorf("after the kill: %+v, with %d acknowledged", got, acknowledged)
