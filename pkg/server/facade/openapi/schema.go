@@ -167,8 +167,19 @@ func (t types) reachable() (object, error) {
 			if err != nil {
 				return nil, err
 			}
+			if strings.HasPrefix(name, "ai.platform.core.v1alpha1.Usage") {
+				unknown(s)
+			}
 			out[name] = s
 		}
 	}
 	return out, nil
+}
+
+// unknown lets the members of a usage report be null, which means that nobody reported a value.
+func unknown(s object) {
+	members, _ := s["properties"].(object)
+	for name, m := range members {
+		members[name] = object{"anyOf": []any{m, object{"type": "null"}}}
+	}
 }
