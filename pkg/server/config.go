@@ -54,6 +54,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	g.Authentication.Authenticator = callers.Authenticator(g.Authentication.Authenticator)
 	g.Authorization.Authorizer = callers.Authorizer(g.Authorization.Authorizer)
+	seal, err := external.OpenSeal(o.sealFile())
+	if err != nil {
+		return nil, err
+	}
 	timelines, err := timeline.New(timeline.Options{
 		Log: st.Events, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout, Registerer: o.Metrics,
 	})
@@ -89,6 +93,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
+				Seal:      seal, CheckTask: callers.CheckTask,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 			},
 			Transcripts: st.Transcripts,

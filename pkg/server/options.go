@@ -91,6 +91,8 @@ type Options struct {
 	TaskArtifactBytes resource.QuantityValue
 	// Identity configures which callers with identities from outside of the host are accepted. Default: none.
 	Identity external.Options
+	// SealFile is the file with the key that seals who asked for a task. Default: requester.key in DataDir.
+	SealFile string
 	// Chat are the limits of chats. Default: ChatDefaults.
 	Chat chat.Limits
 	// Profiling is the address where profiles are served; empty serves none.
@@ -192,3 +194,10 @@ func (o *Options) Complete() error {
 
 // Path returns a path in the data directory.
 func (o *Options) Path(name string) string { return filepath.Join(o.DataDir, name) }
+
+func (o *Options) sealFile() string {
+	if o.SealFile == "" {
+		return o.Path("requester.key")
+	}
+	return o.SealFile
+}

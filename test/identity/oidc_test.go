@@ -200,8 +200,8 @@ func (p *provider) keys() jose.JSONWebKeySet {
 // await waits until a condition holds.
 func (s *server) await(condition func() bool) {
 	s.t.Helper()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
-		s.t.Fatal("not within a minute")
+		s.t.Fatal("not within 30 s")
 	}
 }

@@ -75,6 +75,9 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 			return nil, step.Wait{After: wait, Reason: "the next attempt is not due yet"}
 		}
 	}
+	if meta.IsStatusConditionFalse(t.Status.Conditions, v1alpha1.ConditionRequesterVerified) {
+		return nil, refuse(v1alpha1.ReasonRequesterUnverified, "who asked for the task cannot be verified; create it again")
+	}
 	res, err := s.resolve(ctx, t)
 	if err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ func (a *assembly) build(ctx context.Context, o *Options, st *server.Stores, l *
 	if err := a.host.Apply(g); err != nil {
 		return err
 	}
+	o.SealFile = o.Path("pki/requester.key")
 	config, err := o.Config(g, scheme, st)
 	if err != nil {
 		return err

@@ -75,6 +75,10 @@ const (
 	// from the tools of the task and its Agent.
 	ReasonToolInvalid = "ToolInvalid"
 
+	// ReasonRequesterUnverified: who asked for the task is recorded, and the seal of that record is not this server's, as
+	// after its key of requesters was lost. Restore the key, or create the task again.
+	ReasonRequesterUnverified = "RequesterUnverified"
+
 	// ReasonCoordinationDisabled: the task was delegated, and the Agent of its parent may not delegate. Set
 	// coordination.enabled in that Agent.
 	ReasonCoordinationDisabled = "CoordinationDisabled"

@@ -88,6 +88,15 @@ const (
 	// AnnotationChatCall is on what a chat creates: the turn and the call that created it. A turn that a restart of the
 	// server interrupted recognises by it what it has created already.
 	AnnotationChatCall = LabelPrefix + "chat-call"
+
+	// The annotations of the transaction in which a task was created. Its ID is also an annotation, named as the label.
+	AnnotationContextTokenProfile      = LabelPrefix + "context-token-profile"
+	AnnotationTransactionIssuer        = LabelPrefix + "transaction-issuer"
+	AnnotationTransactionSubject       = LabelPrefix + "transaction-subject"
+	AnnotationTransactionWorkload      = LabelPrefix + "transaction-requesting-workload"
+	AnnotationTransactionScope         = LabelPrefix + "transaction-scope"
+	AnnotationTransactionContextDigest = LabelPrefix + "transaction-context-digest"
+	AnnotationRequesterContextDigest   = LabelPrefix + "requester-context-digest"
 )
 
 // AnnotationRunID is, on a Job, the identity that the controller gave the run before the Job existed: status.jobUID
@@ -126,6 +135,9 @@ const (
 	// ConditionIterating is True while a task of an autonomous agent works in iterations, False while it is suspended
 	// between two of them and after its end, and absent on other tasks.
 	ConditionIterating = "Iterating"
+	// ConditionRequesterVerified is False on a task whose recorded requester is not the one that this server sealed, as
+	// after its key was lost. It is absent on all others.
+	ConditionRequesterVerified = "RequesterVerified"
 	// ConditionCancelRequested is True once tasks/cancel was called.
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.

@@ -5,43 +5,12 @@ package external
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
-
-// register registers the metric of requests that scopes do not cover.
-func (s *Service) register(metrics prometheus.Registerer) error {
-	s.denied = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "platform", Name: "context_token_denied_total",
-		Help: "Requests that the scopes or constraints of a transaction token do not cover, by the mode: audit (only counted) or enforce (refused).",
-	}, []string{"mode"})
-	for _, mode := range []string{ModeAudit, ModeEnforce} {
-		s.denied.WithLabelValues(mode)
-	}
-	if metrics == nil {
-		return nil
-	}
-	err := metrics.Register(s.denied)
-	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok { // by an earlier server of this process
-		s.denied, ok = known.ExistingCollector.(*prometheus.CounterVec)
-		if ok {
-			return nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("identity: metrics: %w", err)
-	}
-	return nil
-}
 
 // Authorizer limits what next decides about external callers: they have the rights that roles give them, in their own
 // namespace, and as far as the scopes of a transaction token go. It grants nothing.
@@ -139,44 +108,4 @@ func (s *Service) uncovered(i *Identity, a authorizer.Attributes) string {
 		return "the transaction allows only task " + strings.Join(c.Task, ", ")
 	}
 	return ""
-}
-
-// deny counts a request that a transaction does not cover, and returns the reason if it is to be refused.
-func (s *Service) deny(ctx context.Context, reason string) string {
-	if reason == "" {
-		return ""
-	}
-	s.denied.WithLabelValues(s.mode).Inc()
-	if s.mode == ModeAudit {
-		s.sparse.Error(ctx, errors.New(reason), "A transaction token does not cover a request; --context-token-authz-mode=enforce would refuse it")
-		return ""
-	}
-	return reason
-}
-
-// CheckTask refuses a task that the transaction of its creator does not allow. A delegated task, whose parent is given,
-// is in the transaction of its parent.
-func (s *Service) CheckTask(ctx context.Context, t, parent *v1alpha1.Task) error {
-	if s == nil || s.mode == ModeOff || s.mode == "" {
-		return nil
-	}
-	var transaction *v1alpha1.TaskTransaction
-	if parent != nil {
-		transaction = parent.Spec.Transaction
-	} else if u, ok := request.UserFrom(ctx); ok {
-		if i := From(u); i != nil {
-			transaction = i.Transaction
-		}
-	}
-	c, err := constraintsOf(transaction)
-	if err != nil {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
-	}
-	if parent != nil {
-		c.Task = nil // names those that a caller may address
-	}
-	if reason := s.deny(ctx, c.task(t)); reason != "" {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(reason))
-	}
-	return nil
 }

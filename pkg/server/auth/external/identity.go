@@ -13,6 +13,8 @@
 //	authorizer.go     the namespace and the scopes of a caller
 //	scopes.go         the scope that each request needs
 //	constraints.go    the constraints in the context of a transaction
+//	task.go           the same, for tasks
+//	denied.go         what happens to requests that a transaction does not cover
 //	seal.go           the seal of a task's requester
 //
 // What is known about a caller is carried in the extras of its user, so it reaches audit, policies and the requests that

@@ -67,7 +67,7 @@ func (c *call) serve(r Row) error {
 
 // acceptable refuses a request that a row does not serve, before its body is read.
 func acceptable(r Row, c *call) error {
-	if !credentials(c.r) {
+	if kind, _ := c.f.external(c.r); kind == "" && !credentials(c.r) {
 		return restError{code: http.StatusUnauthorized}
 	}
 	for name, only := range r.Only {

@@ -43,7 +43,8 @@ type kin struct{ *Resource }
 func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
-		return ctx, nil, nil
+		ctx, err := r.beginStamp(ctx, t)
+		return ctx, nil, err
 	}
 	controller := metav1.GetControllerOfNoCopy(t)
 	if controller == nil { // the guard requires one
@@ -56,6 +57,9 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	root, _ := rootOf(parent)
 	unlock := r.trees.creating(root)
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
+	if err == nil {
+		ctx, err = r.inherit(ctx, t, now)
+	}
 	if err == nil && !dryRun {
 		err = r.markParent(ctx, now)
 	}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
@@ -74,6 +75,11 @@ type Options struct {
 	// Orphaned, if it is set, removes the owner references that other objects than tasks have to a task. It is called if
 	// a deletion of the task is to keep what it owns and there is no garbage collector.
 	Orphaned func(ctx context.Context, t *v1alpha1.Task) error
+	// Seal seals who asked for a task. Without it, no requester is verified.
+	Seal *external.Seal
+	// CheckTask, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil,
+	// does not allow. Its error is an API error.
+	CheckTask func(ctx context.Context, t, parent *v1alpha1.Task) error
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -103,6 +109,8 @@ type Resource struct {
 	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
 	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error)     // may be nil
 	cooling    cooling
+	seal       *external.Seal
+	checkTask  func(ctx context.Context, t, parent *v1alpha1.Task) error // may be nil
 	scheme     *runtime.Scheme
 
 	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
@@ -139,7 +147,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
 	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
-	r.updateProvider = o.UpdateProvider
+	r.updateProvider, r.seal, r.checkTask = o.UpdateProvider, o.Seal, o.CheckTask
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
@@ -159,7 +167,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			PrepareForUpdate: keepRequester,
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
-			PrepareForStatus: keepRecorded,
+			PrepareForStatus: r.prepareForStatus,
 			StatusFinalizer:  v1alpha1.FinalizerCleanup,
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,

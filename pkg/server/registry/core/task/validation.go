@@ -41,9 +41,9 @@ func validateName(name string, prefix bool) []string {
 // validate checks the rules that involve several fields.
 func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
-	errs := validateServerFields(spec, path)
-	if t.ResourceVersion == "" { // it is being created
-		errs = append(errs, validateIdentity(t, nil)...)
+	var errs field.ErrorList
+	if t.ResourceVersion == "" && stampOf(ctx) == nil { // it is being created, and the server set nothing
+		errs = validateServerSet(t)
 	}
 	errs = append(errs, validateType(spec, path)...)
 	errs = append(errs, validateSchedule(t, path)...)
@@ -70,10 +70,10 @@ func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	return append(errs, r.validatePlan(ctx, t, errs)...)
 }
 
-// validateServerFields refuses fields that only the server may set. No code in this server sets them yet, so a value
-// always came from a client.
-func validateServerFields(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// validateServerSet refuses values of a new task that only the server may set.
+func validateServerSet(t *v1alpha1.Task) field.ErrorList {
+	spec, path := &t.Spec, field.NewPath("spec")
+	errs := validateIdentity(t, nil)
 	if spec.RequestedBy != nil {
 		errs = append(errs, field.Forbidden(path.Child("requestedBy"), "is set by the server"))
 	}
@@ -209,13 +209,13 @@ func identityKeys() sets.Set[string] {
 		v1alpha1.AnnotationRequestedByStamp,
 		v1alpha1.LabelTransactionID,
 		v1alpha1.LabelAuthProfile,
-		v1alpha1.LabelPrefix+"context-token-profile",
-		v1alpha1.LabelPrefix+"transaction-issuer",
-		v1alpha1.LabelPrefix+"transaction-subject",
-		v1alpha1.LabelPrefix+"transaction-requesting-workload",
-		v1alpha1.LabelPrefix+"transaction-scope",
-		v1alpha1.LabelPrefix+"transaction-context-digest",
-		v1alpha1.LabelPrefix+"requester-context-digest",
+		v1alpha1.AnnotationContextTokenProfile,
+		v1alpha1.AnnotationTransactionIssuer,
+		v1alpha1.AnnotationTransactionSubject,
+		v1alpha1.AnnotationTransactionWorkload,
+		v1alpha1.AnnotationTransactionScope,
+		v1alpha1.AnnotationTransactionContextDigest,
+		v1alpha1.AnnotationRequesterContextDigest,
 		v1alpha1.LabelPrefix+"transaction-token-secret",
 		v1alpha1.LabelPrefix+"transaction-token-pending",
 		v1alpha1.LabelPrefix+"transaction-token-pending-since",

@@ -22,7 +22,7 @@ import (
 func (j *judge) complete(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.ToolCall) error {
 	c.Spec = v1alpha1.ToolCallSpec{
 		TaskName: c.Spec.TaskName, ToolName: c.Spec.ToolName, CallID: c.Spec.CallID, Arguments: c.Spec.Arguments,
-		Task: taskOf(t),
+		Task: j.taskOf(t),
 	}
 	if c.Spec.Arguments == nil || len(bytes.TrimSpace(c.Spec.Arguments.Raw)) == 0 {
 		c.Spec.Arguments = &apiextensionsv1.JSON{Raw: []byte("{}")}
@@ -49,10 +49,13 @@ func (j *judge) complete(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.Tool
 	return nil
 }
 
-func taskOf(t *v1alpha1.Task) v1alpha1.ToolCallTask {
+func (j *judge) taskOf(t *v1alpha1.Task) v1alpha1.ToolCallTask {
 	out := v1alpha1.ToolCallTask{
 		UID: t.UID, Type: t.Spec.Type, Labels: t.Labels, Attempt: t.Status.Attempts,
-		CreatedBy: t.Annotations[v1alpha1.AnnotationRequestedBy], RequestedBy: t.Spec.RequestedBy,
+		CreatedBy: t.Annotations[v1alpha1.AnnotationRequestedBy],
+	}
+	if j.tasks.Verified(t) {
+		out.RequestedBy = t.Spec.RequestedBy
 	}
 	if t.Spec.AgentRef != nil {
 		out.AgentName = t.Spec.AgentRef.Name

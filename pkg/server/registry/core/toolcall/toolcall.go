@@ -33,6 +33,8 @@ import (
 type Tasks interface {
 	// Get reads a task.
 	Get(ctx context.Context, name string) (*v1alpha1.Task, error)
+	// Verified reports whether the requester of a task is the one that this server recorded.
+	Verified(t *v1alpha1.Task) bool
 	// Judged appends the event about a verdict to the task's stream.
 	Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
 }

@@ -1,0 +1,172 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
+)
+
+// stamp is the verified identity for which a task is created. It travels in the context of the create, so that
+// validation can tell it from what a client sent.
+type stamp struct {
+	requester   *v1alpha1.TaskRequester
+	transaction *v1alpha1.TaskTransaction
+}
+
+type stampKey struct{}
+
+// stampOf returns the stamp of a create; nil if there is none.
+func stampOf(ctx context.Context) *stamp {
+	s, _ := ctx.Value(stampKey{}).(*stamp)
+	return s
+}
+
+// beginStamp decides for whom the task of a caller other than a worker is created. It also refuses what clients must not
+// send, because the server overwrites it later.
+func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task) (context.Context, error) {
+	invalid := func(errs field.ErrorList) error {
+		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
+	}
+	if errs := validateServerSet(t); len(errs) > 0 {
+		return nil, invalid(errs)
+	}
+	user, _ := request.UserFrom(ctx)
+	if i := external.From(user); i != nil {
+		if err := r.check(ctx, t, nil); err != nil {
+			return nil, err
+		}
+		return context.WithValue(ctx, stampKey{}, &stamp{&i.Requester, i.Transaction}), nil
+	}
+	parent, err := r.scheduleOf(ctx, t)
+	if err != nil || parent == nil || parent.Spec.RequestedBy == nil {
+		return ctx, err
+	}
+	if !r.seal.Verified(parent) {
+		return nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
+	}
+	return context.WithValue(ctx, stampKey{}, &stamp{parent.Spec.RequestedBy, parent.Spec.Transaction}), nil
+}
+
+// scheduleOf returns the scheduled task whose run a controller creates; nil for every other task. That an owner
+// reference names a task is not enough, since everybody can write one.
+func (r *Resource) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+	owner := metav1.GetControllerOfNoCopy(t)
+	if owner == nil || owner.Kind != "Task" || t.Labels[v1alpha1.LabelScheduledRun] == "" {
+		return nil, nil //nolint:nilnil // none
+	}
+	if ok, err := r.controller(ctx, request.NamespaceValue(ctx)); !ok || err != nil {
+		return nil, err
+	}
+	parent, err := kin{r}.get(ctx, owner.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // none any more
+	case err != nil:
+		return nil, err
+	case parent.UID != owner.UID || parent.Spec.Schedule == "":
+		return nil, nil //nolint:nilnil // another task of that name
+	}
+	return parent, nil
+}
+
+// inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
+func (r *Resource) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
+	if parent.Spec.RequestedBy == nil {
+		return ctx, nil
+	}
+	if errs := validateServerSet(t); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
+	}
+	if !r.seal.Verified(parent) {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the requester of the parent is not verified, so it may not delegate"))
+	}
+	if err := r.check(ctx, t, parent); err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, stampKey{}, &stamp{parent.Spec.RequestedBy, parent.Spec.Transaction}), nil
+}
+
+func (r *Resource) check(ctx context.Context, t, parent *v1alpha1.Task) error {
+	if r.checkTask == nil {
+		return nil
+	}
+	return r.checkTask(ctx, t, parent)
+}
+
+// apply writes the stamp, with its seal, into a new task whose UID is set. So requester, seal and task are one write.
+func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
+	if s == nil {
+		return
+	}
+	t.Spec.RequestedBy, t.Spec.Transaction = s.requester.DeepCopy(), s.transaction.DeepCopy()
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	if t.Labels == nil {
+		t.Labels = map[string]string{}
+	}
+	t.Annotations[v1alpha1.AnnotationRequestedBySource] = "api"
+	t.Annotations[v1alpha1.AnnotationRequestedByStamp] = seal.Stamp(t.UID, s.requester)
+	profile := external.TypeOIDC
+	if x := s.transaction; x != nil {
+		profile = x.Profile
+		t.Labels[v1alpha1.LabelTransactionID] = labelOf(x.ID)
+		for key, value := range map[string]string{
+			v1alpha1.LabelTransactionID: x.ID, v1alpha1.AnnotationContextTokenProfile: x.Profile, v1alpha1.AnnotationTransactionIssuer: x.Issuer,
+			v1alpha1.AnnotationTransactionSubject: x.Subject, v1alpha1.AnnotationTransactionWorkload: x.RequestingWorkload,
+			v1alpha1.AnnotationTransactionScope: x.Scope, v1alpha1.AnnotationTransactionContextDigest: x.ContextDigest,
+			v1alpha1.AnnotationRequesterContextDigest: x.RequesterContextDigest,
+		} {
+			if value != "" {
+				t.Annotations[key] = value
+			}
+		}
+	}
+	t.Labels[v1alpha1.LabelAuthProfile] = profile
+}
+
+// labelOf returns an ID as the value of a label. Characters that a label cannot have are replaced.
+func labelOf(id string) string {
+	value := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			return c
+		}
+		return '_'
+	}, id)
+	value = v1alpha1.LabelValue(strings.Trim(value, "-_."))
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
+	}
+	return value
+}
+
+// prepareForStatus preserves what the server recorded, and reports a requester whose seal is not this server's. The
+// controller then refuses to start the task.
+func (r *Resource) prepareForStatus(ctx context.Context, t, old *v1alpha1.Task) {
+	keepRecorded(ctx, t, old)
+	if old.Spec.RequestedBy == nil || r.seal.Verified(old) {
+		meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.ConditionRequesterVerified)
+		return
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionRequesterVerified, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRequesterUnverified,
+		Message: "the seal of spec.requestedBy is not this server's", LastTransitionTime: metav1.Time{Time: r.clock.Now()},
+	}
+	meta.SetStatusCondition(&t.Status.Conditions, condition)
+}
+
+// Verified reports whether the requester of a task is the one that this server recorded.
+func (r *Resource) Verified(t *v1alpha1.Task) bool { return r.seal.Verified(t) }
