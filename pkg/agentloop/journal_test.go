@@ -58,7 +58,8 @@ turns:
 		for past, crashed := ([]Step)(nil), false; ; {
 			note := tool.New("note", "notes", func(_ context.Context, a struct {
 				N int `json:"number"`
-			}) (any, error) {
+			},
+			) (any, error) {
 				o.calls = append(o.calls, fmt.Sprint(a.N))
 				return "noted", nil
 			})

@@ -147,7 +147,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		return nil, err
 	}
 	a.Host = a.config
-	config, err := a.Config(g, scheme, st)
+	config, err := a.Config(g, scheme, st) //nolint:contextcheck // its hooks get the context of the server
 	if err != nil {
 		return nil, err
 	}

@@ -149,11 +149,11 @@ type Request struct {
 }
 
 // Begin checks a request and prepares its turn. Errors are API errors. The turn holds a slot and its session until Close.
-func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) {
+func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) { //nolint:contextcheck // a background turn has the context of the server
 	if !s.o.Enabled {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("chats"), "", errors.New("chat is switched off on this server (--chat-enabled=false)"))
 	}
-	runs := ctx
+	runs := ctx //nolint:contextcheck // as above
 	if r.Spec.Background {
 		serving := s.serving.Load()
 		if serving == nil {

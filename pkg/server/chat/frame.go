@@ -124,8 +124,7 @@ func failure(ctx context.Context, err error) *Failure {
 	if r, ok := errors.AsType[*rightsError](err); ok {
 		return &Failure{Code: CodePermission, Message: "the rights of the caller have changed: " + r.Error()}
 	}
-	switch {
-	case cause != nil:
+	if cause != nil {
 		return &Failure{Code: CodeCancelled, Message: "the client or the server ended the turn"}
 	}
 	switch models.LimitReason(err) {

@@ -131,7 +131,7 @@ func (j *journal) write() {
 		for {
 			select {
 			case <-j.kick:
-				if err := j.flush(context.Background(), nil); err != nil {
+				if err := j.flush(context.Background(), nil); err != nil { //nolint:forbidigo // frames are stored also while the turn is being cancelled
 					j.fail(&storageError{err})
 				}
 			case <-j.closed:

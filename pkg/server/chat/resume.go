@@ -85,7 +85,7 @@ func (s *Service) Resume(ctx context.Context) error {
 			return
 		}
 		for _, t := range background {
-			go t.resume(waiting[t]) // ends with the turn
+			go t.resume(waiting[t]) //nolint:contextcheck // a turn has its own context, and the goroutine ends with it
 		}
 		for _, uid := range lost {
 			if err := s.settle(serving, uid); err != nil {
@@ -123,7 +123,7 @@ func (s *Service) revive(serving context.Context, uid types.UID, r *record) (*Tu
 	if past == nil {
 		past = []step{} // the loop is told that it was interrupted
 	}
-	t := s.turn(serving, Request{Caller: r.who(), Namespace: r.Namespace, Spec: r.Spec}, r.Began) //nolint:contextcheck // serving is the context of turns
+	t := s.turn(serving, Request{Caller: r.who(), Namespace: r.Namespace, Spec: r.Spec}, r.Began)
 	t.session = &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: r.Session, Namespace: r.Namespace, UID: uid}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}
 	t.release = append(t.release, s.busy.hold(uid, t.cancel))
 	t.journal = &journal{store: s.o.Turns, uid: uid, record: *r, past: past, number: int64(len(past)), live: newLive(), fail: t.cancel}
@@ -132,7 +132,7 @@ func (s *Service) revive(serving context.Context, uid types.UID, r *record) (*Tu
 		t.said = append(t.said, p.Messages...)
 	}
 	t.calls = answered(t.said)
-	t.goLive()
+	t.goLive() //nolint:contextcheck // a turn has its own context
 	return t, nil
 }
 
@@ -168,7 +168,7 @@ func (t *Turn) record(ctx context.Context) error {
 		return err
 	}
 	if spec.Background {
-		t.goLive()
+		t.goLive() //nolint:contextcheck // a turn has its own context
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/agentloop"
@@ -124,7 +125,7 @@ func (t *turn) run(messages []llm.Message) error {
 			return t.finish(text, result.StopReason)
 		}
 		t.say("\n\n")
-		messages = append(result.Messages, llm.Message{Role: llm.RoleUser, Text: goOn})
+		messages = slices.Concat(result.Messages, []llm.Message{{Role: llm.RoleUser, Text: goOn}})
 	}
 }
 

@@ -55,7 +55,7 @@ func (a *assembly) build(ctx context.Context, o *Options, st *server.Stores, l *
 		return err
 	}
 	o.SealFile = o.Path("pki/requester.key")
-	config, err := o.Config(g, scheme, st)
+	config, err := o.Config(g, scheme, st) //nolint:contextcheck // its hooks get the context of the server
 	if err != nil {
 		return err
 	}

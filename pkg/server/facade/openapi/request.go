@@ -53,12 +53,7 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 	}
 	for _, n := range r.Native {
 		if n.Page {
-			least := 1
-			if n.Unlimited {
-				least = 0
-			}
-			add("limit", Parameter{Type: "integer", Least: least, Text: "How many items a page has: 100 by default, 500 at most; a larger number is lowered. Where 0 is allowed, it means all."})
-			add("continue", Parameter{Type: "string", Text: "metadata.continue of the page before."})
+			addPage(n.Unlimited, add)
 		}
 		for _, line := range n.AskFor {
 			for name, p := range asked(line) {
@@ -84,6 +79,16 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 		}
 	}
 	return params, nil
+}
+
+// addPage adds the parameters of a paged list.
+func addPage(unlimited bool, add func(name string, p Parameter)) {
+	least := 1
+	if unlimited {
+		least = 0
+	}
+	add("limit", Parameter{Type: "integer", Least: least, Text: "How many items a page has: 100 by default, 500 at most; a larger number is lowered. Where 0 is allowed, it means all."})
+	add("continue", Parameter{Type: "string", Text: "metadata.continue of the page before."})
 }
 
 func (p Parameter) object(name string) object {

@@ -39,11 +39,12 @@ func validate(_ context.Context, b *v1alpha1.Budget) field.ErrorList {
 	path = path.Child("selector", "requesters")
 	for i, s := range b.Spec.Selector.Requesters {
 		at := path.Index(i).Child("name")
-		if s.Kind == v1alpha1.BudgetGroup && strings.HasPrefix(s.Name, "system:") {
+		switch {
+		case s.Kind == v1alpha1.BudgetGroup && strings.HasPrefix(s.Name, "system:"):
 			errs = append(errs, field.Invalid(at, s.Name, "must be a group of the users' own; groups that begin with system: are not recorded with tasks"))
-		} else if s.Name == "" {
+		case s.Name == "":
 			errs = append(errs, field.Required(at, "names a "+string(s.Kind)))
-		} else if s.Kind == v1alpha1.BudgetServiceAccount {
+		case s.Kind == v1alpha1.BudgetServiceAccount:
 			for _, msg := range validation.IsDNS1123Subdomain(s.Name) {
 				errs = append(errs, field.Invalid(at, s.Name, msg+"; name a ServiceAccount of another namespace as kind User, system:serviceaccount:NAMESPACE:NAME"))
 			}

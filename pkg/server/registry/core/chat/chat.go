@@ -100,7 +100,7 @@ func (r *Resource) serve(req *http.Request, c *v1alpha1.Chat, answer resource.An
 	}
 	if c.Spec.Background {
 		c.Status = *t.Started()
-		t.Start()
+		t.Start() //nolint:contextcheck // a background turn outlives the request
 		answer.Accepted(c)
 		return
 	}

@@ -40,7 +40,7 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 		return
 	}
 	if turn.Spec.Background {
-		r.follow(ctx, t.Start(), out)
+		r.follow(ctx, t.Start(), out) //nolint:contextcheck // a background turn outlives the request
 		return
 	}
 	defer t.Close()
