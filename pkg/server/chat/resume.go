@@ -198,7 +198,7 @@ func (t *Turn) Start() *Stream {
 // Started describes a background turn that has begun.
 func (t *Turn) Started() *v1alpha1.ChatStatus {
 	c := t.candidates[0]
-	return &v1alpha1.ChatStatus{SessionID: t.session.Name, Provider: c.Provider, Model: c.Name, Outcome: v1alpha1.ChatRunning}
+	return &v1alpha1.ChatStatus{SessionID: t.session.Name, Provider: c.Provider, Model: c.Name, Outcome: v1alpha1.ChatRunning, Usage: &v1alpha1.ChatUsage{Duration: "0s"}}
 }
 
 // resume carries on a background turn of an earlier process.

@@ -42,6 +42,9 @@ func (b *builder) success(r rest.Row) (object, error) {
 	if a.OKIf != "" {
 		out[strconv.Itoa(http.StatusOK)] = response
 	}
+	if a.AcceptedIf != "" {
+		out[strconv.Itoa(http.StatusAccepted)] = object{"description": http.StatusText(http.StatusAccepted), "content": response["content"]}
+	}
 	return out, nil
 }
 
