@@ -156,7 +156,10 @@ func TestBackgroundTurnKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := httptest.NewServer(script.New(parsed, io.Discard))
-	defer model.Close()
+	defer func() {
+		model.CloseClientConnections() // the server still reads what is left of the cancelled turn's answer, for its usage
+		model.Close()
+	}()
 	s := harness.StartServer(t, t.TempDir())
 	one, two := newChatClient(t, s.Kubeconfig), newChatClient(t, s.Kubeconfig)
 	one.answers(t, model.URL)
