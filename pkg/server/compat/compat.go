@@ -64,8 +64,6 @@ const (
 	toolsDisabled, toolsEnabled   = "disabled", "enabled"
 
 	defaultWriteTimeout = 30 * time.Second
-	// defaultDrain is how long an answer is read after its client has left.
-	defaultDrain = 2 * time.Minute
 	// defaultRequests is how many requests are answered at a time.
 	defaultRequests = 1024
 )
@@ -127,7 +125,7 @@ func New(o Options) (*Handler, error) {
 		o.WriteTimeout = defaultWriteTimeout
 	}
 	if o.Drain == 0 {
-		o.Drain = defaultDrain
+		o.Drain = models.Drain
 	}
 	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter()}
 	h.meter = h.own

@@ -15,8 +15,8 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// drain is how long an answer is read after its caller has left, so that its usage is known.
-const drain = 2 * time.Minute
+// Drain is how long an answer is read after its caller has left, so that its usage is known.
+const Drain = 2 * time.Minute
 
 // Metering is what requests of one caller have in common.
 type Metering struct {
@@ -63,7 +63,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 	}
 	answer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	arrived, done := make(chan llm.Part), make(chan ended, 1)
-	go func() { // ends with the answer, or when drain is over
+	go func() { // ends with the answer, or when Drain is over
 		defer cancel()
 		resp, err := m.model.Generate(answer, req, func(p llm.Part) {
 			if parts == nil {
@@ -84,7 +84,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 		case e := <-done:
 			return e.resp, e.err
 		case <-ctx.Done():
-			t := m.Clock.AfterFunc(drain, cancel)
+			t := m.Clock.AfterFunc(Drain, cancel)
 			context.AfterFunc(answer, func() { t.Stop() })
 			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
 		}

@@ -105,7 +105,7 @@ func TestMeteredDrainEnds(t *testing.T) {
 	if _, err := m.Generate(ctx, llm.Request{}, nil); llm.ClassOf(err) != llm.ClassCanceled {
 		t.Fatalf("the caller that left got %v", err)
 	}
-	c.Step(drain)
+	c.Step(Drain)
 	if e := <-l.ended; e.Status != usage.StatusCancelled || e.Usage.InputTokens != nil {
 		t.Errorf("the end says %+v", e)
 	}

@@ -4,6 +4,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,10 +262,7 @@ func (s *Service) Peek(r *http.Request) (authType, namespace string) {
 	p, ok := peek(token)
 	switch {
 	case found, ok && p.typ == typeTransaction:
-		if limits, ok := peekConstraints(token); ok && limits.Namespace != "" {
-			return TypeContextToken, limits.Namespace
-		}
-		return TypeContextToken, s.namespace
+		return TypeContextToken, cmp.Or(p.namespace(), s.namespace)
 	case ok && s.oidc != nil && p.issuer == s.oidc.name:
 		return TypeOIDC, s.namespace
 	}

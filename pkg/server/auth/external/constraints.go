@@ -4,7 +4,6 @@
 package external
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -43,22 +42,6 @@ func constraintsOf(t *v1alpha1.TaskTransaction) (constraints, error) {
 		return c, fmt.Errorf("tctx: %w", err)
 	}
 	return c, nil
-}
-
-// peekConstraints reads the constraints of a token without checking it.
-func peekConstraints(token string) (c constraints, ok bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > maxToken {
-		return c, false
-	}
-	data, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Context constraints `json:"tctx"`
-	}
-	if err != nil || json.Unmarshal(data, &claims) != nil {
-		return c, false
-	}
-	return claims.Context, true
 }
 
 // agents and providers are the allowed names; nil allows each.

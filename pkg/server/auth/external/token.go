@@ -90,7 +90,19 @@ type issuer struct {
 }
 
 // peeked is what a token says about itself before it is checked.
-type peeked struct{ typ, issuer string }
+type peeked struct {
+	typ, issuer string
+	context     json.RawMessage
+}
+
+// namespace returns the namespace that the context names; empty if it names none.
+func (p peeked) namespace() string {
+	var c constraints
+	if json.Unmarshal(p.context, &c) != nil {
+		return ""
+	}
+	return c.Namespace
+}
 
 // peek reads a token without checking it. ok is false for a text that is not a JWT.
 func peek(token string) (p peeked, ok bool) {
@@ -106,12 +118,13 @@ func peek(token string) (p peeked, ok bool) {
 		Typ string `json:"typ"`
 	}
 	var payload struct {
-		Issuer string `json:"iss"`
+		Issuer  string          `json:"iss"`
+		Context json.RawMessage `json:"tctx"`
 	}
 	if !part(0, &header) || !part(1, &payload) {
 		return peeked{}, false
 	}
-	return peeked{normalType(header.Typ), payload.Issuer}, true
+	return peeked{normalType(header.Typ), payload.Issuer, payload.Context}, true
 }
 
 // normalType returns a typ header without the prefix that RFC 7515 lets senders leave out, in lower case.
