@@ -111,9 +111,10 @@ func (b *streamBench) createTask(ctx context.Context, name string) error {
 	return send(ctx, b.admin, http.MethodPost, b.url+base+"tasks", []byte(body), nil)
 }
 
+// clean deletes the tasks and waits until they are gone: what comes next must not find them ending.
 func (b *streamBench) clean(ctx context.Context) (err error) {
 	for i := range streamTasks + 1 {
-		err = errors.Join(err, send(ctx, b.admin, http.MethodDelete, b.url+base+"tasks/"+taskName(i), nil, nil))
+		err = errors.Join(err, deleteTask(ctx, b.admin, b.url, taskName(i)))
 	}
 	return err
 }
