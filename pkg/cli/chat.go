@@ -6,22 +6,16 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/sse"
 )
-
-// maxShown is how many characters of arguments and results are shown.
-const maxShown = 160
 
 // maxTyped is the longest message that is read from standard input, in bytes.
 const maxTyped = 256 << 10
@@ -33,7 +27,9 @@ type conversation struct {
 	namespace string
 	spec      v1alpha1.ChatSpec // of the next turn, but for its message
 	quiet     bool
-	lineOpen  bool // the last thing written to Out was text without a line end
+	detach    bool  // begin a background turn and do not wait for it
+	after     int64 // the last frame of the turn that was shown
+	lineOpen  bool  // the last thing written to Out was text without a line end
 }
 
 func chatCommand(a *app) *cobra.Command {
@@ -48,9 +44,13 @@ func chatCommand(a *app) *cobra.Command {
 
 With a message, there is one turn, and the answer is printed. Without one, lines are read from the terminal until the
 end of the input (Ctrl-D), or the whole of standard input is one message. Calls of tools are shown on standard error.
-Ctrl-C cancels the turn. Tasks that it created go on.`,
+Ctrl-C cancels the turn. Tasks that it created go on.
+
+With --background, the turn belongs to the server: it goes on when this command ends, when the connection is cut and when
+the server restarts. Ctrl-C then only ends this command, and 'platform chat attach SESSION' shows the turn again.`,
 		Example: `  platform chat "Which tasks failed today, and why?"
   platform chat --session chat-session-0123456789abcdef
+  platform chat attach "$(platform chat --detach 'Update every agent to the new model')"
   git diff | platform chat --system-prompt instructions.md`,
 		Args: cobra.ArbitraryArgs,
 	}
@@ -63,6 +63,8 @@ Ctrl-C cancels the turn. Tasks that it created go on.`,
 	f.Float64Var(&temperature, "temperature", 0, "sampling temperature, from 0 to 2")
 	f.Int64Var(&tokens, "max-tokens", 0, "most tokens of one answer of the model")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not show calls of tools")
+	f.BoolVar(&c.spec.Background, "background", false, "let the turn go on when this command ends or is cut off")
+	f.BoolVar(&c.detach, "detach", false, "begin a turn in the background, print the name of its session and do not wait for the answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if f.Changed("temperature") {
 			c.spec.Temperature = &temperature
@@ -77,14 +79,52 @@ Ctrl-C cancels the turn. Tasks that it created go on.`,
 			}
 			c.spec.SystemPrompt = string(text)
 		}
-		typed, namespace, err := a.client()
-		if err != nil {
+		c.spec.Background = c.spec.Background || c.detach
+		if err := c.connect(); err != nil {
 			return err
 		}
-		c.client, c.namespace = typed.RESTClient(), namespace
 		return c.talk(cmd.Context(), strings.Join(args, " "))
 	}
+	cmd.AddCommand(attachCommand(a))
 	return cmd
+}
+
+func attachCommand(a *app) *cobra.Command {
+	c := &conversation{app: a}
+	cmd := &cobra.Command{
+		Use:   "attach SESSION",
+		Short: "Follow the newest background turn of a session to its end",
+		Long: `Follow the newest background turn of a session to its end, from its beginning or after a given frame. This works from
+any machine and for several people at once; each sees the same. Connections that are cut are opened again.
+
+Ctrl-C ends this command, and the turn goes on. 'platform session delete SESSION' cancels the turn and deletes the session
+with everything that was said in it.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not show calls of tools")
+	f.Int64Var(&c.after, "after", 0, "only frames after this one; 0 shows the turn from its beginning")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if c.after < 0 {
+			return errors.New("--after: must be 0 or more")
+		}
+		if err := c.connect(); err != nil {
+			return err
+		}
+		c.spec.SessionID, c.spec.Background = args[0], true
+		return c.follow(cmd.Context())
+	}
+	return cmd
+}
+
+// connect makes the client.
+func (c *conversation) connect() error {
+	typed, namespace, err := c.app.client()
+	if err != nil {
+		return err
+	}
+	c.client, c.namespace = typed.RESTClient(), namespace
+	return nil
 }
 
 // talk has one turn if there is a message, otherwise as many as the user wants.
@@ -99,6 +139,8 @@ func (c *conversation) talk(ctx context.Context, message string) error {
 		if message = strings.TrimSpace(string(text)); message == "" {
 			return errors.New("there is no message: give one as argument or on standard input")
 		}
+	case c.detach:
+		return errors.New("--detach needs a message as argument")
 	default:
 		return c.lines(ctx)
 	}
@@ -147,147 +189,4 @@ func (c *conversation) lines(ctx context.Context) error {
 func recoverable(err error) bool {
 	var o *outcome
 	return errors.As(err, &o) || temporary(err)
-}
-
-// chatFrame is the data of one event of a stream.
-type chatFrame struct {
-	SessionID string                 `json:"sessionId"`
-	Content   string                 `json:"content"`
-	Restart   bool                   `json:"restart"`
-	ToolCall  *v1alpha1.ChatToolCall `json:"toolCall"`
-	Outcome   v1alpha1.ChatOutcome   `json:"outcome"`
-	Usage     *v1alpha1.ChatUsage    `json:"usage"`
-	Error     *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// turn says something and prints the answer as it arrives. When ctx ends, the connection does, and the server cancels the
-// turn.
-func (c *conversation) turn(ctx context.Context, message string) error {
-	said := v1alpha1.Chat{Spec: c.spec}
-	said.APIVersion, said.Kind = v1alpha1.SchemeGroupVersion.String(), "Chat"
-	said.Spec.Message = message
-	body, err := json.Marshal(said)
-	if err != nil {
-		return fmt.Errorf("encode the message: %w", err)
-	}
-	stream, err := c.client.Post().Namespace(c.namespace).Resource("chats").SetHeader("Accept", sse.ContentType).
-		SetHeader("Content-Type", "application/json").Body(body).Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = stream.Close() }() // it was only read
-	in := sse.NewReader(stream, sse.Options{})
-	for {
-		e, err := in.Next()
-		if err != nil {
-			c.endLine()
-			if ctx.Err() != nil {
-				c.resume()
-				return ctx.Err()
-			}
-			return &outcome{codeUnknown, "the answer was cut; what was done is not known: see 'platform task list'"}
-		}
-		var f chatFrame
-		if err := json.Unmarshal([]byte(e.Data), &f); err != nil {
-			return fmt.Errorf("stream: event %s: %w", e.ID, err)
-		}
-		if done, err := c.show(e.Type, &f); done || err != nil {
-			return err
-		}
-	}
-}
-
-// show prints one event and reports whether it was the last.
-func (c *conversation) show(kind string, f *chatFrame) (done bool, err error) {
-	if f.SessionID != "" && c.spec.SessionID == "" {
-		c.spec.SessionID = f.SessionID
-		if !c.quiet {
-			note(c.Err, c.paint(dim, "session "+clean(f.SessionID)))
-		}
-	}
-	switch kind {
-	case "message":
-		if f.Restart {
-			c.endLine()
-			note(c.Err, c.paint(yellow, "the model begins its answer again"))
-		}
-		if f.Content != "" {
-			_, err = io.WriteString(c.Out, printable(f.Content))
-			c.lineOpen = !strings.HasSuffix(f.Content, "\n")
-		}
-	case "tool_call", "tool_result":
-		c.endLine()
-		c.showCall(kind, f.ToolCall)
-	case "error":
-		c.endLine()
-		code := codeFailed
-		if f.Error == nil {
-			return true, &outcome{codeUnknown, "the turn ended for a reason that the server did not name"}
-		}
-		if f.Error.Code == "cancelled" {
-			code = codeCancelled
-		}
-		return true, &outcome{code, fmt.Sprintf("%s (%s)", clean(f.Error.Message), clean(f.Error.Code))}
-	case "done":
-		c.endLine()
-		if f.Outcome == v1alpha1.ChatIterationLimit {
-			note(c.Err, c.paint(yellow, "the turn used up its iterations; this is a summary"))
-		}
-		return true, nil
-	}
-	return false, err
-}
-
-func (c *conversation) showCall(kind string, call *v1alpha1.ChatToolCall) {
-	if c.quiet || call == nil {
-		return
-	}
-	mark, text := "→ ", ""
-	if call.Args != nil {
-		text = string(call.Args.Raw)
-	}
-	color := cyan
-	if kind == "tool_result" {
-		mark, color = "← ", green
-		var r struct {
-			Success   bool   `json:"success"`
-			Error     string `json:"error"`
-			ErrorType string `json:"errorType"`
-		}
-		if call.Result != nil {
-			text = string(call.Result.Raw)
-			if json.Unmarshal(call.Result.Raw, &r) == nil && !r.Success {
-				color, text = red, r.ErrorType+": "+r.Error
-			}
-		}
-	}
-	note(c.Err, c.paint(color, mark+clean(call.Name))+" "+c.paint(dim, fit(clean(text), maxShown)))
-}
-
-// endLine ends a line of the answer, so that what comes next begins on its own.
-func (c *conversation) endLine() {
-	if c.lineOpen {
-		_, _ = io.WriteString(c.Out, "\n")
-		c.lineOpen = false
-	}
-}
-
-// resume tells the user how to go on after an interruption.
-func (c *conversation) resume() {
-	if c.spec.SessionID != "" {
-		note(c.Err, "cancelled; to go on: platform chat --session "+clean(c.spec.SessionID))
-	}
-}
-
-// printable makes the text of a model safe to show on a terminal. Lines and tabs stay.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
-			return r
-		}
-		return ' '
-	}, text)
 }

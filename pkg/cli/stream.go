@@ -51,29 +51,48 @@ var errCut = errors.New("the stream was cut")
 // follow reads until the stream is complete and returns the type that it ended
 // with. It returns an *outcome with codeUnknown if the stream cannot be
 // resumed.
-func (s *stream) follow(ctx context.Context) (v1alpha1.EventType, error) {
-	pause, since := firstPause, s.clock.Now()
+func (s *stream) follow(ctx context.Context) (last v1alpha1.EventType, err error) {
+	err = persist(ctx, s.clock, func() int64 { return s.after }, func(ctx context.Context) error {
+		last, err = s.once(ctx)
+		return err
+	})
+	if lost, ok := errors.AsType[*cutError](err); ok {
+		return "", &outcome{codeUnknown, fmt.Sprintf("the stream of %s was cut after event %d and could not be resumed: %s", s.name, s.after, explain(lost.err))}
+	}
+	return last, err
+}
+
+// cutError is the last error of a stream that could not be opened again.
+type cutError struct{ err error }
+
+// Error returns a text for people.
+func (e *cutError) Error() string { return "the stream was cut: " + e.err.Error() }
+
+// persist calls read until it succeeds or its error is final. It pauses between calls and returns a *cutError once the
+// position has not changed for as long as patience.
+func persist(ctx context.Context, clock clock.Clock, position func() int64, read func(context.Context) error) error {
+	pause, since := firstPause, clock.Now()
 	for {
-		at := s.after
-		last, err := s.once(ctx)
+		at := position()
+		err := read(ctx)
 		switch {
 		case err == nil:
-			return last, nil
+			return nil
 		case ctx.Err() != nil:
-			return "", ctx.Err()
+			return ctx.Err()
 		case !temporary(err):
-			return "", err
+			return err
 		}
-		if s.after > at {
-			pause, since = firstPause, s.clock.Now()
+		if position() > at {
+			pause, since = firstPause, clock.Now()
 		}
-		if s.clock.Since(since) > patience {
-			return "", &outcome{codeUnknown, fmt.Sprintf("the stream of %s was cut behind event %d and could not be resumed: %s", s.name, s.after, explain(err))}
+		if clock.Since(since) > patience {
+			return &cutError{err}
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-s.clock.After(pause):
+			return ctx.Err()
+		case <-clock.After(pause):
 		}
 		pause = min(2*pause, lastPause)
 	}

@@ -21,7 +21,7 @@ const typoDistance = 2
 // was never made for one that was.
 func strict(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = typoDistance
-	if cmd.HasSubCommands() {
+	if isGroup(cmd) {
 		cmd.Args = cobra.ArbitraryArgs // RunE checks them, for a better message
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -37,6 +37,10 @@ func strict(cmd *cobra.Command) {
 		strict(c)
 	}
 }
+
+// isGroup reports whether a command does nothing but hold others. One whose usage line names arguments, such as chat, runs
+// as well.
+func isGroup(cmd *cobra.Command) bool { return cmd.HasSubCommands() && cmd.Use == cmd.Name() }
 
 // unknownCommand suggests the command that was probably meant, if there is one.
 func unknownCommand(cmd *cobra.Command, word string) error {
@@ -131,7 +135,7 @@ type helper struct {
 }
 
 func (h *helper) help(cmd *cobra.Command, args []string) {
-	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+	if words := cmd.Flags().Args(); isGroup(cmd) && len(words) > 0 {
 		h.unknown = unknownCommand(cmd, words[0])
 		return
 	}
@@ -145,7 +149,7 @@ func execute(run func() error, root *cobra.Command) error {
 	root.InitDefaultCompletionCmd()
 	// A group is runnable only to report unknown commands, so its usage shows only the line about
 	// its commands.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (or (not .HasAvailableSubCommands) (ne .Use .Name))}}", 1))
 	root.SetFlagErrorFunc(flagError)
 	h := &helper{print: root.HelpFunc()}
 	root.SetHelpFunc(h.help)

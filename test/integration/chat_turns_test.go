@@ -4,7 +4,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
 )
@@ -269,29 +267,5 @@ func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text st
 		}
 		_ = resp.Body.Close()
 		return text
-	}
-}
-
-// TestChatCommand: the command has one turn, or a conversation whose turns share a session, and shows calls of tools.
-func TestChatCommand(t *testing.T) {
-	t.Parallel()
-	p, _ := withChat(t, orchestrator)
-	out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "please", "run it")
-	if code != 0 || !strings.HasPrefix(out, "I create it.\nDone: chat-") || !strings.Contains(errs, "→ create_container_task") || !strings.Contains(errs, "← create_container_task") ||
-		!strings.Contains(errs, "session chat-session-") {
-		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
-	}
-	var o, e bytes.Buffer
-	code = cli.Main(t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat"}, cli.Streams{
-		In: strings.NewReader("run it\n\nwhat did I say first?\n"), Out: &o, Err: &e, Ask: true,
-	})
-	if code != 0 || !strings.HasSuffix(o.String(), "\nYou said run it.\n") || strings.Count(e.String(), "session chat-session-") != 1 {
-		t.Errorf("exit %d, output %q, errors %q", code, o.String(), e.String())
-	}
-	if out, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat", "--provider", "nothing", "hello"); code != 1 || !strings.Contains(errs, "nothing") {
-		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
-	}
-	if _, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat"); code != 1 || !strings.Contains(errs, "there is no message") {
-		t.Errorf("exit %d, errors %q", code, errs)
 	}
 }

@@ -4,6 +4,7 @@
 package robustness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/test/harness"
@@ -178,12 +180,20 @@ func TestBackgroundTurnKilled(t *testing.T) {
 			read[i] <- reading{frames, err}
 		}()
 	}
+	var shown bytes.Buffer
+	attached := make(chan int, 1)
+	go func() {
+		attached <- cli.Main(ctx, "platform", []string{"--kubeconfig", s.Kubeconfig, "chat", "attach", session}, cli.Streams{Out: &shown, Err: io.Discard})
+	}()
 	for range chatKills {
 		pause(ctx, time.Duration(random.Int64N(int64(200*time.Millisecond))))
 		s.Kill()
 		s.Restart(t)
 	}
 	first, second := <-read[0], <-read[1]
+	if code := <-attached; code != 0 || !strings.HasSuffix(shown.String(), "All of them are there.\n") {
+		t.Errorf("platform chat attach: exit %d, %q", code, shown.String())
+	}
 	late, err := one.follow(ctx, session)
 	if first.err != nil || second.err != nil || err != nil {
 		t.Fatal(first.err, second.err, err)

@@ -1,0 +1,158 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/cli"
+)
+
+// TestChatCommand: the command has one turn, or a conversation whose turns share a session, and shows calls of tools.
+func TestChatCommand(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "please", "run it")
+	if code != 0 || !strings.HasPrefix(out, "I create it.\nDone: chat-") || !strings.Contains(errs, "→ create_container_task") || !strings.Contains(errs, "← create_container_task") ||
+		!strings.Contains(errs, "session chat-session-") {
+		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
+	}
+	var o, e bytes.Buffer
+	code = cli.Main(t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat"}, cli.Streams{
+		In: strings.NewReader("run it\n\nwhat did I say first?\n"), Out: &o, Err: &e, Ask: true,
+	})
+	if code != 0 || !strings.HasSuffix(o.String(), "\nYou said run it.\n") || strings.Count(e.String(), "session chat-session-") != 1 {
+		t.Errorf("exit %d, output %q, errors %q", code, o.String(), e.String())
+	}
+	if out, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat", "--provider", "nothing", "hello"); code != 1 || !strings.Contains(errs, "nothing") {
+		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
+	}
+	if _, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat"); code != 1 || !strings.Contains(errs, "there is no message") {
+		t.Errorf("exit %d, errors %q", code, errs)
+	}
+}
+
+// interrupting calls do once the text on was written to it.
+type interrupting struct {
+	bytes.Buffer
+	on string
+	do func()
+}
+
+func (w *interrupting) Write(b []byte) (int, error) {
+	n, err := w.Buffer.Write(b)
+	if strings.Contains(w.String(), w.on) {
+		w.do()
+	}
+	return n, err
+}
+
+// interrupt runs the command, and presses Ctrl-C once standard error has a text.
+func (p *platform) interrupt(on string, args ...string) (errs string, code int) {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	w := &interrupting{on: on, do: cancel}
+	code = cli.Main(ctx, "platform", append([]string{"--kubeconfig", p.Kubeconfig}, args...), cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: w})
+	return w.String(), code
+}
+
+// TestChatCommandInBackground: a background turn is begun with or without waiting for it, goes on after Ctrl-C, and is
+// followed from its beginning or any frame as often as somebody wants.
+func TestChatCommandInBackground(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "--background", "run it")
+	if code != 0 || !strings.HasPrefix(out, "I create it.\nDone: chat-") || !strings.Contains(errs, "→ create_container_task") {
+		t.Fatalf("exit %d, output %q, errors %q", code, out, errs)
+	}
+	session, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "--detach", "run it")
+	session = strings.TrimSpace(session)
+	if code != 0 || !strings.HasPrefix(session, "chat-session-") || errs != "" {
+		t.Fatalf("exit %d, output %q, errors %q", code, session, errs)
+	}
+	all, _, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "attach", session)
+	if code != 0 || !strings.HasPrefix(all, "I create it.\nDone: chat-") {
+		t.Errorf("attached: exit %d, output %q", code, all)
+	}
+	if rest, _, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "attach", session, "--after", "2"); code != 0 || !strings.HasPrefix(rest, "Done: chat-") {
+		t.Errorf("attached after the second frame: exit %d, output %q", code, rest)
+	}
+	for wrong, args := range map[string][]string{
+		"not found":               {"attach", "nothing"},
+		"had no background turn":  {"attach", "ordinary"},
+		"the last frame of this":  {"attach", session, "--after", "1000"},
+		"must be 0 or more":       {"attach", session, "--after", "-1"},
+		"an argument is missing":  {"attach"},
+		"message: is required":    {"--detach", " "},
+		`Provider "nothing"`:      {"--detach", "--provider", "nothing", "hello"},
+		"there is no message":     {"--background"},
+		"chat-session-0000000000": {"attach", "chat-session-0000000000"},
+	} {
+		if wrong == "had no background turn" {
+			_, _, _ = platformCommand(t.Context(), p.Kubeconfig, "chat", "--session", "ordinary", "hello")
+		}
+		if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, append([]string{"chat"}, args...)...); code != 1 || !strings.Contains(errs, wrong) || out != "" {
+			t.Errorf("%v: exit %d, output %q, errors %q", args, code, out, errs)
+		}
+	}
+}
+
+// TestChatCommandInterrupted: Ctrl-C leaves a background turn running, which somebody else sees to its end; deleting the
+// session cancels it. Ctrl-C cancels an ordinary turn.
+func TestChatCommandInterrupted(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, waitingModel)
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
+	}}
+	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	errs, code := p.interrupt("→ wait_for_task", "chat", "--session", "left", "--background", "wait for it")
+	if code != 130 || !strings.Contains(errs, "the turn goes on. To see it: platform chat attach left") {
+		t.Fatalf("exit %d, errors %q", code, errs)
+	}
+	errs, code = p.interrupt("→ wait_for_task", "chat", "attach", "left")
+	if code != 130 || !strings.Contains(errs, "detached") {
+		t.Errorf("attached: exit %d, errors %q", code, errs)
+	}
+	if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "--session", "left", "hello"); code != 1 || !strings.Contains(errs, "another turn of this session runs") {
+		t.Errorf("the session of a turn that goes on: exit %d, errors %q", code, errs)
+	}
+	w := &interrupting{on: "→ wait_for_task"}
+	w.do = func() {
+		w.on = "never written"
+		if _, errs, code := platformCommand(p.t.Context(), p.Kubeconfig, "session", "delete", "left"); code != 0 {
+			t.Errorf("session delete: exit %d, errors %q", code, errs)
+		}
+	}
+	code = cli.Main(t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat", "attach", "left"}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: w})
+	if code != 3 || !strings.Contains(w.String(), "cancelled") {
+		t.Errorf("a turn that was cancelled: exit %d, errors %q", code, w.String())
+	}
+	errs, code = p.interrupt("→ wait_for_task", "chat", "--session", "kept", "wait for it")
+	if code != 130 || !strings.Contains(errs, "cancelled; to go on: platform chat --session kept") {
+		t.Errorf("an ordinary turn: exit %d, errors %q", code, errs)
+	}
+	p.chatted("kept", "turn ended without an answer: cancelled")
+}
+
+// chatted waits until a session has a message with a text.
+func (p *platform) chatted(session, text string) {
+	p.t.Helper()
+	p.poll("the session has "+text, func() bool {
+		for _, m := range p.transcript(session, 100) {
+			if strings.Contains(m.Content, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
