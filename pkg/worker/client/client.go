@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -34,9 +35,10 @@ type Config struct {
 
 // API reads and writes the objects of the API server. Reads are repeated until the server
 // answers. For the errors of writes see Temporary.
-type API struct {
-	versioned.Interface
-}
+type API struct{ group Group }
+
+// CoreV1alpha1 returns the resources of the platform.
+func (a *API) CoreV1alpha1() Group { return a.group }
 
 // New returns the client. It sends no request.
 func New(c Config, clk clock.Clock) (*API, error) {
@@ -58,11 +60,13 @@ func New(c Config, clk clock.Clock) (*API, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patience{next: next, clock: clk, until: until} })
 	// Ignore proxies from the environment.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	clientset, err := versioned.NewForConfig(config)
+	config.GroupVersion, config.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
+	config.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
+	group, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
 	}
-	return &API{Interface: clientset}, nil
+	return &API{Group{group}}, nil
 }
 
 // Temporary reports whether a retry may succeed after an error of the API: the server is

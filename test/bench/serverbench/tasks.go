@@ -109,6 +109,7 @@ func (l *load) measureAlone(ctx context.Context, name string, r *report.Report) 
 	return addAll(r,
 		report.Row{Name: name + ": creation to end", Unit: "ms", Better: report.Lower, Ours: l.took[alone/2], Other: 20, OtherName: "(aim)"},
 		report.Row{Name: name + ": CPU with its worker", Unit: "ms", Better: report.Lower, Ours: (after.cpu - before.cpu).Seconds() * 1000 / alone},
+		report.Row{Name: name + ": CPU of its worker", Unit: "ms", Better: report.Lower, Ours: (after.workers - before.workers).Seconds() * 1000 / alone},
 		report.Row{Name: name + ": requests", Better: report.Lower, Ours: (after.requests - before.requests) / alone},
 		report.Row{Name: name + ": syncs of the store", Better: report.Lower, Ours: (after.syncs - before.syncs) / alone},
 	)
@@ -173,6 +174,7 @@ func (l *load) measureMany(ctx context.Context, o Options, name string, r *repor
 		report.Row{Name: name + ": ends", Unit: "tasks/s", Better: report.Higher, Ours: atOnce / took.Seconds(), Other: bare, OtherName: "bare runs of true/s"},
 		report.Row{Name: name + ": ends, beside the aim", Unit: "tasks/s", Better: report.Higher, Ours: atOnce / took.Seconds(), Other: 50, OtherName: "(aim)"},
 		report.Row{Name: name + ": CPU of each with its worker", Unit: "ms", Better: report.Lower, Ours: (after.cpu - before.cpu).Seconds() * 1000 / atOnce},
+		report.Row{Name: name + ": CPU of each worker", Unit: "ms", Better: report.Lower, Ours: (after.workers - before.workers).Seconds() * 1000 / atOnce},
 		report.Row{Name: name + ": syncs of each", Better: report.Lower, Ours: (after.syncs - before.syncs) / atOnce},
 		report.Row{Name: name + ": starts before a higher priority", Better: report.Lower, Ours: float64(seen.early)},
 		report.Row{Name: name + ": p99 of get meanwhile", Unit: "ms", Better: report.Lower, Ours: get},
@@ -337,8 +339,8 @@ func (l *load) reads(ctx context.Context) *readers {
 
 // spent is what a server has used until now.
 type spent struct {
-	// cpu includes that of the workers that have ended.
-	cpu             time.Duration
+	// cpu includes that of the workers that have ended, and workers is theirs alone.
+	cpu, workers    time.Duration
 	requests, syncs float64
 }
 
@@ -350,13 +352,17 @@ func (l *load) spent(ctx context.Context) (spent, error) {
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
-	const utime, cstime, ticks = 11, 14, 100 // proc(5), counted from the field after the name; USER_HZ
-	for _, f := range fields[utime : cstime+1] {
+	const utime, cutime, cstime, ticks = 11, 13, 14, 100 // proc(5), counted from the field after the name; USER_HZ
+	for i, f := range fields[utime : cstime+1] {
 		n, err := strconv.Atoi(f)
 		if err != nil {
 			return s, err
 		}
-		s.cpu += time.Duration(n) * time.Second / ticks
+		used := time.Duration(n) * time.Second / ticks
+		s.cpu += used
+		if utime+i >= cutime {
+			s.workers += used
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+"/metrics", nil)
 	if err != nil {

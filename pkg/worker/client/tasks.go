@@ -1,0 +1,71 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Tasks are the tasks of a namespace, with their subresources.
+type Tasks struct {
+	Resource[v1alpha1.Task, *v1alpha1.Task]
+}
+
+// List returns the tasks that the options select.
+func (r Tasks) List(ctx context.Context, opts metav1.ListOptions) (*v1alpha1.TaskList, error) {
+	var l v1alpha1.TaskList
+	return &l, r.list(ctx, opts, &l)
+}
+
+// AppendEvent appends an event to the stream of a task.
+func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.ExecutionEvent, opts metav1.CreateOptions) (*v1alpha1.ExecutionEvent, error) {
+	var stored v1alpha1.ExecutionEvent
+	return &stored, r.post(ctx, task, "events", opts, e, &stored)
+}
+
+// AppendEvents appends events to the stream of a task in one commit.
+func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList, opts metav1.CreateOptions) (*v1alpha1.ExecutionEventList, error) {
+	var stored v1alpha1.ExecutionEventList
+	return &stored, r.post(ctx, task, "events", opts, l, &stored)
+}
+
+// Cancel requests that a task is cancelled.
+func (r Tasks) Cancel(ctx context.Context, task string, c *v1alpha1.TaskCancellation, opts metav1.CreateOptions) (*v1alpha1.Task, error) {
+	var t v1alpha1.Task
+	return &t, r.post(ctx, task, "cancel", opts, c, &t)
+}
+
+// GetPlan returns the plan of a task.
+func (r Tasks) GetPlan(ctx context.Context, task string, opts metav1.GetOptions) (*v1alpha1.TaskPlan, error) {
+	var p v1alpha1.TaskPlan
+	return &p, r.get(ctx, task, "plan", opts, &p)
+}
+
+// UpdatePlan replaces the plan of a task.
+func (r Tasks) UpdatePlan(ctx context.Context, task string, p *v1alpha1.TaskPlan, opts metav1.CreateOptions) (*v1alpha1.TaskPlan, error) {
+	var stored v1alpha1.TaskPlan
+	return &stored, r.post(ctx, task, "plan", opts, p, &stored)
+}
+
+// SendMessage sends a message from a task to another one.
+func (r Tasks) SendMessage(ctx context.Context, task string, m *v1alpha1.TaskMessage, opts metav1.CreateOptions) (*v1alpha1.TaskMessage, error) {
+	var sent v1alpha1.TaskMessage
+	return &sent, r.post(ctx, task, "messages", opts, m, &sent)
+}
+
+// GetInbox returns the unread messages of a task.
+func (r Tasks) GetInbox(ctx context.Context, task string, opts metav1.GetOptions) (*v1alpha1.TaskInbox, error) {
+	var box v1alpha1.TaskInbox
+	return &box, r.get(ctx, task, "inbox", opts, &box)
+}
+
+// ReadInbox marks messages of a task as read.
+func (r Tasks) ReadInbox(ctx context.Context, task string, mark *v1alpha1.TaskInbox, opts metav1.CreateOptions) (*v1alpha1.TaskInbox, error) {
+	var box v1alpha1.TaskInbox
+	return &box, r.post(ctx, task, "inbox", opts, mark, &box)
+}
