@@ -56,7 +56,7 @@ func permissions() []permission {
 		{read, "agents providers tools skills", "veow"},
 		{read, "budgets", "veo"},
 		{"create update patch delete deletecollection", "budgets", "o"},
-		{"get list", "catalogtools", "veo"},
+		{"get list", "catalogtools usagemeasurements", "veo"},
 		{"create", "sessions providers tools skills memories", "eo"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
 		{"update patch deletecollection", kinds, "eo"},

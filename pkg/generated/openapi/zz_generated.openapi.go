@@ -199,6 +199,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.UsageBreakdown{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref),
 		v1alpha1.UsageCost{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageCost(ref),
 		v1alpha1.UsageMeasured{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageMeasured(ref),
+		v1alpha1.UsageMeasurement{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_UsageMeasurement(ref),
+		v1alpha1.UsageMeasurementList{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_UsageMeasurementList(ref),
+		v1alpha1.UsageMeasurementSpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_UsageMeasurementSpec(ref),
+		v1alpha1.UsageMeasurementStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_UsageMeasurementStatus(ref),
 		v1alpha1.UsageOtherWork{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageOtherWork(ref),
 		v1alpha1.UsagePage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsagePage(ref),
 		v1alpha1.UsagePullRequest{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_UsagePullRequest(ref),
@@ -11791,6 +11795,272 @@ func schema_pkg_apis_core_v1alpha1_UsageMeasured(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			v1alpha1.UsageAmount{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageMeasurement(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageMeasurement is what the server recorded about one request to a model, or about one counter of an agent. Its start is recorded before the request is sent, and its final usage after that. The server alone writes measurements, and they outlive their tasks. Whoever reads them needs to list the tasks, the repositorymonitors and the sessions of the namespace, as for a UsageReport. Lists are ordered by the start of the requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; the name is the id that reports show, and creationTimestamp the start.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what was measured.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageMeasurementSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is known about it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageMeasurementStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageMeasurementSpec{}.OpenAPIModelName(), v1alpha1.UsageMeasurementStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageMeasurementList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageMeasurementList is a list of measurements, the oldest first.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata. Its resourceVersion is the time as of which the list was made, in nanoseconds since 1970.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the measurements.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageMeasurement{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageMeasurement{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageMeasurementSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageMeasurementSpec says what was measured.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of the task; empty for chats and clients of the vendors' APIs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the name of the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session of the task or of the chat.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attemptID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attemptID is the attempt of the task, from 1, or the id of the caller's request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"counterID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "counterID is the request within the attempt, or the name of a counter.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scope is call, attempt or session.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is provider, agent or estimate.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the Provider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that was asked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the caller of a chat or of a vendor's API; empty for tasks.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"scope", "source"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageMeasurementStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageMeasurementStatus is what is known. A count is null if it was not reported, which does not mean zero.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is started, completed, failed, cancelled or unattributed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is all input, including what a cache supplied or took.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is all output.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cachedInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cachedInputTokens is the part of the input that was read from a cache.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"cacheWriteInputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheWriteInputTokens is the part of the input that was written to a cache.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"complete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "complete is set if the counts are final and both input and output are known.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"gap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gap says what is missing; empty if nothing is, or if the request may still end.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when the request, or the counter, began.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedAt is when this state was recorded.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"state", "complete", "startedAt", "observedAt"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 

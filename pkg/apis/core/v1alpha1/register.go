@@ -44,6 +44,7 @@ func KnownTypes() []runtime.Object {
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},
 		&TranscriptSearch{},
 		&UsageReport{},
+		&UsageMeasurement{}, &UsageMeasurementList{},
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},

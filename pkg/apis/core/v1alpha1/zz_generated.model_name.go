@@ -864,6 +864,26 @@ func (in UsageMeasured) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageMeasurement) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageMeasurement"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageMeasurementList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageMeasurementList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageMeasurementSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageMeasurementSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageMeasurementStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageMeasurementStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UsageOtherWork) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.UsageOtherWork"
 }

@@ -496,6 +496,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type UsageMeasurement
+	scheme.AddValidationFunc(
+		(*UsageMeasurement)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_UsageMeasurement(
+					ctx, op, nil, /* fldPath */
+					obj.(*UsageMeasurement),
+					safe.Cast[*UsageMeasurement](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type UsageReport
 	scheme.AddValidationFunc(
 		(*UsageReport)(nil),
@@ -15551,6 +15566,41 @@ func Validate_UsageMeasured(
 	}
 
 	// field UsageMeasured.ObservedAt has no validation
+	return errs
+}
+
+// Validate_UsageMeasurement validates an instance of UsageMeasurement according
+// to declarative validation rules in the API schema.
+func Validate_UsageMeasurement(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageMeasurement) (errs field.ErrorList) {
+
+	// field UsageMeasurement.TypeMeta has no validation
+
+	{ // field UsageMeasurement.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageMeasurement) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageMeasurement.Spec has no validation
+	// field UsageMeasurement.Status has no validation
 	return errs
 }
 

@@ -42,6 +42,7 @@ var kinds = map[string]struct{ read, write string }{
 	"transcriptsearches":     {"sessions:read", "sessions:read"},
 	"approvals":              {"tasks:get", "tasks:update"},
 	"executionevents":        {"tasks:get", "tasks:update"},
+	"repositorymonitors":     {"monitors:read", "monitors:write"},
 }
 
 // reads reports whether a verb changes nothing.
@@ -66,6 +67,8 @@ func needed(a authorizer.Attributes) (list []string, ok bool) {
 		return nil, false
 	case resource == "tasks":
 		return ofTask(a)
+	case resource == "usagereports" || resource == "usagemeasurements": // both show tasks, sessions and what monitors asked for
+		return []string{"tasks:list", "monitors:read", "sessions:read"}, true
 	case resource == "chats": // a turn asks a Provider, and is kept in a session
 		return []string{"sessions:write", "providers:use"}, a.GetVerb() == "create"
 	default:

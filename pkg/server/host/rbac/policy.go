@@ -85,15 +85,15 @@ func ownStatus() []string {
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
-// readCatalogue permits what the catalogue of tools supports, which cannot be watched.
-func readCatalogue() rbacv1.PolicyRule {
-	return rule([]string{"get", "list"}, group, "catalogtools")
+// readViews permits reading what the server computes and nobody can watch: the catalogue of tools, and records of usage.
+func readViews() rbacv1.PolicyRule {
+	return rule([]string{"get", "list"}, group, "catalogtools", "usagemeasurements")
 }
 
 // usageReports are created to ask for a report, which no worker does.
 const usageReports = "usagereports"
 
-// readMonitors permits what a usage report needs beside tasks and sessions.
+// readMonitors permits what usage needs beside tasks and sessions.
 func readMonitors() rbacv1.PolicyRule {
 	return rule([]string{"list"}, group, "repositorymonitors")
 }
@@ -207,13 +207,13 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
-			readCatalogue(),
+			readViews(),
 			readMonitors(),
 			rule([]string{"create"}, group, append(ownQuestions(), usageReports)...))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
-			readCatalogue(),
+			readViews(),
 			readMonitors(),
 			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Editor))...))),
 		into("admin", own(resource.Approver,
@@ -222,7 +222,7 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, append(ownKinds(), ownRules()...)...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
-			readCatalogue(),
+			readViews(),
 			readMonitors(),
 			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Operator))...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),

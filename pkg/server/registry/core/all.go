@@ -104,6 +104,9 @@ func All(o Options) []resource.Resource {
 	})
 	o.Chat.Keep(sessions)
 	workers.Session = sessions.Get
+	reports := usagereport.New(usagereport.Options{
+		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
+	})
 	return []resource.Resource{
 		tasks,
 		agents,
@@ -122,6 +125,7 @@ func All(o Options) []resource.Resource {
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
-		usagereport.New(usagereport.Options{Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports()}),
+		reports,
+		reports.Measurements(),
 	}
 }

@@ -139,6 +139,19 @@ func (w *Workers) UsageReports() resource.Guard[*v1alpha1.UsageReport] {
 	}
 }
 
+// UsageMeasurements is the guard of usagemeasurements, which show all tasks of a namespace. No worker reads them.
+func UsageMeasurements(w *Workers) resource.Guard[*v1alpha1.UsageMeasurement] {
+	return &rule[*v1alpha1.UsageMeasurement]{
+		w: w, resource: v1alpha1.Resource("usagemeasurements"),
+		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageMeasurement) error {
+			return errNotAWorkers
+		},
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageMeasurement) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Chats is the guard of chats, which are for people and not for workers.
 func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
 	return &rule[*v1alpha1.Chat]{

@@ -100,3 +100,11 @@ type ToolListerExpansion interface{}
 // ToolNamespaceListerExpansion allows custom methods to be added to
 // ToolNamespaceLister.
 type ToolNamespaceListerExpansion interface{}
+
+// UsageMeasurementListerExpansion allows custom methods to be added to
+// UsageMeasurementLister.
+type UsageMeasurementListerExpansion interface{}
+
+// UsageMeasurementNamespaceListerExpansion allows custom methods to be added to
+// UsageMeasurementNamespaceLister.
+type UsageMeasurementNamespaceListerExpansion interface{}

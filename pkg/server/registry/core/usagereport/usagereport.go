@@ -1,9 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usagereport serves usagereports: a selection is created and answered with the report. Nothing is stored.
+// Package usagereport serves usagereports, where a selection is created and answered with the report, and
+// usagemeasurements, the records that reports are made of. Nothing is stored here.
 //
-// A report shows tasks, sessions and what RepositoryMonitors asked for, so the caller needs to list all three in the
+// Both show tasks, sessions and what RepositoryMonitors asked for, so the caller needs to list all three in the
 // namespace, and to get each Gateway whose tasks are shown.
 package usagereport
 
@@ -38,6 +39,8 @@ type Options struct {
 	// Providers lists the Providers of the request's namespace.
 	Providers func(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
 	Guard     resource.Guard[*v1alpha1.UsageReport]
+	// Measurements is the guard of usagemeasurements.
+	Measurements resource.Guard[*v1alpha1.UsageMeasurement]
 }
 
 // Resource is the resource usagereports.
@@ -69,7 +72,7 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 // create answers a selection with its report.
 func (r *Resource) create(ctx context.Context, u *v1alpha1.UsageReport) (*v1alpha1.UsageReport, error) {
 	namespace := request.NamespaceValue(ctx)
-	if err := r.authorize(ctx, namespace); err != nil {
+	if err := r.authorize(ctx, "usagereports", namespace); err != nil {
 		return nil, err
 	}
 	if r.o.Ledger == nil {
@@ -80,7 +83,7 @@ func (r *Resource) create(ctx context.Context, u *v1alpha1.UsageReport) (*v1alph
 		return nil, statusOf(err)
 	}
 	source := report.Source{Gateway: func(name string) (bool, error) { return r.may(ctx, "get", "gateways", namespace, name) }}
-	if source.NamespaceUID, err = r.identity(namespace); err != nil {
+	if source.NamespaceUID, err = r.identity(namespace, ""); err != nil {
 		return nil, err
 	}
 	if source.Prices, err = r.prices(ctx); err != nil {
@@ -96,49 +99,6 @@ func (r *Resource) create(ctx context.Context, u *v1alpha1.UsageReport) (*v1alph
 	}
 	u.Namespace, u.Status = namespace, *status
 	return u, nil
-}
-
-// authorize requires the rights that a report needs.
-func (r *Resource) authorize(ctx context.Context, namespace string) error {
-	for _, kind := range []string{"tasks", "repositorymonitors", "sessions"} {
-		ok, err := r.may(ctx, "list", kind, namespace, "")
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return apierrors.NewForbidden(v1alpha1.Resource("usagereports"), "", fmt.Errorf(
-				"a report needs the right to list tasks, repositorymonitors and sessions of the namespace %q, and the caller may not list %s", namespace, kind))
-		}
-	}
-	return nil
-}
-
-// may asks the authorizer about the caller.
-func (r *Resource) may(ctx context.Context, verb, kind, namespace, name string) (bool, error) {
-	user, ok := request.UserFrom(ctx)
-	if !ok {
-		return false, nil
-	}
-	decision, _, err := r.o.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: verb, Namespace: namespace, Name: name,
-		APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: kind, ResourceRequest: true,
-	})
-	if err != nil && decision != authorizer.DecisionAllow {
-		return false, apierrors.NewInternalError(fmt.Errorf("authorize %s of %s: %w", verb, kind, err))
-	}
-	return decision == authorizer.DecisionAllow, nil
-}
-
-// identity returns the UID of a namespace. Records of an earlier namespace of the name are not shown.
-func (r *Resource) identity(namespace string) (string, error) {
-	if r.namespaces == nil {
-		return "", nil
-	}
-	ns, err := r.namespaces.Get(namespace)
-	if err != nil {
-		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("the identity of the namespace %q cannot be read; try again", namespace))
-	}
-	return string(ns.UID), nil
 }
 
 // pageOfProviders is how many Providers are read at a time.

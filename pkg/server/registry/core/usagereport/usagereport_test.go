@@ -12,12 +12,17 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -136,4 +141,13 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d %q", name, code, err, c.code, c.want)
 		}
 	}
+}
+
+// namespaces lists one namespace with a UID, or none if uid is empty.
+func namespaces(uid types.UID) corev1listers.NamespaceLister {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	if uid != "" {
+		_ = index.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: uid}})
+	}
+	return corev1listers.NewNamespaceLister(index)
 }

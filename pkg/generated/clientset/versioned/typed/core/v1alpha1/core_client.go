@@ -32,6 +32,7 @@ type CoreV1alpha1Interface interface {
 	ToolsGetter
 	ToolCallsGetter
 	TranscriptSearchesGetter
+	UsageMeasurementsGetter
 	UsageReportsGetter
 }
 
@@ -106,6 +107,10 @@ func (c *CoreV1alpha1Client) ToolCalls(namespace string) ToolCallInterface {
 
 func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {
 	return newTranscriptSearches(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) UsageMeasurements(namespace string) UsageMeasurementInterface {
+	return newUsageMeasurements(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) UsageReports(namespace string) UsageReportInterface {

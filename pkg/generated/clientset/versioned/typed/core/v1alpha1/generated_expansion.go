@@ -39,4 +39,6 @@ type ToolCallExpansion interface{}
 
 type TranscriptSearchExpansion interface{}
 
+type UsageMeasurementExpansion interface{}
+
 type UsageReportExpansion interface{}
