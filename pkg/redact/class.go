@@ -3,8 +3,8 @@
 
 package redact
 
-// class sorts bytes for the scan; a byte can be in several classes.
-type class uint16
+// class sorts bytes for the scan; a byte can be in several classes. forms.tsv adds classes after the last one.
+type class uint32
 
 const (
 	trigger    class = 1 << iota // a matcher is called at this byte
@@ -29,7 +29,7 @@ var classes = func() (t [256]class) {
 	for c := range t {
 		t[c] = classOf(byte(c))
 	}
-	for _, c := range "=:-_./?#~>@| \tAE" {
+	for _, c := range "=:-_./?#~>@|$ \tAE" {
 		t[c] |= trigger
 	}
 	return t

@@ -9,7 +9,7 @@
 // returned unchanged, without a copy.
 //
 // A value is removed for one of three reasons: its key names a secret (key.go), it has the form of a secret
-// (formats.go, shapes.go, pem.go, and encoded.go for base64), or the program or file that contains it is
+// (forms.tsv, shapes.go, crypt.go, pem.go, and encoded.go for base64), or the program or file that contains it is
 // known to hold a secret there (command.go, manifest.go, url.go).
 //
 // The following guarantees are checked by fuzz tests:

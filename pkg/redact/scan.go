@@ -129,34 +129,44 @@ func (x *scanner) format(i int) int {
 		if end := x.pem(i); end != 0 {
 			return end
 		}
-		if end := x.prefixed(i); end != 0 {
-			return end
-		}
-		return x.suffixed(i)
+		return x.mark(i)
 	case '_':
-		if end := x.prefixed(i); end != 0 {
-			return end
-		}
-		return x.suffixed(i)
+		return x.mark(i)
 	case '.':
 		return x.dot(i)
 	case '~':
 		return x.tilde(i)
 	case ':':
+		if end := x.tableau(i); end != 0 {
+			return end
+		}
 		return x.telegram(i)
 	case '|':
 		return x.facebook(i)
+	case '$':
+		return x.crypt(i)
 	case '/':
 		return x.googleRefresh(i)
 	}
 	return 0
 }
 
+// mark calls the matchers of tokens that contain the mark at i.
+func (x *scanner) mark(i int) int {
+	if end := x.prefixed(i); end != 0 {
+		return end
+	}
+	if end := x.short(i); end != 0 {
+		return end
+	}
+	return x.suffixed(i)
+}
+
 func (x *scanner) colon(i int) int {
 	s := x.s
 	n := slashes(s, i+1)
 	if n == 0 {
-		if end := x.telegram(i); end != 0 {
+		if end := x.format(i); end != 0 {
 			return end
 		}
 		if end := x.passFile(i); end != 0 {

@@ -13,6 +13,8 @@ func (x *scanner) jwt(from, i int) int {
 	start := -1
 	if k := strings.Index(s[from:i], "eyJ"); k >= 0 && from+k+6 <= i {
 		start = from + k
+	} else if i-from >= 19 && strings.HasPrefix(s[from:], "ey") && strings.HasPrefix(s[i+1:], "ey") && run(s, i+1, wordByte)-i > 19 {
+		start = from // JSON with white space in it
 	} else if i+1 < len(s) && is(s[i+1], wordByte) {
 		start = x.wrappedHead(from)
 	}
@@ -91,6 +93,9 @@ func (x *scanner) dot(i int) int {
 	if from = x.afterEscape(from); !x.boundary(from) || i+6 >= len(s) {
 		return 0
 	}
+	if end := x.short(i); end != 0 {
+		return end
+	}
 	return x.dotted(from, i)
 }
 
@@ -104,22 +109,15 @@ func (x *scanner) dotted(from, i int) int {
 		if v := s[i+1 : to]; len(v) == 24 && changes(v) >= 10 && strings.ContainsAny(v, "0123456789") && (to == len(s) || !is(s[to], wordByte)) {
 			return x.remove(from, to)
 		}
-	case n == 2 && (s[from:i] == "pk" || s[from:i] == "sk" || s[from:i] == "tk"): // Mapbox
-		return x.parts(from, i, 60, 400, 20, 24)
-	case n == 2 && s[from:i] == "t1": // Yandex
-		return x.parts(from, i, 1, 400, 80, 90)
-	case n == 3 && (s[from:i] == "pat" || s[from:i] == "sat"): // Harness
-		return x.parts(from, i, 22, 22, 24, 24)
-	case n == 6 && strings.HasPrefix(s[from:], "dt0"): // Dynatrace
-		return x.parts(from, i, 24, 24, 60, 70)
-	case n >= 14 && strings.HasPrefix(s[i:], ".atlasv1."): // Terraform Cloud
-		return x.parts(i-14, i, 7, 7, 50, 80)
-	case n == 17 && strings.HasPrefix(s[from:], "pat"): // Airtable
-		if to := run(s, i+1, hex); to-i == 65 {
-			return x.remove(from, to)
-		}
 	case n >= 24 && n <= 28 && s[from] >= 'M' && s[from] <= 'O': // Discord
 		return x.parts(from, i, 6, 7, 27, 40)
+	case n >= 4 && strings.HasPrefix(s[i:], ".v1."): // Airtable, by OAuth
+		second := run(s, i+4, wordByte)
+		if second > i+4 && second < len(s) && s[second] == '.' {
+			if to := run(s, second+1, hex); to-second > 12 && (to == len(s) || !is(s[to], alnum)) {
+				return x.remove(from, to)
+			}
+		}
 	case n >= 8 && n <= 40 && authress(s[from:i]):
 		if to := run(s, i+1, alnum); to < len(s) && s[to] == '.' && (strings.HasPrefix(s[to:], ".acc_") || strings.HasPrefix(s[to:], ".acc-")) {
 			return x.remove(from, run(s, to, tokenByte))
@@ -182,14 +180,28 @@ func (x *scanner) tilde(i int) int {
 // telegram matches the token of a bot, digits:A…; the colon is at i.
 func (x *scanner) telegram(i int) int {
 	s := x.s
-	if i+35 >= len(s) || s[i+1] != 'A' || i == 0 || !is(s[i-1], digit) {
+	if i+35 > len(s) || s[i+1] != 'A' || i == 0 || !is(s[i-1], digit) {
 		return 0
 	}
 	from, to := x.back(i, 17, digit), run(s, i+1, wordByte)
-	if n := i - from; n < 5 || n > 16 || to-i < 34 || to-i > 37 {
+	if n := i - from; n < 5 && s[i+2] != 'A' || n > 16 || to-i < 34 || to-i > 37 {
 		return 0
 	}
 	return x.remove(from, to)
+}
+
+// tableau matches the name and the secret of a personal token, 22 characters of base64, "==:" and 32 characters; the
+// colon is at i.
+func (x *scanner) tableau(i int) int {
+	s := x.s
+	if i < 24 || s[i-1] != '=' || s[i-2] != '=' {
+		return 0
+	}
+	from, to := x.back(i, 24, base64Byte), run(s, i+1, alnum)
+	if i-from != 24 || to-i != 33 {
+		return 0
+	}
+	return x.remove(i+1, to)
 }
 
 // facebook matches the token of an app, digits|…; the bar is at i.
@@ -217,8 +229,8 @@ func (x *scanner) googleRefresh(i int) int {
 	return 0
 }
 
-// suffixed matches tokens marked at their end: 32 hex digits and "-us12" of Mailchimp, and "_mmk" of
-// MaxMind. The mark is at i.
+// suffixed matches tokens marked at their end: 32 hex digits and "-us12" of Mailchimp, "-NRMA" of New Relic, and "_mmk"
+// of MaxMind. The mark is at i.
 func (x *scanner) suffixed(i int) int {
 	s := x.s
 	switch {
@@ -229,6 +241,10 @@ func (x *scanner) suffixed(i int) int {
 		}
 		if from := i - 32; from >= x.done && all(s[from:i], hex) && x.boundary(from) {
 			return x.remove(from, to)
+		}
+	case strings.HasPrefix(s[i:], "-NRMA") && i >= 42: // New Relic
+		if from := i - 42; from >= x.done && all(s[from:i], alnum) && x.boundary(from) {
+			return x.remove(from, i+5)
 		}
 	case strings.HasPrefix(s[i:], "_mmk") && i >= 36:
 		if from := i - 36; from >= x.done && s[from+6] == '_' && all(s[from:i], wordByte) && x.boundary(from) {

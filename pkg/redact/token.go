@@ -5,18 +5,18 @@ package redact
 
 import "strings"
 
-// prefixed matches a known prefix whose last byte is at i.
+// prefixed matches a known prefix whose last mark is at i.
 func (x *scanner) prefixed(i int) int {
 	if i == 0 {
 		return 0
 	}
 	s := x.s
 	for _, p := range marks[markOf(s[i])][s[i-1]] {
-		from := i + 1 - len(p.prefix)
-		if from < x.done || s[from:i+1] != p.prefix || !x.boundary(from) {
+		from := i + 1 - p.anchor
+		if from < x.done || !strings.HasPrefix(s[from:], p.prefix) || !x.boundary(from) {
 			continue
 		}
-		if end := x.token(from, i+1, p); end != 0 {
+		if end := x.token(from, from+len(p.prefix), p); end != 0 {
 			return end
 		}
 	}
@@ -57,6 +57,18 @@ func (x *scanner) started(i int) int {
 	return 0
 }
 
+// short matches a known prefix at the start of the word before the mark at i, if that word is too short for words.
+func (x *scanner) short(i int) int {
+	from := x.back(i, shortest, alnum)
+	if i-from < 3 || i-from == shortest || len(starts[x.s[from]]) == 0 {
+		return 0
+	}
+	if end := x.started(from); end > i {
+		return end
+	}
+	return 0
+}
+
 // inBlob reports whether the word at i is more likely a piece of base64.
 func (x *scanner) inBlob(i int, of class) bool {
 	s := x.s
@@ -76,6 +88,9 @@ const joinable = 4
 func (x *scanner) token(from, body int, p known) int {
 	s := x.s
 	to := run(s, body, p.of)
+	if len(p.rest) > 0 {
+		return x.sequence(from, body, to, p)
+	}
 	for to > body && (s[to-1] == '.' || s[to-1] == '/') {
 		to--
 	}
@@ -83,10 +98,47 @@ func (x *scanner) token(from, body int, p known) int {
 	if n >= joinable && (p.full == 0 || n < p.full) {
 		to, n = joined(s, to, n, p)
 	}
-	if n < p.min || p.min == p.full && n > p.full && p.of != wordByte || to < len(s) && is(s[to], alnum) {
+	if n < p.min || p.min == p.full && n > p.full && !is('-', p.of) || to < len(s) && is(s[to], alnum) {
 		return 0
 	}
 	return x.remove(from, run(s, to, wordByte))
+}
+
+// sequence removes the token of form p that starts at from and whose first run is s[body:to], if its other parts follow.
+func (x *scanner) sequence(from, body, to int, p known) int {
+	s := x.s
+	if n := to - body; n < p.min || p.full > 0 && n > p.full {
+		return 0
+	}
+	for _, part := range p.rest {
+		if !strings.HasPrefix(s[to:], part.literal) {
+			return 0
+		}
+		start := to + len(part.literal)
+		to = run(s, start, part.of)
+		if n := to - start; n < part.least || part.most > 0 && n > part.most {
+			return 0
+		}
+	}
+	if to < len(s) && is(s[to], alnum) {
+		return 0
+	}
+	return x.remove(from, to)
+}
+
+// body removes the token that starts at from, in a word that ends at end, if a form without a prefix describes it.
+func (x *scanner) body(from, end int) int {
+	s := x.s
+	for _, p := range bodies {
+		to := from + p.min
+		if to > end || !strings.HasPrefix(s[to:], p.rest[0].literal) {
+			continue
+		}
+		if next := x.sequence(from, from, to, p); next != 0 {
+			return next
+		}
+	}
+	return 0
 }
 
 // joined extends a token that ends at to, with n characters after its prefix, by the text after a line
@@ -212,7 +264,7 @@ func (x *scanner) words(from, to int) int {
 		}
 		end := run(s, k, alnum)
 		if end-k >= shortest && (k > from || x.boundary(k)) {
-			if next := x.word(k); next > k {
+			if next := x.word(k, end); next > k {
 				k = next
 				continue
 			}
@@ -222,8 +274,8 @@ func (x *scanner) words(from, to int) int {
 	return max(k, to)
 }
 
-// word examines the word that starts at k.
-func (x *scanner) word(k int) int {
+// word examines the word s[k:end].
+func (x *scanner) word(k, end int) int {
 	s := x.s
 	first := x.afterEscape(k)
 	for _, from := range [...]int{first, k} {
@@ -232,6 +284,9 @@ func (x *scanner) word(k int) int {
 				return next
 			}
 		}
+	}
+	if next := x.body(first, end); next != 0 {
+		return next
 	}
 	if first >= x.encodedStop {
 		return x.encoded(first)

@@ -38,6 +38,7 @@ var hooks = [...]hook{
 	{"webhook.office.com", "/webhookb2/"},
 	{"outlook.office.com", "/webhook/"},
 	{"hooks.zapier.com", "/hooks/catch/"},
+	{"tines.com", "/webhook/"},
 }
 
 // webhook removes the path of a webhook that starts at i.
