@@ -1,0 +1,139 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"slices"
+	"strings"
+)
+
+// need is a permission that a request uses.
+type need struct {
+	verb, resource string
+	// narrowed is set for a list or watch that selects what belongs to the task; everywhere for one of all namespaces.
+	narrowed, everywhere bool
+	// children is set for a list of the tasks that the task delegated.
+	children bool
+	// unowned is set if the request cannot say that the task owns a new task.
+	unowned bool
+	// optional is set if the answer leaves out what the caller may not read. A need with unless exists only for callers
+	// that do not have that permission.
+	optional bool
+	unless   *need
+}
+
+const (
+	kinds  = "tasks sessions agents providers tools skills memories memoryproposals"
+	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status"
+	read   = "get list watch"
+	write  = "create update patch delete deletecollection"
+)
+
+// permissions says which roles have which verbs on resources of the group: viewer, editor, approver, operator and worker.
+// Nobody else has any. It is written down a second time on purpose: the roles themselves are made in host/rbac.
+var permissions = []struct{ verbs, resources, roles string }{
+	{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
+	{read, "agents providers tools skills", "veow"},
+	{read, "budgets", "veo"},
+	{write, "budgets", "o"},
+	{"get list", "catalogtools", "veo"},
+	{write, kinds, "eo"},
+	{"create", "tasks memoryproposals agents", "w"},
+	{"delete", "agents", "w"},
+	{"get", status, "veo"},
+	{"update patch", status, "o"},
+	{"get", "tasks/events", "veaow"},
+	{"get", "tasks/stream tasks/trace", "veao"},
+	{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content tasks/plan tasks/inbox", "veow"},
+	{"get", "sessions/events sessions/stream sessions/turn chats/config", "veo"},
+	{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox", "w"},
+	{"create", "tasks/cancel", "eow"},
+	{"create", "tasks/fork tasks/detach sessions/transcript memories/disable memories/enable memories/discard memories/restore chats", "eo"},
+	{"create", "memoryproposals/review memoryproposals/apply", "ao"},
+	{"create", "memoryproposals/archive", "eao"},
+	{"create", "memorysearches memoryproposalsearches", "veaow"},
+	{"create", "transcriptsearches toolcalls", "veow"},
+	{"create", "usagereports", "veo"},
+	{"list", "repositorymonitors", "veo"},
+	{"create", "approvals/decision", "a"},
+	{"list", "models", "veo"}, // of the vendors' APIs, which no worker uses
+}
+
+// everybody may ask these, if the server knows who they are.
+var everybody = []string{
+	"create selfsubjectreviews", "create selfsubjectaccessreviews", "create selfsubjectrulesreviews", "list customresourcedefinitions",
+}
+
+// may is the model: whether a caller has a permission.
+func (c caller) may(n need) bool {
+	verbAndResource := n.verb + " " + n.resource
+	switch {
+	case c.name == "administrator":
+		return true
+	case strings.HasPrefix(n.resource, "/"):
+		return c.visits(n.resource)
+	case c.unknown:
+		return false
+	case slices.Contains(everybody, verbAndResource):
+		return n.resource != "customresourcedefinitions" || !strings.HasPrefix(c.name, "OIDC")
+	case n.everywhere:
+		return false
+	}
+	for _, p := range permissions {
+		if strings.ContainsRune(p.roles, c.role) && slices.Contains(strings.Fields(p.verbs), n.verb) && slices.Contains(strings.Fields(p.resources), n.resource) {
+			return c.role != 'w' || c.works(n)
+		}
+	}
+	return false
+}
+
+// visits is the model of paths that belong to no resource.
+func (c caller) visits(path string) bool {
+	first, _, deeper := strings.Cut(strings.Trim(path, "/"), "/")
+	switch first {
+	case "healthz", "livez", "readyz", "version":
+		return !deeper && (!c.unknown || c.name == "anonymous")
+	case "api", "apis", "openapi":
+		return !c.unknown
+	}
+	return false
+}
+
+// works is the model of the guards: what a worker may do with what belongs to the task, beyond having the role.
+func (c caller) works(n need) bool {
+	self, parent := c.run == runSelf, c.run == runParent
+	alive := c.run != runOver && c.run != runNone
+	resource, sub, _ := strings.Cut(n.resource, "/")
+	switch {
+	case !alive:
+		return false
+	case n.verb == "delete":
+		return false // agents that its own task created, which mine was not
+	case n.verb == "create" && sub == "":
+		// Searches and proposals are for the worker's own task, whichever it is. The others are for the task, which the body names.
+		return self && !n.unowned || !slices.Contains([]string{"tasks", "toolcalls", "executionevents", "agents"}, resource)
+	case n.verb == "create" && sub == "cancel":
+		return self || parent
+	case n.verb == "create":
+		return self
+	case n.verb == "list" && resource == "providers":
+		return self || !n.narrowed
+	case n.children:
+		return self
+	case (n.verb == "list" || n.verb == "watch") && !n.narrowed:
+		return false
+	case resource == "tasks" && sub == "inbox":
+		return self
+	case resource == "tasks", resource == "executionevents":
+		return self || parent
+	}
+	return self
+}
+
+// allows is the model for a request that needs several permissions.
+func (c caller) allows(needs []need) bool {
+	return !slices.ContainsFunc(needs, func(n need) bool {
+		return !n.optional && (n.unless == nil || !c.may(*n.unless)) && !c.may(n)
+	})
+}

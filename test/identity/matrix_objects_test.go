@@ -1,0 +1,144 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// apply creates an object that is given as YAML, in namespace team.
+func (w *world) apply(resource, name, text string, into any) {
+	w.t.Helper()
+	data, err := yaml.YAMLToJSON([]byte("apiVersion: core.platform.ai/v1alpha1\nmetadata: {name: " + name + "}\n" + text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	raw, err := w.api.RESTClient().Post().Namespace("team").Resource(resource).Body(data).Do(context.Background()).Raw()
+	if err == nil && into != nil {
+		err = yaml.Unmarshal(raw, into)
+	}
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", resource, name, err)
+	}
+}
+
+// uses is what a task of the world refers to; NAME is the task.
+var uses = map[string]string{
+	"sessions":  "kind: Session\nspec: {sessionType: task}",
+	"providers": "kind: Provider\nspec: {type: openai, secretRef: {name: none}}",
+	"tools":     "kind: Tool\nspec: {description: d, http: {url: \"https://example.com/\"}}",
+	"skills":    "kind: Skill\nspec: {description: d, content: {inline: text}}",
+	"agents":    "kind: Agent\nspec: {providerRef: {name: NAME}, tools: [{name: NAME}], coordination: {enabled: true, maxDepth: 3}}",
+}
+
+// task creates a task that runs, with everything it uses. A worker of the parent creates it, if one is given.
+func (w *world) task(name string, parent *v1alpha1.Task) *v1alpha1.Task {
+	w.t.Helper()
+	for _, resource := range []string{"sessions", "providers", "tools", "skills", "agents"} {
+		w.apply(resource, name, strings.ReplaceAll(uses[resource], "NAME", name), nil)
+	}
+	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "of " + name, AgentRef: &v1alpha1.NamespacedReference{Name: name},
+	}}
+	creator := w.editor // who may not apply what the task proposes
+	if parent != nil {
+		t.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		creator = w.as(w.worker(parent))
+	}
+	ctx := context.Background()
+	must(creator.Tasks("team").Create(ctx, t, metav1.CreateOptions{}))(w.t)
+	// A worker can give its child neither a session nor skills.
+	patch := `{"spec": {"sessionRef": {"name": "` + name + `"}, "ai": {"skills": [{"name": "` + name + `"}]}}}`
+	must(w.api.Tasks("team").Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(w.t)
+	return w.publish(name, v1alpha1.TaskRunning)
+}
+
+// as returns a client with a token.
+func (w *world) as(token string) core.CoreV1alpha1Interface {
+	w.t.Helper()
+	c := rest.AnonymousClientConfig(w.Admin)
+	c.BearerToken = token
+	return must(versioned.NewForConfig(c))(w.t).CoreV1alpha1()
+}
+
+// others creates what else the questions are about: what the worker of the task made, and objects of the host.
+func (w *world) others(mine *v1alpha1.Task) {
+	w.t.Helper()
+	ctx, me := context.Background(), w.as(w.worker(mine))
+	event := must(me.Tasks("team").AppendEvent(ctx, "mine", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage}, metav1.CreateOptions{}))(w.t)
+	w.names["executionevents"] = event.Name
+	spec := v1alpha1.ApprovalSpec{TaskName: "mine", TaskUID: mine.UID, TargetTool: "exec", TargetArgsDigest: strings.Repeat("0", 64)}
+	must(me.Tasks("team").AppendEvent(ctx, "mine", approval.RequestEvent("team", spec), metav1.CreateOptions{}))(w.t)
+	w.names["approvals"] = approval.ID("team", "mine", mine.UID, "exec", spec.TargetArgsDigest, "")
+	proposal := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: v1alpha1.MemoryProposalSpec{Title: "t", Content: "c"}}
+	w.names["memoryproposals"] = must(me.MemoryProposals("team").Create(ctx, proposal, metav1.CreateOptions{}))(w.t).Name
+	w.apply("memories", "mine", "kind: Memory\nspec: {content: c, sessionName: mine}", nil)
+	w.apply("budgets", "mine", "kind: Budget\nspec: {limit: {tokens: 1000000000}, window: day}", nil)
+	w.apply("sessions", "talk", "kind: Session\nspec: {sessionType: chat}", nil)
+	w.names["catalogtools"], w.names["namespaces"], w.names["chats"] = "web_fetch", "team", "default"
+	k, meta := w.Kubernetes(w.t), metav1.ObjectMeta{Name: "mine"}
+	must(k.CoreV1().Secrets("team").Create(ctx, &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
+	must(k.CoreV1().ConfigMaps("team").Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
+	must(k.CoreV1().ServiceAccounts("team").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
+}
+
+// publish gives a task a new run, or ends it.
+func (w *world) publish(name string, phase v1alpha1.TaskPhase) *v1alpha1.Task {
+	w.t.Helper()
+	patch := `{"status": {"phase": "` + string(phase) + `", "jobUID": "run-` + w.t.Name() + time.Now().Format("150405.000000000") + `"}}`
+	return must(w.api.Tasks("team").Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))(w.t)
+}
+
+// worker returns a token of the present run of a task.
+func (w *world) worker(t *v1alpha1.Task) string {
+	w.t.Helper()
+	return w.account("team", v1alpha1.ServiceAccountAIWorker, v1alpha1.ClusterRoleWorker, &authenticationv1.BoundObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: t.Name, UID: t.UID,
+	})
+}
+
+// account returns a token of a ServiceAccount, which gets a role in its namespace.
+func (w *world) account(namespace, name, role string, of *authenticationv1.BoundObjectReference) string {
+	w.t.Helper()
+	k, ctx := w.Kubernetes(w.t), context.Background()
+	_, err := k.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = k.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		w.t.Fatal(err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: of}}
+	return must(k.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{}))(w.t).Status.Token
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

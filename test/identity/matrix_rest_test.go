@@ -1,0 +1,142 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/server/facade"
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
+)
+
+// restBodies are bodies of REST requests by the native kind, so that each is decoded. Specs are those that are stored.
+var restBodies = map[string]string{
+	"Task":                 `{"name":"new","type":"ai","prompt":"p","agentRef":{"name":"child"}}`,
+	"Agent":                `{"metadata":{"name":"mine"},"spec":{"providerRef":{"name":"mine"},"tools":[{"name":"mine"}],"coordination":{"enabled":true,"maxDepth":3}}}`,
+	"Provider":             `{"metadata":{"name":"mine"},"spec":{"type":"openai","secretRef":{"name":"none"}}}`,
+	"Skill":                `{"metadata":{"name":"mine"},"spec":{"description":"d","content":{"inline":"text"}}}`,
+	"Tool":                 `{"metadata":{"name":"mine"},"spec":{"description":"d","http":{"url":"https://example.com/"}}}`,
+	"Memory":               `{"content":"c","sessionName":"mine"}`,
+	"MemoryProposal":       `{"title":"t","content":"c"}`,
+	"MemoryProposalReview": `{"status":"accepted"}`,
+	"ApprovalDecision":     `{"decision":"approve"}`,
+	"ExecutionEvent":       `{"type":"ModelMessage"}`,
+	"TaskPlan":             `{"summary":"s","plan_document":"d"}`,
+	"TaskMessage":          `{"fromTask":"mine","toTask":"parent","parentTask":"parent","content":"c"}`,
+	"Chat":                 `{"message":"m","provider":"none"}`,
+}
+
+// rows returns a question for each row of the REST facade.
+func (w *world) rows() []question {
+	var all []question
+	for _, r := range facade.Rows() {
+		var path []string
+		for segment := range strings.SplitSeq(r.Path, "/") {
+			path = append(path, w.parameter(r.Path, segment))
+		}
+		q := question{
+			row: r.Method + " " + r.Path, plain: true, method: r.Method, path: strings.Join(path, "/") + "?namespace=team&parentTask=parent",
+			accept: r.Accept, contentType: "application/json", changes: r.Method == http.MethodDelete || strings.HasPrefix(r.Path, "/api/v1/memory-proposals/:id/"), needs: needsOf(r),
+		}
+		if r.When != "" {
+			q.row, q.path = q.row+"?"+r.When, q.path+"&"+r.When+"=true"
+		}
+		if r.Accept != "" {
+			q.row += " as JSON"
+		}
+		if r.Body != nil {
+			q.body = restBodies[r.Body.Kind]
+			if q.body == "" {
+				q.body = "{}"
+			}
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// parameter returns the value of a segment of a path.
+func (w *world) parameter(path, segment string) string {
+	switch {
+	case !strings.HasPrefix(segment, ":"):
+		return segment
+	case segment == ":namespace":
+		return "team"
+	case segment == ":streamType":
+		return "task"
+	case segment == ":approvalID":
+		return w.names["approvals"]
+	case strings.HasPrefix(path, "/api/v1/chat/"):
+		return "talk"
+	case strings.Contains(path, "/memory-proposals/"):
+		return w.names["memoryproposals"]
+	}
+	return "mine"
+}
+
+// needsOf returns the permissions for the native requests of a row.
+func needsOf(r rest.Row) []need {
+	var needs []need
+	byName := map[string]*need{}
+	for _, n := range r.Native {
+		one := need{verb: n.Verb, resource: n.Resource(), optional: n.Optional}
+		if n.Unless != "" {
+			one.unless = byName[n.Unless]
+		}
+		if one.resource == "secrets" {
+			one.resource += "." // of the host
+		}
+		if selector := n.Set["labelSelector"]; selector != "" && n.Verb == "list" {
+			one.children = true
+		}
+		one.unowned = r.Path == "/api/v1/tasks" // which has no owner references
+		byName[n.Name] = &one
+		needs = append(needs, one)
+	}
+	if strings.HasSuffix(r.Path, "/fork") { // made by the server as the caller
+		needs = append(needs, need{verb: "get", resource: "tasks"}, need{verb: "create", resource: "tasks"})
+	}
+	return needs
+}
+
+// vendors returns a question for each path of the vendors' APIs.
+func (w *world) vendors() []question {
+	create, list := need{verb: "create", resource: "chats"}, need{verb: "list", resource: "models"}
+	var all []question
+	for _, prefix := range []string{"/openai/v1/", "/provider-a/v1/", "/anthropic/v1/", "/provider-b/v1/"} {
+		operations := []string{"chat/completions", "responses"}
+		if prefix == "/anthropic/v1/" || prefix == "/provider-b/v1/" {
+			operations = []string{"messages", "messages/count_tokens"}
+		}
+		for _, o := range operations {
+			all = append(all, question{
+				row: "POST " + prefix + o, plain: true, method: http.MethodPost, path: prefix + o + "?namespace=team", contentType: "application/json",
+				body: `{"model":"none/none","max_tokens":1,"store":false,"input":"m","messages":[{"role":"user","content":"m"}]}`, needs: []need{create},
+			})
+		}
+		all = append(all, question{row: "GET " + prefix + "models", plain: true, method: http.MethodGet, path: prefix + "models?namespace=team", needs: []need{list}})
+	}
+	return all
+}
+
+// paths returns a question for each path of the secure port that belongs to no resource.
+func (w *world) paths() []question {
+	w.t.Helper()
+	raw := must(w.Kubernetes(w.t).Discovery().RESTClient().Get().AbsPath("/").DoRaw(w.t.Context()))(w.t)
+	var root struct{ Paths []string }
+	if err := json.Unmarshal(raw, &root); err != nil || len(root.Paths) < 40 {
+		w.t.Fatalf("paths: %v %s", err, raw)
+	}
+	var all []question
+	for _, path := range append(root.Paths, "/", "/debug/pprof/", "/logs", "/none") {
+		n := need{verb: "get", resource: path}
+		if _, resource, ok := strings.Cut(path, "apiextensions.k8s.io/v1/"); ok {
+			n = need{verb: "list", resource: resource}
+		}
+		all = append(all, question{row: "GET " + path, method: http.MethodGet, path: path, needs: []need{n}})
+	}
+	return all
+}
