@@ -5,15 +5,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
@@ -36,7 +31,8 @@ func (a *app) approvalCommand() *cobra.Command {
 	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List approvals; by default those that wait for a decision", Args: cobra.NoArgs}
 	l.add(list)
 	list.Flags().StringVar(&state, "state", string(v1alpha1.ApprovalPending), "only in this state; all for every one")
-	f := addOutput(list, asTable, asWide, asJSON, asYAML, asName)
+	offer(list, "state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
+	f := addOutput(list, objectFormats...)
 	list.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := oneOf("--state", state, states()...); err != nil {
 			return err
@@ -46,7 +42,49 @@ func (a *app) approvalCommand() *cobra.Command {
 		}
 		return a.list(cmd.Context(), "approvals", &l, *f)
 	}
-	cmd.AddCommand(list)
+	cmd.AddCommand(list, approvalGet(a), approvalDecide(a, approval.Approve, "Let agents take the actions that they ask for"),
+		approvalDecide(a, approval.Decline, "Refuse the actions that agents ask for", "deny", "reject"))
+	return cmd
+}
+
+func approvalGet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "get APPROVAL...", Short: "Show approvals", Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.namesOf("approvals"),
+		Long: "Show approvals. The beginning of an id is enough if no other id of the namespace begins with it.",
+	}
+	f := addOutput(cmd, objectFormats...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		names := make([]string, len(args))
+		for i, prefix := range args {
+			found, err := pickAny(cmd.Context(), c, namespace, prefix)
+			if err != nil {
+				return err
+			}
+			names[i] = found.Name
+		}
+		return a.get(cmd.Context(), "approvals", names, *f)
+	}
+	return cmd
+}
+
+func approvalDecide(a *app, word, short string, aliases ...string) *cobra.Command {
+	var d decideFlags
+	var f *format
+	cmd := eachNamed(a, word+" APPROVAL...", short, "approvals", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, prefix string) error {
+		asked, err := pickAny(ctx, c, namespace, prefix)
+		if err != nil {
+			return err
+		}
+		return a.decide(ctx, c, asked, word, d, *f)
+	})
+	cmd.Aliases = aliases
+	cmd.Long = short + ".\n\nThe beginning of an id is enough if no other id of the namespace begins with it." + aboutDecisions
+	d.add(cmd)
+	f = addOutput(cmd, asTable, asJSON, asYAML)
 	return cmd
 }
 
@@ -54,7 +92,7 @@ func (a *app) taskApprovals() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{Use: "approvals TASK", Short: "What a task asked for, and what was decided", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change")
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()
 		if err != nil {
@@ -63,52 +101,8 @@ func (a *app) taskApprovals() *cobra.Command {
 		if _, err := c.Tasks(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{}); err != nil {
 			return err // an unknown task has no approvals, but an empty list would mislead
 		}
-		l := listFlags{fields: "spec.taskName=" + args[0]}
-		if follow {
-			return a.watchApprovals(cmd.Context(), c, namespace, l.fields, *f)
-		}
+		l := listFlags{fields: "spec.taskName=" + args[0], follow: follow}
 		return a.list(cmd.Context(), "approvals", &l, *f)
 	}
 	return cmd
-}
-
-// watchApprovals prints the approvals and then each change of one, until it is interrupted.
-func (a *app) watchApprovals(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, fields string, f format) error {
-	p := a.objectPrinter(f, false)
-	r := c.RESTClient().Get().Namespace(namespace).Resource("approvals").Param("fieldSelector", fields).Param("watch", "true")
-	if f == asTable || f == asWide {
-		r = r.SetHeader("Accept", tableHeader)
-	}
-	body, err := r.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = body.Close() }() // it was only read
-	in := json.NewDecoder(body)
-	for {
-		var e metav1.WatchEvent
-		if err := in.Decode(&e); err != nil {
-			if errors.Is(err, io.EOF) || ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return fmt.Errorf("watch: %w", err)
-		}
-		if e.Type == string(watch.Bookmark) {
-			continue
-		}
-		if e.Type == string(watch.Error) {
-			var status metav1.Status
-			if err := json.Unmarshal(e.Object.Raw, &status); err != nil {
-				return fmt.Errorf("watch: %w", err)
-			}
-			return fmt.Errorf("watch: %s", status.Message)
-		}
-		obj, err := decode(e.Object.Raw, f)
-		if err != nil {
-			return err
-		}
-		if err := p.PrintObj(obj, a.Out); err != nil {
-			return fmt.Errorf("output: %w", err)
-		}
-	}
 }

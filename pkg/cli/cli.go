@@ -86,11 +86,15 @@ func newCommand(s Streams, name string) *cobra.Command {
 	names.CurrentContext.LongName, names.ContextOverrideFlags.Namespace.ShortName = "context", "n"
 	names.ClusterOverrideFlags.APIServer.ShortName, names.AuthOverrideFlags.Token.ShortName = "s", "t"
 	clientcmd.BindOverrideFlags(a.overrides, flags, names)
-	usual := []string{"kubeconfig", "context", "namespace", "server", "token", "as", "as-group", "request-timeout"}
+	usual := []string{"kubeconfig", "context", "namespace", "server", "certificate-authority", "token", "as", "as-group", "request-timeout"}
 	flags.Lookup("token").Usage = "bearer token to use instead of all that the kubeconfig says of the user"
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
-	_ = cmd.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions)           // the flag exists
-	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a), policyCommand(a), usageCommand(a), a.authCommand(), a.backupCommand(), a.restoreCommand())
+	flags.Lookup("certificate-authority").Usage = "file with the certificate of the authority that signed the server's"
+	offer(cmd, "namespace", a.namespaces)
+	offer(cmd, "context", a.contexts)
+	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
+	cmd.AddCommand(kindCommands(a)...)
+	cmd.AddCommand(policyCommand(a), usageCommand(a), a.authCommand(), versionCommand(a), a.backupCommand(), a.restoreCommand())
 	return cmd
 }
 

@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
 // newTask holds the flags that describe a task.
@@ -54,7 +56,12 @@ func (a *app) taskCreate() *cobra.Command {
 	f.StringVar(&n.schedule, "schedule", "", "cron schedule that makes the task a template")
 	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
 	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")
-	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end; the exit code tells how it ended")
+	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end and print its result; the exit code tells how it ended")
+	a.offerNames(cmd, "agents", "agent")
+	a.offerNames(cmd, "providers", "provider")
+	a.offerNames(cmd, "sessions", "session")
+	kinds := []string{string(v1alpha1.TaskTypeAI), string(v1alpha1.TaskTypeContainer), string(v1alpha1.TaskTypeAgent)}
+	offer(cmd, "type", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t, err := a.describe(cmd, &n, args)
@@ -160,7 +167,25 @@ func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f fo
 		return err
 	}
 	a.overrides.Context.Namespace = namespace
-	return a.follow(ctx, made.Name, eventFlags{}, asTable)
+	return a.followToResult(ctx, c.Tasks(namespace), made.Name)
+}
+
+// followToResult prints the events of a task as they arrive and, if it succeeds, its result.
+func (a *app) followToResult(ctx context.Context, c typed.TaskInterface, task string) error {
+	if err := a.follow(ctx, task, eventFlags{}, asTable); err != nil {
+		return err
+	}
+	r, err := c.GetResult(ctx, task, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // a command may print nothing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.say(""); err != nil {
+		return err
+	}
+	return a.printResult(r.Result)
 }
 
 func (a *app) taskFork() *cobra.Command {
@@ -177,7 +202,8 @@ func (a *app) taskFork() *cobra.Command {
 	f.StringVar(&name, "name", "", "name of the fork (default: one is made)")
 	f.StringVar(&prompt, "prompt", "", "prompt of the fork (default: that of the source)")
 	f.StringVar(&key, "idempotency-key", "", "a repeated request with the same key finds the first fork")
-	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end; the exit code tells how it ended")
+	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end and print its result; the exit code tells how it ended")
+	a.offerNames(cmd, "agents", "agent")
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		seq := intstr.Parse(after)
@@ -196,7 +222,7 @@ func (a *app) taskFork() *cobra.Command {
 		if err := a.printFork(made, *o); err != nil || !watch {
 			return err
 		}
-		return a.follow(cmd.Context(), made.Status.NewTaskName, eventFlags{}, asTable)
+		return a.followToResult(cmd.Context(), c.Tasks(namespace), made.Status.NewTaskName)
 	}
 	return cmd
 }

@@ -19,20 +19,28 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-// shortestPrefix is the minimum length of a prefix that identifies an approval.
-const shortestPrefix = 4
+// decideFlags are the flags of commands that decide on approvals.
+type decideFlags struct {
+	reason string
+	yes    bool
+}
 
-func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
-	var reason string
-	var yes bool
+func (d *decideFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.reason, "reason", "", "why, for who reads the events and for the agent")
+	cmd.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask on a terminal")
+}
+
+// aboutDecisions ends the help of commands that decide.
+const aboutDecisions = "\nWhat would run is printed first, and asked about on a terminal. The decision is about exactly that call: the id\n" +
+	"is made of the task, the tool and the digest of the arguments."
+
+func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
+	var d decideFlags
 	cmd := &cobra.Command{
 		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
-		Long: short + ".\n\nAPPROVAL is the id, or its beginning. Where a single approval of the task is pending it can be left out.\n" +
-			"What would run is printed first, and asked about on a terminal. The decision is about exactly that call: the id\n" +
-			"is made of the task, the tool and the digest of the arguments.",
+		Long: short + ".\n\nAPPROVAL is the id, or its beginning. Where a single approval of the task is pending it can be left out." + aboutDecisions,
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for who reads the events and for the agent")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask on a terminal")
+	d.add(cmd)
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()
@@ -43,29 +51,34 @@ func (a *app) taskDecide(word, short string, aliases ...string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out := a.Out
-		if *f != asTable {
-			out = a.Err // what is printed to Out is the answer
-		}
-		if err := a.showRequest(out, asked); err != nil {
-			return err
-		}
-		if a.Ask && !yes && asked.Status.State == v1alpha1.ApprovalPending {
-			if err := a.confirm(cmd.Context(), word); err != nil {
-				return err
-			}
-		}
-		d := &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: word, Reason: reason, TaskName: args[0]}}
-		done, err := c.Approvals(namespace).Decide(cmd.Context(), asked.Name, d, metav1.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		if *f != asTable {
-			return a.write(done, *f)
-		}
-		return a.say("%s by %s", done.Status.State, done.Status.DecisionActor)
+		return a.decide(cmd.Context(), c, asked, word, d, *f)
 	}
 	return cmd
+}
+
+// decide shows an approval, asks the user on a terminal, and decides.
+func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *v1alpha1.Approval, word string, flags decideFlags, f format) error {
+	out := a.Out
+	if f != asTable {
+		out = a.Err // what is printed to Out is the answer
+	}
+	if err := a.showRequest(out, asked); err != nil {
+		return err
+	}
+	if a.Ask && !flags.yes && asked.Status.State == v1alpha1.ApprovalPending {
+		if err := a.confirm(ctx, word); err != nil {
+			return err
+		}
+	}
+	d := &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: word, Reason: flags.reason, TaskName: asked.Spec.TaskName}}
+	done, err := c.Approvals(asked.Namespace).Decide(ctx, asked.Name, d, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	if f != asTable {
+		return a.write(done, f)
+	}
+	return a.say("%s by %s", done.Status.State, done.Status.DecisionActor)
 }
 
 // showRequest prints the call that would run. It refuses an approval whose ID does not match this call.
@@ -130,37 +143,4 @@ func (a *app) confirm(ctx context.Context, word string) error {
 		}
 		return errNotConfirmed
 	}
-}
-
-// pick finds the approval of a task that args (the task and a prefix) select. An empty prefix selects the only
-// pending one.
-func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, args []string) (*v1alpha1.Approval, error) {
-	task, prefix := args[0], args[1]
-	if prefix != "" && len(prefix) < shortestPrefix {
-		return nil, fmt.Errorf("approval %q: give at least %d characters of the id", prefix, shortestPrefix)
-	}
-	list, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.taskName=" + task})
-	if err != nil {
-		return nil, err
-	}
-	var found []*v1alpha1.Approval
-	var names []string
-	for i := range list.Items {
-		p := &list.Items[i]
-		if prefix != "" && strings.HasPrefix(p.Name, prefix) || prefix == "" && p.Status.State == v1alpha1.ApprovalPending {
-			found, names = append(found, p), append(names, p.Name)
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), strings.Join(names, ", "))
-	case prefix != "":
-		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
-	}
-	if _, err := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{}); err != nil {
-		return nil, err // the task does not exist, or the caller may not see it
-	}
-	return nil, fmt.Errorf("task %s waits for no approval", task)
 }

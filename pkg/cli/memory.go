@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -50,40 +49,6 @@ func memoryCommand(a *app) *cobra.Command {
 		}, "deleted"),
 		memoryForget(a),
 	)
-	return cmd
-}
-
-// listOf returns a command that lists objects.
-func listOf(a *app, resource, short string) *cobra.Command {
-	var l listFlags
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: short, Args: cobra.NoArgs}
-	l.add(cmd)
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), resource, &l, *f) }
-	return cmd
-}
-
-// getOf returns a command that shows an object.
-func getOf(a *app, what, resource, short string) *cobra.Command {
-	cmd := &cobra.Command{Use: "get " + what, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: a.names(resource)}
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.get(cmd.Context(), resource, args[0], *f) }
-	return cmd
-}
-
-// eachNamed returns a command that does something with each object that is named.
-func eachNamed(a *app, use, short, resource string, do func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.names(resource)}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
-			return err
-		}
-		for _, name := range args {
-			err = errors.Join(err, do(cmd.Context(), c, namespace, name))
-		}
-		return err
-	}
 	return cmd
 }
 
@@ -171,7 +136,7 @@ func proposalList(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List proposals; by default those that wait for a review", Args: cobra.NoArgs}
 	l.add(cmd)
 	cmd.Flags().StringVar(&state, "state", string(v1alpha1.ProposalPending), "only in this state; all for every one")
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := oneOf("--state", state, states...); err != nil {
 			return err

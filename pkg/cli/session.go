@@ -14,29 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
 func (a *app) sessionCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Aliases: []string{"sessions"}, Short: "Conversations that tasks share"}
-	cmd.AddCommand(a.sessionList(), a.sessionGet(), a.sessionTranscript(), a.sessionEvents(), a.sessionWatch(), a.sessionDelete())
-	return cmd
-}
-
-func (a *app) sessionList() *cobra.Command {
-	var l listFlags
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List sessions", Args: cobra.NoArgs}
-	l.add(cmd)
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), "sessions", &l, *f) }
-	return cmd
-}
-
-func (a *app) sessionGet() *cobra.Command {
-	cmd := &cobra.Command{Use: "get SESSION", Short: "Show a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.get(cmd.Context(), "sessions", args[0], *f)
-	}
+	cmd.AddCommand(listOf(a, "sessions", "List sessions"), getOf(a, "SESSION", "sessions", "Show sessions"), a.sessionTranscript(), a.sessionEvents(), a.sessionWatch(), sessionDelete(a))
 	return cmd
 }
 
@@ -140,17 +123,13 @@ func (a *app) sessionWatch() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionDelete() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete SESSION", Aliases: []string{"rm"}, Short: "Remove a session and what was said in it", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
+func sessionDelete(a *app) *cobra.Command {
+	cmd := eachNamed(a, "delete SESSION...", "Remove sessions and what was said in them", "sessions", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		if err := c.Sessions(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		if err := c.Sessions(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		return a.say("session %s deleted", args[0])
-	}
+		return a.say("session %s deleted", name)
+	})
+	cmd.Aliases = []string{"rm"}
 	return cmd
 }

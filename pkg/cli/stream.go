@@ -10,23 +10,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/sse"
-)
-
-const (
-	// firstPause and lastPause bound the wait before a stream that was cut is
-	// opened again.
-	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
-	// patience is how long a stream may be unavailable before follow gives up.
-	patience = 2 * time.Minute
 )
 
 // stream follows the events of a task or a session and reopens connections that
@@ -45,9 +35,6 @@ type stream struct {
 	gap func(g v1alpha1.EventGap)
 }
 
-// errCut ends a stream that can be opened again.
-var errCut = errors.New("the stream was cut")
-
 // follow reads until the stream is complete and returns the type that it ended
 // with. It returns an *outcome with codeUnknown if the stream cannot be
 // resumed.
@@ -60,57 +47,6 @@ func (s *stream) follow(ctx context.Context) (last v1alpha1.EventType, err error
 		return "", &outcome{codeUnknown, fmt.Sprintf("the stream of %s was cut after event %d and could not be resumed: %s", s.name, s.after, explain(lost.err))}
 	}
 	return last, err
-}
-
-// cutError is the last error of a stream that could not be opened again.
-type cutError struct{ err error }
-
-// Error returns a text for people.
-func (e *cutError) Error() string { return "the stream was cut: " + e.err.Error() }
-
-// persist calls read until it succeeds or its error is final. It pauses between calls and returns a *cutError once the
-// position has not changed for as long as patience.
-func persist(ctx context.Context, clock clock.Clock, position func() int64, read func(context.Context) error) error {
-	pause, since := firstPause, clock.Now()
-	for {
-		at := position()
-		err := read(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !temporary(err):
-			return err
-		}
-		if position() > at {
-			pause, since = firstPause, clock.Now()
-		}
-		if clock.Since(since) > patience {
-			return &cutError{err}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-clock.After(pause):
-		}
-		pause = min(2*pause, lastPause)
-	}
-}
-
-// temporary reports whether another attempt may succeed. An error that is not
-// an answer of the server is a failed connection.
-func temporary(err error) bool {
-	var status apierrors.APIStatus
-	var o *outcome
-	switch {
-	case errors.As(err, &o):
-		return false
-	case !errors.As(err, &status):
-		return true
-	}
-	code := status.Status().Code
-	return code == 0 || code == 429 || code >= 500
 }
 
 // once opens the stream and reads it to its end.

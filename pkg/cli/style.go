@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	human "k8s.io/apimachinery/pkg/util/duration"
 )
 
 // style is an ANSI style; plain output has none.
@@ -43,6 +45,27 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// cleanLines is clean for a text of several lines.
+func cleanLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		body, end := strings.CutSuffix(line, "\n")
+		b.WriteString(clean(strings.ReplaceAll(body, "\t", "        ")))
+		if end {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// age formats how long ago a time was, as kubectl does.
+func (a *app) age(at time.Time) string {
+	if at.IsZero() {
+		return "<unknown>"
+	}
+	return human.HumanDuration(a.clock.Since(at))
 }
 
 // fit shortens text to a number of columns, with an ellipsis.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -18,14 +17,18 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
 func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
-		a.taskList(), a.taskGet(), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(), a.taskTrace(), taskTree(a), a.taskFork(),
-		a.taskApprovals(), a.taskDecide(approval.Approve, "Let a task take the action that it asks for"), a.taskDecide(approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
-		a.taskLogs(), a.taskResult(), taskPlan(a), a.taskCancel(), a.taskDelete(),
+		a.taskList(), getOf(a, "TASK", "tasks", "Show tasks"), taskDescribe(a), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(),
+		a.taskTrace(), taskTree(a), taskChildren(a), a.taskFork(), a.taskApprovals(),
+		taskDecide(a, approval.Approve, "Let a task take the action that it asks for"), taskDecide(a, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
+		taskLogs(a), a.taskResult(), taskArtifacts(a), taskDownload(a), taskPlan(a), taskCancel(a), taskDelete(a), taskRunNow(a),
+		taskSuspend(a, "suspend", "Pause schedules, and agents between their iterations", "suspended", true),
+		taskSuspend(a, "resume", "Let suspended tasks go on", "resumed", false),
 	)
 	return cmd
 }
@@ -42,7 +45,8 @@ func (a *app) taskList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List tasks", Args: cobra.NoArgs}
 	l.add(cmd)
 	cmd.Flags().StringVar(&status, "status", "", "only tasks in this phase, for example Running")
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
+	offer(cmd, "status", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp))
+	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if status != "" {
 			if err := oneOf("--status", status, phases...); err != nil {
@@ -55,13 +59,6 @@ func (a *app) taskList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) taskGet() *cobra.Command {
-	cmd := &cobra.Command{Use: "get TASK", Short: "Show a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
-	f := addOutput(cmd, asTable, asWide, asJSON, asYAML, asName)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.get(cmd.Context(), "tasks", args[0], *f) }
-	return cmd
-}
-
 // eventFlags select events of a stream.
 type eventFlags struct {
 	after int64
@@ -71,6 +68,7 @@ type eventFlags struct {
 func (e *eventFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&e.after, "after", 0, "only events after this sequence")
 	cmd.Flags().StringSliceVar(&e.types, "type", nil, "only events of this type; repeatable")
+	offerTypes(cmd, "type")
 }
 
 func (a *app) taskEvents() *cobra.Command {
@@ -242,27 +240,6 @@ func (a *app) wait(ctx context.Context, task string) error {
 	return a.say("task %s succeeded", task)
 }
 
-func (a *app) taskLogs() *cobra.Command {
-	var follow bool
-	cmd := &cobra.Command{Use: "logs TASK", Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
-			return err
-		}
-		body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(args[0]).SubResource("log").
-			Param("follow", strconv.FormatBool(follow)).Stream(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer func() { _ = body.Close() }() // it was only read
-		_, err = io.Copy(a.Out, body)
-		return err
-	}
-	return cmd
-}
-
 func (a *app) taskResult() *cobra.Command {
 	cmd := &cobra.Command{Use: "result TASK", Short: "Print the result of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
 	f := addOutput(cmd, "text", asJSON, asYAML)
@@ -278,40 +255,40 @@ func (a *app) taskResult() *cobra.Command {
 		if *f == asJSON || *f == asYAML {
 			return a.write(map[string]string{"result": r.Result}, *f)
 		}
-		_, err = fmt.Fprintln(a.Out, strings.TrimRight(r.Result, "\n"))
-		return err
+		return a.printResult(r.Result)
 	}
 	return cmd
 }
 
-func (a *app) taskCancel() *cobra.Command {
+// printResult prints the result of a task. A model or a program wrote it, so on a terminal control characters are removed.
+func (a *app) printResult(text string) error {
+	text = strings.TrimRight(text, "\n")
+	if a.Width > 0 {
+		text = cleanLines(text)
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}
+
+func taskCancel(a *app) *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "cancel TASK", Short: "Ask a task to stop", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd := eachNamed(a, "cancel TASK...", "Ask tasks to stop", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		if _, err := c.Tasks(namespace).Cancel(ctx, name, &v1alpha1.TaskCancellation{Reason: reason}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		return a.say("cancellation of task %s was requested", name)
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for who reads the events")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
-			return err
-		}
-		if _, err := c.Tasks(namespace).Cancel(cmd.Context(), args[0], &v1alpha1.TaskCancellation{Reason: reason}, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-		return a.say("cancellation of task %s was requested", args[0])
-	}
 	return cmd
 }
 
-func (a *app) taskDelete() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete TASK", Aliases: []string{"rm"}, Short: "Stop and remove a task with all it left", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
-		if err != nil {
+func taskDelete(a *app) *cobra.Command {
+	cmd := eachNamed(a, "delete TASK...", "Stop and remove tasks with all they left", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		if err := c.Tasks(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		if err := c.Tasks(namespace).Delete(cmd.Context(), args[0], metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		return a.say("task %s deleted", args[0])
-	}
+		return a.say("task %s deleted", name)
+	})
+	cmd.Aliases = []string{"rm"}
 	return cmd
 }

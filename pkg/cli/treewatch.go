@@ -72,33 +72,18 @@ type treeWatch struct {
 var errTreeEnded = errors.New("the tree has ended")
 
 func (w *treeWatch) follow(ctx context.Context) error {
-	pause, since := firstPause, w.clock.Now()
-	for {
-		at := w.printed
+	err := persist(ctx, w.clock, func() int64 { return int64(w.printed) }, func(ctx context.Context) error {
 		err := w.once(ctx)
 		switch {
 		case errors.Is(err, errTreeEnded):
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			w.revision = "" // what was printed is skipped when it is listed again
-		case !temporary(err):
-			return err
+			return errCut
 		}
-		if w.printed > at {
-			pause, since = firstPause, w.clock.Now()
-		}
-		if w.clock.Since(since) > patience {
-			return &outcome{codeUnknown, fmt.Sprintf("the watch of the tree of %s was cut and could not be resumed: %s", w.root.Name, explain(err))}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.clock.After(pause):
-		}
-		pause = min(2*pause, lastPause)
-	}
+		return err
+	})
+	return lost(err, "the watch of the tree of "+w.root.Name)
 }
 
 // once lists what is stored, if that was not done, and watches until the tree has ended or the watch is cut.

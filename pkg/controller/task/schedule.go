@@ -132,28 +132,16 @@ func runName(parent string, at time.Time) string {
 	return v1alpha1.ShortName(parent, "-"+strconv.FormatInt(at.Unix(), 10), validation.DNS1123SubdomainMaxLength)
 }
 
-// scheduledRun is a copy of the template, without its schedule and without what only the server may set.
+// scheduledRun is the run of a tick.
 func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
-	spec := t.Spec.DeepCopy()
-	spec.Schedule, spec.TimeZone, spec.ConcurrencyPolicy = "", "", ""
-	spec.StartingDeadlineSeconds, spec.SuccessfulRunsHistoryLimit, spec.FailedRunsHistoryLimit = nil, nil, nil
-	spec.Suspend = false
-	spec.RequestedBy, spec.Transaction = nil, nil
-	annotations := map[string]string{v1alpha1.AnnotationParentTaskName: t.Name}
+	run := t.RunOfSchedule()
+	run.Name = runName(t.Name, at)
 	for _, key := range []string{v1alpha1.AnnotationRequestedBy, v1alpha1.AnnotationRequestedByGroups} {
 		if by, ok := t.Annotations[key]; ok { // a run is work for whoever created the schedule
-			annotations[key] = by
+			run.Annotations[key] = by
 		}
 	}
-	return &v1alpha1.Task{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   t.Namespace,
-			Name:        runName(t.Name, at),
-			Labels:      map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name), v1alpha1.LabelScheduledRun: "true"},
-			Annotations: annotations,
-		},
-		Spec: *spec,
-	}
+	return run
 }
 
 // prune deletes finished runs beyond the history limits, oldest first.

@@ -1,0 +1,110 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+func taskArtifacts(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "artifacts TASK", Short: "List the files that a task left", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	f := addOutput(cmd, asTable, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		list, err := c.Tasks(namespace).ListArtifacts(cmd.Context(), args[0], metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if *f == asJSON || *f == asYAML {
+			return a.write(list.Artifacts, *f)
+		}
+		if len(list.Artifacts) == 0 {
+			note(a.Err, "nothing found")
+			return nil
+		}
+		return a.artifactTable(list.Artifacts, *f)
+	}
+	return cmd
+}
+
+// artifactTable prints the files as kubectl draws a table, or only their names.
+func (a *app) artifactTable(files []v1alpha1.TaskArtifact, f format) error {
+	w := printers.GetNewTabWriter(a.Out)
+	if f != asName {
+		note(w, "NAME\tSIZE\tTYPE\tAGE")
+	}
+	for i := range files {
+		cells := []string{clean(files[i].Filename)}
+		if f != asName {
+			cells = append(cells, strconv.FormatInt(files[i].Size, 10), clean(files[i].ContentType), a.age(files[i].CreatedAt.Time))
+		}
+		note(w, strings.Join(cells, "\t"))
+	}
+	return w.Flush()
+}
+
+func taskDownload(a *app) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "download TASK FILE", Short: "Save a file that a task left", Args: cobra.ExactArgs(2), ValidArgsFunction: a.names("tasks"),
+		Example: "  platform task download primes report.html\n  platform task download primes data.json --output - | jq .",
+	}
+	cmd.Flags().StringVarP(&to, "output", "o", "", "file to write, which must not exist; - is standard output (default: the last part of FILE)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(args[0]).SubResource("artifacts").Suffix(args[1]).Stream(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = body.Close() }() // it was only read
+		if to == "-" {
+			_, err = io.Copy(a.Out, body)
+			return err
+		}
+		if to == "" {
+			to = filepath.Base(args[1])
+		}
+		n, err := save(to, body)
+		if err != nil {
+			return err
+		}
+		return a.say("%s: %s bytes", clean(to), count(n))
+	}
+	return cmd
+}
+
+// save writes a new file. One that exists is kept, because an agent chose the name.
+func save(name string, body io.Reader) (int64, error) {
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return 0, fmt.Errorf("%s exists already; name another file with --output", name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(out, body)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return n, errors.Join(err, os.Remove(name))
+	}
+	return n, nil
+}

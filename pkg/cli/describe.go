@@ -1,0 +1,163 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// describedEvents is how many of the newest events task describe prints.
+const describedEvents = 10
+
+func taskDescribe(a *app) *cobra.Command {
+	cmd := eachNamed(a, "describe TASK...", "Show what is known about tasks: state, conditions, children, files, newest events", "tasks",
+		func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+			return a.describeTask(ctx, c, namespace, name)
+		})
+	return cmd
+}
+
+func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	t, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if err := a.head(t); err != nil {
+		return err
+	}
+	if err := a.conditions(t); err != nil {
+		return err
+	}
+	children, err := c.Tasks(namespace).List(ctx, metav1.ListOptions{LabelSelector: childrenOf(name)})
+	if err != nil {
+		return err
+	}
+	if err := section(a, "Children", children.Items, func(c *v1alpha1.Task) string {
+		return fmt.Sprintf("%s  %s", pad(c.Name, nameColumns), c.Status.Phase)
+	}); err != nil {
+		return err
+	}
+	files, err := c.Tasks(namespace).ListArtifacts(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if err := section(a, "Artifacts", files.Artifacts, func(f *v1alpha1.TaskArtifact) string {
+		return fmt.Sprintf("%s  %s bytes", pad(f.Filename, nameColumns), count(f.Size))
+	}); err != nil {
+		return err
+	}
+	return a.newestEvents(ctx, c, namespace, name)
+}
+
+// head prints what the task is and how it stands.
+func (a *app) head(t *v1alpha1.Task) error {
+	s := &t.Status
+	node := nodeOf(t)
+	at := func(v *metav1.Time) string {
+		if v == nil {
+			return ""
+		}
+		return v.Local().Format("2006-01-02 15:04:05")
+	}
+	took := ""
+	if s.StartTime != nil && s.CompletionTime != nil {
+		took = duration(s.CompletionTime.Sub(s.StartTime.Time).Round(time.Millisecond))
+	}
+	used := ""
+	if u := s.Usage; u != nil {
+		used = fmt.Sprintf("%s in, %s out", tokens(u.InputTokens), tokens(u.OutputTokens))
+	}
+	session := ""
+	if t.Spec.SessionRef != nil {
+		session = t.Spec.SessionRef.Name
+	}
+	parent := ""
+	if d := s.Delegation; d != nil {
+		parent = t.Annotations[v1alpha1.AnnotationParentTaskName]
+	}
+	for _, line := range [][2]string{
+		{"Name", t.Name},
+		{"Namespace", t.Namespace},
+		{"Type", string(t.Spec.Type)},
+		{"Phase", string(node.Phase)},
+		{"Reason", node.Reason},
+		{"Message", s.Message},
+		{"Agent", node.Agent},
+		{"Provider", s.Provider},
+		{"Model", s.Model},
+		{"Tokens", used},
+		{"Session", session},
+		{"Parent", parent},
+		{"Created", at(&t.CreationTimestamp)},
+		{"Creator", t.Annotations[v1alpha1.AnnotationRequestedBy]},
+		{"Started", at(s.StartTime)},
+		{"Ended", at(s.CompletionTime)},
+		{"Duration", took},
+		{"Attempts", strconv.Itoa(int(s.Attempts))},
+		{"Schedule", strings.TrimSpace(t.Spec.Schedule + " " + t.Spec.TimeZone)},
+		{"Next run", at(s.NextScheduleTime)},
+		{"Prompt", t.Spec.Prompt},
+		{"Command", strings.Join(append(append([]string{}, t.Spec.Command...), t.Spec.Args...), " ")},
+	} {
+		if line[1] == "" {
+			continue
+		}
+		if err := a.say("%s %s", pad(line[0]+":", 11), clean(line[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) conditions(t *v1alpha1.Task) error {
+	return section(a, "Conditions", t.Status.Conditions, func(c *metav1.Condition) string {
+		return fmt.Sprintf("%s  %s  %s  %s", pad(c.Type, nameColumns), pad(string(c.Status), 7), pad(c.Reason, nameColumns), c.Message)
+	})
+}
+
+// section prints a heading and a line for each item, if there are any.
+func section[T any](a *app, heading string, items []T, line func(*T) string) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if err := a.say("\n%s", a.paint(bold, heading)); err != nil {
+		return err
+	}
+	for i := range items {
+		if err := a.say("  %s", strings.TrimRight(clean(line(&items[i])), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newestEvents prints the newest events of a task.
+func (a *app) newestEvents(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(name).SubResource("events")
+	page := &v1alpha1.ExecutionEventPage{}
+	if err := r.Param("limit", "1").Do(ctx).Into(page); err != nil {
+		return err
+	}
+	if page.LatestSeq == 0 {
+		return nil
+	}
+	heading := "Events"
+	if page.LatestSeq > describedEvents {
+		heading = fmt.Sprintf("Events (the newest %d of %d)", describedEvents, page.LatestSeq)
+	}
+	if err := a.say("\n%s", a.paint(bold, heading)); err != nil {
+		return err
+	}
+	return a.events(ctx, "tasks", name, eventFlags{after: max(0, page.LatestSeq-describedEvents)}, 0, asTable)
+}

@@ -1,0 +1,44 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// kindCommands returns the commands for kinds that tasks are made of. They are written with kubectl apply.
+func kindCommands(a *app) []*cobra.Command {
+	remove := func(resource, word string, of func(typed.CoreV1alpha1Interface, string) remover) *cobra.Command {
+		cmd := eachNamed(a, "delete NAME...", "Remove "+resource, resource, func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+			if err := of(c, namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			return a.say("%s %s deleted", word, name)
+		})
+		cmd.Aliases = []string{"rm"}
+		return cmd
+	}
+	kind := func(word, short string, of func(typed.CoreV1alpha1Interface, string) remover) *cobra.Command {
+		resource := word + "s"
+		cmd := &cobra.Command{Use: word, Aliases: []string{resource}, Short: short}
+		cmd.AddCommand(listOf(a, resource, "List "+resource), getOf(a, "NAME", resource, "Show "+resource), remove(resource, word, of))
+		return cmd
+	}
+	return []*cobra.Command{
+		kind("agent", "Who does tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
+		kind("provider", "Accounts at vendors of models", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Providers(n) }),
+		kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) }),
+		kind("tool", "What agents may call besides the built-in tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Tools(n) }),
+	}
+}
+
+// remover removes objects of a kind.
+type remover interface {
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}

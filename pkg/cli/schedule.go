@@ -1,0 +1,59 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// taskSuspend returns the command that sets or clears spec.suspend.
+func taskSuspend(a *app, verb, short, done string, suspend bool) *cobra.Command {
+	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
+	return eachNamed(a, verb+" TASK...", short, "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		if _, err := c.Tasks(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "platform"}); err != nil {
+			return err
+		}
+		return a.say("task %s %s", name, done)
+	})
+}
+
+func taskRunNow(a *app) *cobra.Command {
+	var name string
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "run-now SCHEDULE", Short: "Run a scheduled task once, now", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Long: "Run a scheduled task once, now, also while it is suspended. The run is yours, and counts among the runs of the schedule:\n" +
+			"its history limits apply, and a run that becomes due meanwhile is skipped unless the schedule allows several at a time.",
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the run (default: one is made)")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow the run to its end; the exit code tells how it ended")
+	f := addOutput(cmd, asTable, asJSON, asYAML, asName)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		t, err := c.Tasks(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if t.Spec.Schedule == "" {
+			return fmt.Errorf("task %s has no schedule", t.Name)
+		}
+		run := t.RunOfSchedule()
+		run.Name, run.GenerateName = name, t.Name+"-"
+		run.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		run.OwnerReferences[0].BlockOwnerDeletion = nil // it would need the right to change the schedule's finalizers
+		return a.createTask(cmd.Context(), run, watch, *f)
+	}
+	return cmd
+}
