@@ -74,6 +74,8 @@ type Options struct {
 	// DiskReserve is how many bytes of the store's volume are kept for deletes and for running tasks; 0 uses the
 	// default of engine.Options.
 	DiskReserve resource.QuantityValue
+	// AcceptDataLoss are the names of parts of the store without which the server starts although they are lost.
+	AcceptDataLoss []string
 	// TaskEvents and TaskEventBytes bound the stream of a task; 0 means no limit. Each event counts an additional 400
 	// bytes for its indexes.
 	TaskEvents     int64
@@ -129,6 +131,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent, before it is cut")
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold as much as is free beside, and is told to come again (429) beyond. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
+	fs.StringSliceVar(&o.AcceptDataLoss, "accept-data-loss", o.AcceptDataLoss, "name of a part of the store that is lost for good, as the refusal to start gives it; the server starts without it and records the loss. Repeatable")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
 	o.Identity.AddFlags(fs)

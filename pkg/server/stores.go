@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
+	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
@@ -89,7 +90,10 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 	began := o.Clock.Now()
 	for waiting := false; ; waiting = true {
-		e, err := local.Open(ctx, local.Options{Dir: o.Path("store"), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value()})
+		e, err := local.Open(ctx, local.Options{
+			Dir: o.Path(archive.StoreFolder), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value(),
+			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile()}, AcceptLoss: o.AcceptDataLoss,
+		})
 		if !errors.Is(err, engine.ErrLocked) {
 			return e, err
 		}

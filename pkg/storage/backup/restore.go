@@ -78,6 +78,10 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 	if err := absent(target); err != nil { // a server may have started meanwhile
 		return nil, err
 	}
+	// A mark that is still there describes the store that was lost or moved away. The next start makes a new one.
+	if err := local.RemoveMark(filepath.Join(dataDir, local.MarkFile)); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
 	if err := os.Rename(dir, target); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}

@@ -75,7 +75,12 @@ func (l *ledger) copies() (published, acked map[string]uint64) {
 
 func openOn(t *testing.T, d *localtest.Disk, onFatal func(error)) *local.Engine {
 	t.Helper()
-	e, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: d.FS(), OnFatal: onFatal, MemTableBytes: 64 << 10})
+	return openWith(t, d, "", onFatal)
+}
+
+func openWith(t *testing.T, d *localtest.Disk, mark string, onFatal func(error)) *local.Engine {
+	t.Helper()
+	e, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: d.FS(), OnFatal: onFatal, MemTableBytes: 64 << 10, Mark: mark})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +101,7 @@ func TestCrash(t *testing.T) {
 }
 
 func crashUnderLoad(t *testing.T, disk *localtest.Disk, l *ledger, unsynced int, seed uint64) *localtest.Disk {
-	e := openOn(t, disk, func(err error) { t.Errorf("fatal: %v", err) })
+	e := openWith(t, disk, markFile, func(err error) { t.Errorf("fatal: %v", err) })
 	var (
 		wg      sync.WaitGroup
 		stop    atomic.Bool
@@ -127,7 +132,7 @@ func crashUnderLoad(t *testing.T, disk *localtest.Disk, l *ledger, unsynced int,
 		t.Error(err)
 	}
 
-	found := openOn(t, crashed, func(err error) { t.Errorf("fatal: %v", err) })
+	found := openWith(t, crashed, markFile, func(err error) { t.Errorf("fatal: %v", err) })
 	defer func() {
 		if err := found.Close(); err != nil {
 			t.Error(err)

@@ -55,6 +55,14 @@ type Options struct {
 	// OnCorruption, if set, is called for a damaged block instead of OnFatal, and reading the block returns
 	// an error. It is for checking a store that is not in use.
 	OnCorruption func(error)
+	// Mark is the path of a small file, outside of Dir, that records what the store must hold. If it is set, a store that has
+	// lost some of that is refused with a *LossError. The file is made if it does not exist.
+	Mark string
+	// Keys are files that exist only where a store was made. If one exists, an empty Dir is refused with a *LossError.
+	Keys []string
+	// AcceptLoss are the names of losses with which the store is opened all the same. It then continues from a new Base, and
+	// records the losses.
+	AcceptLoss []string
 }
 
 const (
@@ -94,6 +102,8 @@ type Engine struct {
 	opts    Options
 	log     logr.Logger
 	db      *pebble.DB
+	marked  *markedFS // nil without a mark
+	losses  int       // accepted losses; set by Open
 	lock    *pebble.Lock
 	metrics *metrics
 	space   *space
@@ -133,7 +143,7 @@ var (
 func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	log := klog.FromContext(ctx).WithName("engine")
 	o.ensureDefaults(log)
-	lock, err := claim(o.FS, o.Dir)
+	lock, check, err := claim(&o)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 	}
@@ -146,18 +156,24 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 	close(e.previous)
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), lock.Close())
+			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), check.m.close(), lock.Close())
 		}
 	}()
+	if err := check.resolve(&o); err != nil {
+		return nil, err
+	}
 	if err := removeCheckpoint(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("remove what is left of a checkpoint: %w", err)
+	}
+	if o.Mark != "" {
+		e.marked = newMarkedFS(&o, check.m, e.Revision)
 	}
 	cache := pebble.NewCache(o.BlockCacheBytes)
 	defer cache.Unref()
 	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
 		return nil, err
 	}
-	if err := e.recover(); err != nil {
+	if err := e.recover(check); err != nil {
 		return nil, errors.Join(err, e.db.Close())
 	}
 	if o.Registerer != nil {
@@ -171,7 +187,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	o := &pebble.Options{
 		Cache:                       cache,
-		FS:                          e.space.wrap(),
+		FS:                          e.fileSystem(),
 		Lock:                        e.lock,
 		FormatMajorVersion:          pebbleFormat,
 		MemTableSize:                uint64(e.opts.MemTableBytes),
@@ -189,7 +205,7 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 
 // recover finds the revision of the last write, and the store's identity. Batches are atomic and hold the
 // revision, so nothing else needs repair.
-func (e *Engine) recover() (err error) {
+func (e *Engine) recover(check *continuity) (err error) {
 	if e.sequenced, err = readNumber(e.db, revisionKey, firstRevision); err != nil {
 		return err
 	}
@@ -197,7 +213,10 @@ func (e *Engine) recover() (err error) {
 		return err
 	}
 	e.published.Store(e.sequenced)
-	return e.identify()
+	if err := e.identify(); err != nil {
+		return err
+	}
+	return e.continued(check)
 }
 
 var errCorruptNumber = errors.New("the record is not 8 bytes")
@@ -219,7 +238,7 @@ func (e *Engine) Close() error {
 	f := e.failure.Load()
 	switch {
 	case f == nil:
-		return errors.Join(e.db.Close(), e.lock.Close())
+		return errors.Join(e.shut(), e.lock.Close())
 	case f.stuck:
 		// Pebble still holds its locks. The lock on the directory ends with the process.
 		return f.err()

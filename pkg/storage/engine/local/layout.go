@@ -46,27 +46,50 @@ func (e *LayoutError) Error() string {
 		"run the version that wrote it, or restore a back-up made by this one", e.Have, e.Want)
 }
 
-// claim checks the layout of dir, locks it, and makes it a store if it is empty. It checks before it locks,
-// because locking creates a file, and again afterwards, because another process may have been faster.
-func claim(fs vfs.FS, dir string) (*pebble.Lock, error) {
-	if _, err := checkLayout(fs, dir); err != nil {
-		return nil, err
+// claim checks the layout of the directory, locks it, and makes it a store if it is empty. It checks before it locks, because
+// locking creates a file, and again afterwards, because another process may have been faster. The continuity that it
+// returns has found what a store has lost.
+func claim(o *Options) (_ *pebble.Lock, _ *continuity, err error) {
+	fs, dir := o.FS, o.Dir
+	fresh, err := checkLayout(fs, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if fresh { // an empty directory may be the place where a volume should be mounted, so nothing is written there
+		c, err := checkContinuity(o, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := errors.Join(c.refused(o), c.m.close()); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lock, err := lockDir(fs, dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	fresh, err := checkLayout(fs, dir)
-	if err == nil && fresh {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if fresh, err = checkLayout(fs, dir); err != nil {
+		return nil, nil, err
+	}
+	c, err := checkContinuity(o, fresh)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = c.refused(o); err == nil && fresh {
 		err = errors.Join(writeLayout(fs, dir), syncDir(fs, fs.PathDir(dir)))
 	}
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, nil, errors.Join(err, c.m.close())
 	}
-	return lock, nil
+	return lock, c, nil
 }
 
 func isLocked(err error) bool {

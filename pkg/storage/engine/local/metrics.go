@@ -20,7 +20,7 @@ type metrics struct {
 	commitSeconds, syncSeconds         prometheus.Histogram
 	backgroundErrors, slowDisk, stalls prometheus.Counter
 
-	full, freeBytes *prometheus.Desc
+	full, freeBytes, losses *prometheus.Desc
 
 	revision, failed, diskBytes, walBytes, memTableBytes *prometheus.Desc
 	cacheBytes, cacheHits, cacheMisses                   *prometheus.Desc
@@ -57,6 +57,7 @@ func newMetrics(e *Engine) *metrics {
 		revision:          desc("revision", "Highest durable and published revision."),
 		failed:            desc("failed", "1 after the store stopped because the disk failed."),
 		full:              desc("disk_full", "1 while the volume has less free than the reserve, and writes that add to the store are refused."),
+		losses:            desc("accepted_losses", "Parts of the store that were lost, and without which it was opened with --accept-data-loss."),
 		freeBytes:         desc("disk_free_bytes", "Space that is free on the volume of the store; 0 if it is not known."),
 		diskBytes:         desc("disk_bytes", "Space that the store uses on disk."),
 		walBytes:          desc("wal_bytes", "Size of the live write-ahead log."),
@@ -86,7 +87,7 @@ func (m *metrics) own() metric.Group {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{
-		m.full, m.freeBytes, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
+		m.full, m.freeBytes, m.losses, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
 		m.l0Files, m.readAmplification, m.compactionDebt,
 	} {
 		ch <- d
@@ -106,6 +107,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		full = 1
 	}
 	gauge(m.full, full)
+	gauge(m.losses, float64(m.engine.losses))
 	gauge(m.freeBytes, float64(m.engine.space.free.Load()))
 	if m.engine.failure.Load() != nil {
 		gauge(m.failed, 1)

@@ -7,6 +7,7 @@ package localtest
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -105,4 +106,24 @@ func (d *Disk) Fail(f func(Op) error) {
 // is not fixed.
 func (d *Disk) Crash(unsynced int, seed uint64) *Disk {
 	return &Disk{mem: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(seed, 0))})}
+}
+
+// Read returns the content of a file, as an operator who copies files does.
+func (d *Disk) Read(path string) ([]byte, error) {
+	f, err := d.mem.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(f)
+	return content, errors.Join(err, f.Close())
+}
+
+// Write makes or replaces a file.
+func (d *Disk) Write(path string, content []byte) error {
+	f, err := d.mem.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
 }
