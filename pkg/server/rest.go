@@ -28,7 +28,7 @@ const (
 func (p *Process) serveREST(ctx context.Context) error {
 	mux := http.NewServeMux()
 	health := facaderest.NewHealth(p.Clock, map[string]facaderest.Check{
-		"store": func(context.Context) error { return p.Healthy() }, "kubernetes": p.apiReady,
+		"store": func(context.Context) error { return p.Ready() }, "kubernetes": p.apiReady,
 	})
 	mux.HandleFunc("/healthz", health.Alive)
 	mux.HandleFunc("/readyz", health.Ready)

@@ -30,8 +30,8 @@ type Process struct {
 	Listeners *Listeners
 	// Loopback is the client configuration with which the server calls itself.
 	Loopback *rest.Config
-	// Healthy returns an error if the store does not work.
-	Healthy func() error
+	// Ready returns an error if the store does not work or its disk does not answer.
+	Ready func() error
 	// Sparse receives the log lines that clients of the plain listener can cause at will.
 	Sparse *sparse.Log
 	// Clock is the clock of the process.

@@ -94,8 +94,11 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 			Dir: o.Path(archive.StoreFolder), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value(),
 			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile()}, AcceptLoss: o.AcceptDataLoss,
 		})
+		if err == nil {
+			return e, nil
+		}
 		if !errors.Is(err, engine.ErrLocked) {
-			return e, err
+			return nil, err
 		}
 		if o.Clock.Since(began) >= o.LockTimeout {
 			return nil, fmt.Errorf("another server is running on %s; stop it, or choose another folder with --data-dir: %w", o.DataDir, err)

@@ -164,7 +164,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		if a.registered, err = a.registration(st.Engine.ID()); err != nil {
 			return nil, err
 		}
-		config.Ready = map[string]func() error{"registration": a.registered.ready}
+		config.Ready["registration"] = a.registered.ready
 		parts = append(parts, server.Part{Name: "registration", Run: a.registered.run})
 	}
 	completed, err := config.Complete()
@@ -176,7 +176,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		return nil, err
 	}
 	return &server.Process{
-		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Healthy: st.Engine.Healthy, Sparse: config.Sparse, Clock: a.Clock,
+		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Ready: st.Engine.Ready, Sparse: config.Sparse, Clock: a.Clock,
 		Parts: parts,
 	}, nil
 }

@@ -18,7 +18,7 @@ func newMarkedFS(o *Options, m *mark, revision func() uint64) *markedFS {
 
 // fileSystem returns the file system as Pebble sees it.
 func (e *Engine) fileSystem() vfs.FS {
-	fs := e.space.wrap()
+	fs := e.space.wrap(e.opts.FS)
 	if e.marked == nil {
 		return fs
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -63,6 +64,8 @@ type Options struct {
 	// AcceptLoss are the names of losses with which the store is opened all the same. It then continues from a new Base, and
 	// records the losses.
 	AcceptLoss []string
+	// Waiting, if set, is called before each pause of an Open that waits for space or for descriptors.
+	Waiting func(cause error, pause time.Duration)
 }
 
 const (
@@ -107,6 +110,8 @@ type Engine struct {
 	lock    *pebble.Lock
 	metrics *metrics
 	space   *space
+	disk    *disk
+	probing atomic.Bool // a probe of the disk is in progress
 	// reclaiming is held by one compaction of Reclaim at a time.
 	reclaiming sync.Mutex
 
@@ -139,20 +144,51 @@ var (
 
 // Open opens the store in o.Dir, creating it if there is none. It returns engine.ErrLocked while another
 // process has the store open. It returns a *LayoutError, having modified nothing, if the directory holds
-// anything else than a store of this version. The store uses the logger in ctx for as long as it is open.
-func Open(ctx context.Context, o Options) (_ *Engine, err error) {
+// anything else than a store of this version, and a *LossError if the store has lost something. While the disk is full, or the process
+// has no descriptors left, it waits. The store uses the logger in ctx for as long as it is open.
+func Open(ctx context.Context, o Options) (*Engine, error) {
 	log := klog.FromContext(ctx).WithName("engine")
 	o.ensureDefaults(log)
+	type opened struct {
+		e   *Engine
+		err error
+	}
+	wait, done := newPatience(ctx, log, o.Waiting), make(chan opened, 1)
+	go func() {
+		e, err := openStore(o, log, wait)
+		done <- opened{e, err}
+	}()
+	select {
+	case r := <-done:
+		return r.e, r.err
+	case <-wait.abandoned:
+	}
+	go func() {
+		if r := <-done; r.err == nil {
+			_ = r.e.Close() // nobody has used it
+		}
+	}()
+	return nil, fmt.Errorf("open store %s: %w", o.Dir, context.Cause(ctx))
+}
+
+func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error) {
+	raw := o.FS
+	e := &Engine{log: log, drained: make(chan struct{}, 1), previous: make(chan struct{})}
+	e.disk = &disk{clock: o.Clock, slow: e.slow}
+	o.FS = observed{raw, e.disk, wait}
+	e.opts = o
+	e.metrics = newMetrics(e)
 	lock, check, err := claim(&o)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 	}
-	e := &Engine{opts: o, log: log, lock: lock, drained: make(chan struct{}, 1), previous: make(chan struct{})}
-	e.space = watchSpace(&e.opts, log)
+	e.lock = lock
+	e.space = watchSpace(raw, &e.opts, log)
+	room := e.space.dropBallast
+	wait.room.Store(&room)
 	if e.opts.MemTableBytes == 0 {
 		e.opts.MemTableBytes = e.space.memTable()
 	}
-	e.metrics = newMetrics(e)
 	close(e.previous)
 	defer func() {
 		if err != nil {
@@ -181,6 +217,7 @@ func Open(ctx context.Context, o Options) (_ *Engine, err error) {
 			return nil, errors.Join(err, e.db.Close())
 		}
 	}
+	wait.open.Store(true)
 	return e, nil
 }
 

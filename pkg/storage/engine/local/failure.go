@@ -71,10 +71,6 @@ func (e *Engine) events() *pebble.EventListener {
 		},
 		FlushEnd:      func(i pebble.FlushInfo) { done(i.Err) },
 		CompactionEnd: func(i pebble.CompactionInfo) { done(i.Err) },
-		DiskSlow: func(i pebble.DiskSlowInfo) {
-			e.metrics.slowDisk.Inc()
-			e.log.Info("Disk is slow", "path", i.Path, "operation", i.OpType.String(), "duration", i.Duration)
-		},
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
 			e.metrics.stalls.Inc()
 			e.log.Info("Writes are stalled until background work catches up", "reason", i.Reason)

@@ -138,6 +138,17 @@ func (f *markedFS) settle(path string, state markState) (err error) {
 	return f.m.update(func(s *markState) { *s = state })
 }
 
+// refresh records the revision that is durable now.
+func (f *markedFS) refresh() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.m == nil || !f.settled {
+		return nil
+	}
+	revision := f.revision()
+	return f.m.update(func(s *markState) { s.Revision = max(s.Revision, revision) })
+}
+
 // Unwrap returns the underlying file system, for vfs.Root.
 func (f *markedFS) Unwrap() vfs.FS { return f.FS }
 

@@ -20,7 +20,7 @@ type metrics struct {
 	commitSeconds, syncSeconds         prometheus.Histogram
 	backgroundErrors, slowDisk, stalls prometheus.Counter
 
-	full, freeBytes, losses *prometheus.Desc
+	full, freeBytes, losses, waits *prometheus.Desc
 
 	revision, failed, diskBytes, walBytes, memTableBytes *prometheus.Desc
 	cacheBytes, cacheHits, cacheMisses                   *prometheus.Desc
@@ -51,12 +51,13 @@ func newMetrics(e *Engine) *metrics {
 		commitSeconds:    histogram("commit_group_seconds", "Time to sequence and sync a group.", durations),
 		syncSeconds:      histogram("commit_sync_seconds", "Time to write a group to the log and sync it.", durations),
 		backgroundErrors: counter("background_errors_total", "Failed flushes and compactions."),
-		slowDisk:         counter("disk_slow_total", "Disk operations reported as slow."),
+		slowDisk:         counter("disk_slow_total", "Operations that the disk did not answer within 2 seconds."),
 		stalls:           counter("write_stalls_total", "Times that writes waited for background work."),
 
 		revision:          desc("revision", "Highest durable and published revision."),
 		failed:            desc("failed", "1 after the store stopped because the disk failed."),
 		full:              desc("disk_full", "1 while the volume has less free than the reserve, and writes that add to the store are refused."),
+		waits:             desc("disk_wait_seconds", "Time that the oldest operation of the disk has been in progress."),
 		losses:            desc("accepted_losses", "Parts of the store that were lost, and without which it was opened with --accept-data-loss."),
 		freeBytes:         desc("disk_free_bytes", "Space that is free on the volume of the store; 0 if it is not known."),
 		diskBytes:         desc("disk_bytes", "Space that the store uses on disk."),
@@ -87,7 +88,7 @@ func (m *metrics) own() metric.Group {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{
-		m.full, m.freeBytes, m.losses, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
+		m.full, m.freeBytes, m.losses, m.waits, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
 		m.l0Files, m.readAmplification, m.compactionDebt,
 	} {
 		ch <- d
@@ -96,6 +97,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	waits := m.engine.disk.waits() // may count
 	m.own().Collect(ch)
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
 	count := func(d *prometheus.Desc, v int64) {
@@ -107,6 +109,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		full = 1
 	}
 	gauge(m.full, full)
+	gauge(m.waits, waits.Seconds())
 	gauge(m.losses, float64(m.engine.losses))
 	gauge(m.freeBytes, float64(m.engine.space.free.Load()))
 	if m.engine.failure.Load() != nil {
@@ -114,8 +117,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		return // Pebble may still hold its locks
 	}
 	gauge(m.failed, 0)
-	if m.engine.acquire() != nil {
-		return
+	if waits > hangAfter || m.engine.acquire() != nil {
+		return // Pebble holds its locks as long as the disk does not answer
 	}
 	defer m.engine.release()
 	p := m.engine.db.Metrics()

@@ -43,8 +43,6 @@ const (
 	minMemTable            = 1 << 20
 	// measureEvery is how old a measurement of free space may be.
 	measureEvery = 100 * time.Millisecond
-	// compactionPause slows down compactions that have no room, because Pebble retries them at once.
-	compactionPause = 250 * time.Millisecond
 )
 
 // space watches the free space of the store's volume. Bytes written since the last measurement count twice,
@@ -67,9 +65,9 @@ type space struct {
 
 // watchSpace measures the volume of dir, and makes room for opening a store on a full one. A reserve of 0
 // means the default, and a negative one means none.
-func watchSpace(o *Options, log logr.Logger) *space {
-	s := &space{fs: o.FS, dir: o.Dir, log: log, clock: o.Clock}
-	u, err := o.FS.GetDiskUsage(o.Dir)
+func watchSpace(fs vfs.FS, o *Options, log logr.Logger) *space {
+	s := &space{fs: fs, dir: o.Dir, log: log, clock: o.Clock}
+	u, err := fs.GetDiskUsage(o.Dir)
 	if err != nil || u.TotalBytes == 0 || o.Reserve < 0 {
 		return s
 	}
@@ -182,11 +180,11 @@ func (s *space) dropBallast() {
 // wrap returns the file system as Pebble sees it. A write that finds the disk full is repeated once after
 // the ballast is removed, because a failed write to the log would end the process. Compactions leave a
 // quarter of the reserve to all other writes.
-func (s *space) wrap() vfs.FS {
+func (s *space) wrap(fs vfs.FS) vfs.FS {
 	if s.reserve == 0 {
-		return s.fs
+		return fs
 	}
-	return spaceFS{vfs.OnDiskFull(s.fs, s.dropBallast), s}
+	return spaceFS{vfs.OnDiskFull(fs, s.dropBallast), s}
 }
 
 type spaceFS struct {
@@ -196,11 +194,33 @@ type spaceFS struct {
 
 // Create creates a file. Files of compactions are subject to the limit that wrap describes.
 func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	background := c == "pebble-compaction" || c == "pebble-memtable-flush"
 	file, err := f.FS.Create(name, c)
-	if err == nil && c == "pebble-compaction" {
+	switch {
+	case err == nil && c == "pebble-compaction":
 		file = compacted{file, f.space}
+	case err == nil && background:
+		file = flushed{file}
+	case background:
+		pauseIfFull(err)
 	}
 	return file, err
+}
+
+// flushed is a table of a flush.
+type flushed struct{ vfs.File }
+
+func (f flushed) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	pauseIfFull(err)
+	return n, err
+}
+
+// pauseIfFull slows down background work that found the disk full.
+func pauseIfFull(err error) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		time.Sleep(scarcePause) //nolint:forbidigo // Pebble repeats it at once
+	}
 }
 
 // Unwrap returns the underlying file system, for vfs.Root.
@@ -217,8 +237,9 @@ func (c compacted) Write(p []byte) (int, error) {
 		s.measure()
 	}
 	if s.free.Load() < s.reserve/4 {
-		time.Sleep(compactionPause) //nolint:forbidigo // a pause of a real disk's writer
-		return 0, fmt.Errorf("compaction: %w", syscall.ENOSPC)
+		err := fmt.Errorf("compaction: %w", syscall.ENOSPC)
+		pauseIfFull(err)
+		return 0, err
 	}
 	return c.File.Write(p)
 }

@@ -29,6 +29,7 @@ type Disk struct {
 	mem   *vfs.MemFS
 	fault atomic.Pointer[func(op Op) error]
 	usage atomic.Pointer[vfs.DiskUsage]
+	hang  atomic.Pointer[chan struct{}]
 }
 
 // Kind is what an operation does.
@@ -56,6 +57,9 @@ func NewDisk() *Disk { return &Disk{mem: vfs.NewCrashableMem()} }
 // FS returns the disk as a file system for the engine.
 func (d *Disk) FS() local.FS {
 	return sized{FS: errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if h := d.hang.Load(); h != nil {
+			<-*h
+		}
 		f := d.fault.Load()
 		if f == nil || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 			return nil
@@ -98,6 +102,16 @@ func (d *Disk) Fail(f func(Op) error) {
 		return
 	}
 	d.fault.Store(&f)
+}
+
+// Hang makes the disk answer nothing until resume is called.
+func (d *Disk) Hang() (resume func()) {
+	h := make(chan struct{})
+	d.hang.Store(&h)
+	return func() {
+		d.hang.Store(nil)
+		close(h)
+	}
 }
 
 // Crash returns the disk as it may be found after a power failure at this moment. It holds everything that

@@ -1,0 +1,106 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// firstPause and longestPause are the times between attempts to open a store for which something is scarce.
+	firstPause, longestPause = 50 * time.Millisecond, 5 * time.Second
+	// repeatEvery is the time between two lines of the log about one cause.
+	repeatEvery = time.Minute
+	// scarcePause slows down an open store, because Pebble repeats background work that failed at once.
+	scarcePause = 250 * time.Millisecond
+)
+
+// scarce reports whether an operation failed for lack of something that can come back: space or descriptors.
+func scarce(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || exhausted(err)
+}
+
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// patience makes the opening of a store wait for space and descriptors. Without it, Pebble repeats a failed flush without a
+// pause, for ever, or fails. An open store returns such errors, so that writes are refused and reads go on.
+type patience struct {
+	log     logr.Logger
+	ctx     context.Context //nolint:containedctx // of the opening
+	waiting func(cause error, pause time.Duration)
+
+	// room makes room on a full disk if it can. It is set by Open.
+	room atomic.Pointer[func()]
+	open atomic.Bool
+	// abandoned is closed when ctx ends while the opening waits. It cannot be interrupted, and goes on until the cause is gone.
+	abandoned chan struct{}
+
+	mu     sync.Mutex
+	pause  time.Duration
+	logged map[string]time.Time
+}
+
+func newPatience(ctx context.Context, log logr.Logger, waiting func(error, time.Duration)) *patience {
+	return &patience{log: log, ctx: ctx, waiting: waiting, abandoned: make(chan struct{}), logged: map[string]time.Time{}}
+}
+
+// out runs op until it does not fail for lack of something, if the store is being opened.
+func (p *patience) out(op func() error) error {
+	for {
+		err := op()
+		if err == nil || !scarce(err) {
+			return err
+		}
+		if p.open.Load() {
+			if exhausted(err) {
+				time.Sleep(scarcePause) //nolint:forbidigo // background work is repeated without a pause
+			}
+			return err
+		}
+		if room := p.room.Load(); room != nil && !exhausted(err) {
+			(*room)()
+		}
+		p.rest(err)
+	}
+}
+
+// rest waits for a while that grows from call to call.
+func (p *patience) rest(cause error) {
+	p.mu.Lock()
+	defer p.mu.Unlock() // others that wait for the same thing wait longer
+	p.pause = min(max(2*p.pause, firstPause), longestPause)
+	text := cause.Error()
+	if errno := syscall.Errno(0); errors.As(cause, &errno) {
+		text = errno.Error() // the same for all files
+	}
+	if now := time.Now(); now.Sub(p.logged[text]) >= repeatEvery && p.ctx.Err() == nil {
+		p.logged[text] = now
+		p.log.Info("The store cannot be opened yet; trying again until it can", "cause", text, "operation", cause.Error())
+	}
+	if p.waiting != nil {
+		p.waiting(cause, p.pause)
+	}
+	timer := time.NewTimer(p.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return
+	case <-p.ctx.Done():
+	}
+	select {
+	case <-p.abandoned:
+	default:
+		close(p.abandoned)
+	}
+	<-timer.C
+}

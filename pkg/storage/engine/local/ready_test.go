@@ -1,0 +1,86 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+)
+
+// A disk that hangs makes the store unready after two seconds, whether or not something is written meanwhile, and counts once. The
+// store stays healthy, and is ready when the disk answers.
+func TestDiskThatHangs(t *testing.T) {
+	for _, writing := range []bool{true, false} {
+		disk, clock, registry := localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), prometheus.NewRegistry()
+		e, err := local.Open(context.Background(), local.Options{Dir: localtest.Dir, FS: disk.FS(), Clock: clock, Mark: markFile, Registerer: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Ready(); err != nil {
+			t.Fatal(err)
+		}
+		resume, written := disk.Hang(), make(chan error, 1)
+		if writing {
+			go func() { written <- newLedger().write(e, "a") }()
+		}
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			clock.SetTime(clock.Now().Add(time.Second)) // the hanging operation begins at some time
+			if err := e.Ready(); err != nil && strings.Contains(err.Error(), "the disk has not answered for 3 s") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the store is still ready")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		for range 2 {
+			if got := metric(t, registry, "platform_store_disk_slow_total"); got != 1 {
+				t.Errorf("writing %v: counted %v times", writing, got)
+			}
+		}
+		if got := metric(t, registry, "platform_store_disk_wait_seconds"); got < 3 {
+			t.Errorf("writing %v: waits for %v s", writing, got)
+		}
+		if err := e.Healthy(); err != nil {
+			t.Errorf("writing %v: %v", writing, err)
+		}
+		resume()
+		if writing {
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+		}
+		for deadline := time.Now().Add(30 * time.Second); e.Ready() != nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the store is not ready again")
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func metric(t *testing.T, g prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
