@@ -37,7 +37,7 @@ var permissions = []struct{ verbs, resources, roles string }{
 	{read, "agents providers tools skills", "veow"},
 	{read, "budgets", "veo"},
 	{write, "budgets", "o"},
-	{"get list", "catalogtools", "veo"},
+	{"get list", "catalogtools usagemeasurements", "veo"},
 	{write, kinds, "eo"},
 	{"create", "tasks memoryproposals agents", "w"},
 	{"delete", "agents", "w"},

@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -73,6 +74,11 @@ func (w *world) native() []question {
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b question) int { // discovery does not order the groups
+		verb, resource, _ := strings.Cut(a.row, " ")
+		verbOfB, resourceOfB, _ := strings.Cut(b.row, " ")
+		return cmp.Or(strings.Compare(resource, resourceOfB), strings.Compare(verb, verbOfB))
+	})
 	return all
 }
 
@@ -116,7 +122,7 @@ func (w *world) about(gv schema.GroupVersion, r metav1.APIResource, verb, body s
 	}
 	switch verb {
 	case "list":
-		q.path, q.shows = all+narrowed, gv.Group == "core.platform.ai"
+		q.path, q.shows = all+narrowed, gv.Group == "core.platform.ai" && resource != "usagemeasurements" // of which the world has none
 	case "watch":
 		q.path = all + narrowed + "&watch=true&timeoutSeconds=2&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 		q.shows = gv.Group == "core.platform.ai"

@@ -6,6 +6,7 @@ package identity
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/server/facade"
@@ -130,6 +131,7 @@ func (w *world) paths() []question {
 	if err := json.Unmarshal(raw, &root); err != nil || len(root.Paths) < 40 {
 		w.t.Fatalf("paths: %v %s", err, raw)
 	}
+	slices.Sort(root.Paths)
 	var all []question
 	for _, path := range append(root.Paths, "/", "/debug/pprof/", "/logs", "/none") {
 		n := need{verb: "get", resource: path}
