@@ -8,6 +8,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -54,10 +55,9 @@ func allRights(version int) uint64 {
 	return rights
 }
 
-// enterDomain restricts the calling thread, which must be locked, to the grants of a policy.
-func enterDomain(p Policy, k Kernel) error {
-	all := allRights(k.Landlock)
-	attr := unix.LandlockRulesetAttr{Access_fs: all}
+// newRuleset returns a Landlock ruleset with the grants of a policy. The shim adds its own entry in /proc.
+func newRuleset(p Policy, k Kernel) (*os.File, error) {
+	attr := unix.LandlockRulesetAttr{Access_fs: allRights(k.Landlock)}
 	size := unsafe.Sizeof(attr.Access_fs)
 	if k.Landlock >= networkVersion {
 		size += unsafe.Sizeof(attr.Access_net)
@@ -71,9 +71,16 @@ func enterDomain(p Policy, k Kernel) error {
 	}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // a struct for the kernel
 	if errno != 0 {
-		return fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
+		return nil, fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
 	}
-	defer func() { _ = unix.Close(int(ruleset)) }()
+	f := os.NewFile(ruleset, "landlock")
+	if err := addGrants(int(ruleset), p, allRights(k.Landlock)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func addGrants(ruleset int, p Policy, all uint64) error {
 	grants, err := p.grants()
 	if err != nil {
 		return err
@@ -83,12 +90,9 @@ func enterDomain(p Policy, k Kernel) error {
 		if g.write {
 			rights = all &^ deviceRights
 		}
-		if err := allow(int(ruleset), g, rights&all); err != nil {
+		if err := allow(ruleset, g, rights&all); err != nil {
 			return err
 		}
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,47 +13,32 @@ import (
 	"os/exec"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/platform-ai/platform/pkg/worker/sandbox/shim"
 )
 
 // Program is a program to start under a policy.
 type Program struct {
 	// Path is the file of the program.
-	Path string `json:"path"`
+	Path string
 	// Args are its arguments, the first being its name. Env is its whole environment; if a variable occurs twice, the
 	// later value counts.
-	Args   []string `json:"args"`
-	Env    []string `json:"env"`
-	Policy Policy   `json:"policy"`
-	Limits []Limit  `json:"limits,omitempty"`
+	Args, Env []string
+	Policy    Policy
+	Limits    []Limit
 }
 
 // Limit is a resource limit of a process (see setrlimit(2)), used as both the soft and the hard limit.
-type Limit struct {
-	Resource int    `json:"resource"`
-	Value    uint64 `json:"value"`
-}
-
-// set lowers the limit of this process. A hard limit that is already lower stays.
-func (l Limit) set() error {
-	var old unix.Rlimit
-	if err := unix.Getrlimit(l.Resource, &old); err != nil {
-		return fmt.Errorf("read limit: %w", err)
-	}
-	value := min(l.Value, old.Max)
-	if err := unix.Setrlimit(l.Resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
-		return fmt.Errorf("set limit: %w", err)
-	}
-	return nil
-}
+type Limit = shim.Limit
 
 // Launch is one start of a program. The caller may set the folder, the outputs and the attributes of its command,
 // but not the environment and the extra files, which the launch uses itself.
 type Launch struct {
 	*exec.Cmd
-	program          Program
+	order            shim.Order
 	give, report     *os.File
 	taken, reporting *os.File
+	// ruleset is the Landlock ruleset, nil without a sandbox.
+	ruleset *os.File
 }
 
 // Prepare makes a launch. The caller must call Start and then Confirm, or else Close.
@@ -62,20 +46,40 @@ func Prepare(p Program) (*Launch, error) {
 	if err := p.Policy.Check(); err != nil {
 		return nil, err
 	}
-	p.Env = lastValues(p.Env)
-	l := &Launch{program: p, Cmd: exec.Command("/proc/self/exe", argument)} //nolint:noctx // the caller ends it
-	l.Args[0] = p.Args[0]
-	l.Env = []string{}
-	var err error
-	if l.taken, l.give, err = os.Pipe(); err != nil {
-		return nil, err
+	args := shim.Args()
+	l := &Launch{
+		Cmd:   exec.Command("/proc/self/exe", args[1:]...), //nolint:noctx // the caller ends it
+		order: shim.Order{Path: p.Path, Args: p.Args, Env: lastValues(p.Env), Limits: p.Limits},
 	}
-	if l.report, l.reporting, err = os.Pipe(); err != nil {
+	l.Args, l.Env = args, []string{}
+	if err := l.open(p.Policy); err != nil {
 		l.Close()
 		return nil, err
 	}
-	l.ExtraFiles = []*os.File{l.taken, l.reporting}
 	return l, nil
+}
+
+// open makes the files that the shim inherits.
+func (l *Launch) open(p Policy) (err error) {
+	if l.taken, l.give, err = os.Pipe(); err != nil {
+		return err
+	}
+	if l.report, l.reporting, err = os.Pipe(); err != nil {
+		return err
+	}
+	l.ExtraFiles = []*os.File{l.taken, l.reporting}
+	if p.Off {
+		return nil
+	}
+	k := p.kernel()
+	if l.ruleset, err = newRuleset(p, k); err != nil {
+		return err
+	}
+	l.ExtraFiles = append(l.ExtraFiles, l.ruleset)
+	l.order.Confined, l.order.SelfRights = true, readRights&allRights(k.Landlock)
+	l.order.Filter, l.order.NoSockets = assemble(filterRules(p, k)), !p.Network
+	l.order.Closed = append([]string{"/proc/1"}, p.Hide...)
+	return nil
 }
 
 // lastValues returns the environment without values that are set again later, because programs differ in which of
@@ -97,8 +101,8 @@ func lastValues(env []string) []string {
 
 // Close releases the files that the launch holds. It does not end the program.
 func (l *Launch) Close() {
-	for _, f := range []*os.File{l.give, l.report, l.taken, l.reporting} {
-		_ = f.Close() // closing again does no harm
+	for _, f := range []*os.File{l.give, l.report, l.taken, l.reporting, l.ruleset} {
+		_ = f.Close() // closing again does no harm, and nor does closing nil
 	}
 }
 
@@ -108,12 +112,8 @@ func (l *Launch) Close() {
 func (l *Launch) Confirm() error {
 	defer l.Close()
 	_, _ = l.taken.Close(), l.reporting.Close()
-	program, err := json.Marshal(l.program)
-	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
 	// Writing fails if the shim is gone. Its report, or the lack of one, is then the error.
-	_, _ = l.give.Write(program)
+	_, _ = l.give.Write(l.order.Encode())
 	_ = l.give.Close()
 	report, err := io.ReadAll(l.report)
 	switch {
@@ -121,7 +121,7 @@ func (l *Launch) Confirm() error {
 		return err
 	case len(report) == 0:
 		return fmt.Errorf("%w: the program ended while its sandbox was set up", ErrUnavailable)
-	case report[0] != begun:
+	case report[0] != shim.Begun:
 		return &setupError{string(report)}
 	case len(report) > 1:
 		return errors.New(string(report[1:]))

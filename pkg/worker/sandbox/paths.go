@@ -36,14 +36,14 @@ func System() []string {
 	return paths
 }
 
-// kernelFiles returns the parts of /dev and /proc that every program may use. Of the processes in /proc that is
-// only the program itself.
+// kernelFiles returns the parts of /dev and /proc that every program may use. The shim adds the program's own entry in
+// /proc, which is the only one of a process.
 func kernelFiles() []grant {
 	var out []grant
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		out = append(out, grant{path: "/dev/" + name, write: true, optional: true})
 	}
-	for _, name := range []string{"cpuinfo", "filesystems", "loadavg", "meminfo", "self", "stat", "sys", "uptime", "version"} {
+	for _, name := range []string{"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "uptime", "version"} {
 		out = append(out, grant{path: "/proc/" + name, optional: true})
 	}
 	return out
@@ -75,8 +75,9 @@ func (p Policy) grants() ([]grant, error) {
 		}
 		out = append(out, around(grant{path: path, write: true}, hidden)...)
 	}
+	list := lister()
 	for _, pattern := range p.Read {
-		for _, path := range matches(pattern) {
+		for _, path := range matches(pattern, list) {
 			if slices.ContainsFunc(hidden, func(h string) bool { return within(path, h) }) {
 				continue
 			}
@@ -84,7 +85,7 @@ func (p Policy) grants() ([]grant, error) {
 		}
 	}
 	for _, k := range kernelFiles() {
-		if path, err := filepath.EvalSymlinks(k.path); err == nil { // /proc/self is a link
+		if path, err := filepath.EvalSymlinks(k.path); err == nil {
 			k.path = path
 			out = append(out, k)
 		}
@@ -92,11 +93,33 @@ func (p Policy) grants() ([]grant, error) {
 	return out, nil
 }
 
-// matches returns the existing paths of a pattern, free of links.
-func matches(pattern string) []string {
+// lister returns a function which lists the names in a folder, and reads each folder once.
+func lister() func(dir string) []string {
+	known := map[string][]string{}
+	return func(dir string) []string {
+		names, ok := known[dir]
+		if !ok {
+			if f, err := os.Open(dir); err == nil {
+				names, _ = f.Readdirnames(-1) // what cannot be listed does not match
+				_ = f.Close()
+			}
+			known[dir] = names
+		}
+		return names
+	}
+}
+
+// matches returns the existing paths of a pattern, free of links. Only the last part of a pattern has wildcards.
+func matches(pattern string, list func(dir string) []string) []string {
 	found := []string{pattern}
 	if strings.ContainsAny(pattern, "*?[") {
-		found, _ = filepath.Glob(pattern) // patterns come from this package and are valid
+		dir, last := filepath.Split(pattern)
+		found = nil
+		for _, name := range list(dir) {
+			if ok, _ := filepath.Match(last, name); ok { // patterns come from this package and are valid
+				found = append(found, dir+name)
+			}
+		}
 	}
 	var out []string
 	for _, path := range found {

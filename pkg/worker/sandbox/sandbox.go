@@ -9,14 +9,14 @@
 //
 // # How
 //
-// The starting process executes itself again (a Launch). The copy, called the shim, only enters the sandbox and
-// then becomes the program:
+// The starting process prepares a Landlock ruleset and a seccomp filter, and executes itself again (a Launch). The
+// copy, called the shim (package shim), only enters the sandbox and then becomes the program:
 //
-//  1. It reads the Program from an inherited pipe. Its own environment is empty, so that nothing that a task may set
-//     affects it.
+//  1. It reads what it is to do from an inherited pipe. Its own environment is empty, so that nothing that a task may
+//     set affects it.
 //  2. It gives up the privileges of root and sets no_new_privs, so that it cannot regain them.
-//  3. It enters a Landlock domain, which grants the folders of the policy, without what is hidden.
-//  4. It installs a seccomp filter for what Landlock does not cover; see filterRules.
+//  3. It enters the Landlock domain of the ruleset, which grants the folders of the policy, without what is hidden.
+//  4. It installs the seccomp filter for what Landlock does not cover; see filterRules.
 //  5. It verifies that what is hidden cannot be opened, and executes the program.
 //
 // An error in any of these steps ends the shim before the program begins, and Launch.Confirm returns it. There is no

@@ -6,9 +6,7 @@
 package sandbox
 
 import (
-	"fmt"
-	"runtime"
-	"unsafe"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,13 +83,13 @@ const (
 	give      = unix.BPF_RET | unix.BPF_K
 )
 
-func refuseWith(e unix.Errno) unix.SockFilter {
-	return unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
+func refuseWith(e unix.Errno) syscall.SockFilter {
+	return syscall.SockFilter{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
 // assemble makes a filter from rules. Programs of another architecture cannot make any system call.
-func assemble(rules []rule) []unix.SockFilter {
-	f := []unix.SockFilter{
+func assemble(rules []rule) []syscall.SockFilter {
+	f := []syscall.SockFilter{
 		{Code: load, K: archOffset},
 		{Code: jumpEqual, K: auditArch, Jt: 1},
 		refuseWith(unix.ENOSYS),
@@ -100,31 +98,19 @@ func assemble(rules []rule) []unix.SockFilter {
 		refuseWith(unix.ENOSYS),
 	}
 	for _, r := range rules {
-		var tests []unix.SockFilter
+		var tests []syscall.SockFilter
 		// A condition that does not hold jumps to after the refusal. The distance is the number of instructions from here
 		// to there.
 		for i, c := range r.when {
 			after := uint8(3*(len(r.when)-i-1) + 1)
-			test := unix.SockFilter{Code: jumpEqual, K: c.value, Jf: after}
+			test := syscall.SockFilter{Code: jumpEqual, K: c.value, Jf: after}
 			if c.differs {
 				test.Jt, test.Jf = after, 0
 			}
-			tests = append(tests, unix.SockFilter{Code: load, K: uint32(argsOffset + argSize*c.arg)}, unix.SockFilter{Code: and, K: c.mask}, test)
+			tests = append(tests, syscall.SockFilter{Code: load, K: uint32(argsOffset + argSize*c.arg)}, syscall.SockFilter{Code: and, K: c.mask}, test)
 		}
-		f = append(f, unix.SockFilter{Code: load, K: callOffset}, unix.SockFilter{Code: jumpEqual, K: r.call, Jf: uint8(len(tests) + 1)})
+		f = append(f, syscall.SockFilter{Code: load, K: callOffset}, syscall.SockFilter{Code: jumpEqual, K: r.call, Jf: uint8(len(tests) + 1)})
 		f = append(append(f, tests...), refuseWith(r.errno))
 	}
-	return append(f, unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
-}
-
-// installFilter filters the calls of the calling thread, which must be locked, from now on.
-func installFilter(rules []rule) error {
-	f := assemble(rules)
-	program := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
-	runtime.KeepAlive(f)
-	if errno != 0 {
-		return fmt.Errorf("%w: seccomp: %w", ErrUnavailable, errno)
-	}
-	return nil
+	return append(f, syscall.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
 }
