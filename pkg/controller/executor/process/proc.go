@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,11 +38,26 @@ func bootID() (string, error) {
 }
 
 func readStat(pid int) (stat, error) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return readStatIn(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/stat", pid)
+}
+
+// maxStat is more than a stat file has: a name of at most 64 bytes and 51 numbers.
+const maxStat = 2048
+
+// readStatIn reads a stat file by its path in the folder dir. It does without os.ReadFile, which takes twice as many
+// system calls, because the end of a run reads the files of all processes.
+func readStatIn(dir int, path string, pid int) (stat, error) {
+	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return stat{}, err
+		return stat{}, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return parseStat(pid, b)
+	defer func() { _ = unix.Close(fd) }()
+	var b [maxStat]byte
+	n, err := unix.Read(fd, b[:]) // these files are read as a whole
+	if err != nil {
+		return stat{}, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return parseStat(pid, b[:n])
 }
 
 // parseStat counts fields from the last ")": the command name before it may hold anything.
@@ -50,18 +66,30 @@ func parseStat(pid int, b []byte) (stat, error) {
 	if i < 0 {
 		return stat{}, fmt.Errorf("stat of process %d: no command name", pid)
 	}
-	// f[0] is field 3 (state), so field n is f[n-3].
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 20 {
-		return stat{}, fmt.Errorf("stat of process %d: %d fields", pid, len(f))
+	// Field 3 (state) is the first one after the name.
+	out := stat{pid: pid}
+	field := 3
+	for f := range bytes.FieldsSeq(b[i+1:]) {
+		var err error
+		switch field {
+		case 3:
+			out.dead = f[0] == 'Z' || f[0] == 'X'
+		case 4:
+			out.ppid, err = strconv.Atoi(string(f))
+		case 6:
+			out.session, err = strconv.Atoi(string(f))
+		case 22:
+			out.startTicks, err = strconv.ParseUint(string(f), 10, 64)
+			if err == nil {
+				return out, nil
+			}
+		}
+		if err != nil {
+			return stat{}, fmt.Errorf("stat of process %d: %w", pid, err)
+		}
+		field++
 	}
-	ppid, err1 := strconv.Atoi(f[4-3])
-	session, err2 := strconv.Atoi(f[6-3])
-	start, err3 := strconv.ParseUint(f[22-3], 10, 64)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return stat{}, fmt.Errorf("stat of process %d: %w", pid, err)
-	}
-	return stat{pid: pid, ppid: ppid, session: session, startTicks: start, dead: f[0] == "Z" || f[0] == "X"}, nil
+	return stat{}, fmt.Errorf("stat of process %d: %d fields", pid, field-3)
 }
 
 // tree finds the processes of one run.
@@ -119,18 +147,23 @@ func (t *tree) members() ([]stat, error) {
 
 // candidates returns all processes that began after the run, except this one.
 func (t *tree) candidates() ([]stat, error) {
-	names, err := os.ReadDir("/proc")
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer func() { _ = proc.Close() }()
+	names, err := proc.Readdirnames(-1)
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var all []stat
-	self := os.Getpid()
+	dir, self := int(proc.Fd()), os.Getpid()
 	for _, n := range names {
-		pid, err := strconv.Atoi(n.Name())
+		pid, err := strconv.Atoi(n)
 		if err != nil || pid == self || pid == 1 {
 			continue
 		}
-		s, err := readStat(pid)
+		s, err := readStatIn(dir, n+"/stat", pid)
 		if err != nil || s.startTicks < t.startTicks { // gone meanwhile, or older
 			continue
 		}

@@ -151,6 +151,9 @@ func supervise(ctx context.Context, c Command, t *tree) error {
 	go func() { ended <- awaitExit(t.leader) }()
 	select {
 	case err := <-ended:
+		if err == nil && t.gone() {
+			return nil
+		}
 		return errors.Join(err, t.kill())
 	case <-ctx.Done():
 	}
