@@ -24,7 +24,7 @@ const (
 	rulesetFD
 )
 
-// Begun, in a report, says that the sandbox is set up. What follows is the error of executing the program, or nothing.
+// Begun in a report says that the sandbox is set up. What follows is the error of executing the program, or nothing.
 // A report that begins otherwise is the error of the setup.
 const Begun = 0
 
@@ -93,7 +93,7 @@ func receive() (Order, bool) {
 	for {
 		n, err := syscall.Read(orderFD, page)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // package errors would be initialized first
+		case err == syscall.EINTR:
 		case err != nil:
 			return Order{}, false
 		case n == 0:
