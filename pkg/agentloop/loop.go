@@ -13,6 +13,7 @@
 //   - The third and every further call of one tool with equal arguments adds a warning to the
 //     conversation and counts as 5 additional iterations, whatever is called in between. A run
 //     whose iterations end because of that ends with ErrRepeated instead.
+//   - Premature may turn a final answer into one after which the model is asked again.
 //   - If the final answer is blank, the model is asked once more, without tools.
 //   - A conversation that is too long for the model is halved, at most once for each question.
 //   - Invalid arguments, unknown tools, failing tools and calls that a person did not approve
@@ -90,6 +91,9 @@ type Config struct {
 	// nil.
 	Calling func(c llm.ToolCall)
 	Called  func(c llm.ToolCall, r tool.Result)
+	// Premature is asked about each answer without calls that is not blank, before it ends the run. It returns a notice
+	// with which the run goes on instead, or "". Nil means that the first such answer is the last.
+	Premature func(ctx context.Context, answer llm.Response) string
 	// Journal stores what the run adds to the conversation, before the run goes on; nil for none. An error ends the run.
 	// A final answer is not given to it.
 	Journal func(ctx context.Context, s Step) error
@@ -170,6 +174,13 @@ func (l *loop) run(ctx context.Context, open *interrupted) (string, error) {
 			return "", err
 		}
 		if len(resp.ToolCalls) == 0 {
+			more, err := l.premature(ctx, resp)
+			if err != nil {
+				return "", err
+			}
+			if more {
+				continue
+			}
 			return l.final(ctx, resp)
 		}
 		l.add(resp.Message())
@@ -197,6 +208,20 @@ func (l *loop) tools() []tool.Definition {
 		return nil
 	}
 	return l.c.Tools.Definitions()
+}
+
+// premature reports whether the run goes on after an answer without calls. There must be an iteration left for it.
+func (l *loop) premature(ctx context.Context, resp llm.Response) (bool, error) {
+	if l.c.Premature == nil || l.iteration >= l.c.MaxIterations || resp.StopReason != llm.StopEnd || strings.TrimSpace(resp.Text) == "" {
+		return false, nil
+	}
+	notice := l.c.Premature(ctx, resp)
+	if notice == "" {
+		return false, nil
+	}
+	l.add(resp.Message())
+	l.notice(notice)
+	return true, l.save(ctx)
 }
 
 // final handles an answer without tool calls. If it is blank, the model is asked once more.

@@ -133,12 +133,7 @@ func (p *platform) raw(path string) string {
 func TestChatBackgroundAlone(t *testing.T) {
 	t.Parallel()
 	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.Chat.MaxConcurrent = 1 })
-	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
-	}}
-	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.neverEnds("forever")
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	session := c.leave(map[string]any{"message": "wait for it", "background": true})
 	if got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`); got.code != http.StatusTooManyRequests {

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
 )
 
@@ -109,12 +106,7 @@ func TestChatCommandInBackground(t *testing.T) {
 func TestChatCommandInterrupted(t *testing.T) {
 	t.Parallel()
 	p, _ := withChat(t, waitingModel)
-	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
-	}}
-	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.neverEnds("forever")
 	errs, code := p.interrupt("→ wait_for_task", "chat", "--session", "left", "--background", "wait for it")
 	if code != 130 || !strings.Contains(errs, "the turn goes on. To see it: platform chat attach left") {
 		t.Fatalf("exit %d, errors %q", code, errs)

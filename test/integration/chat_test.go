@@ -172,6 +172,9 @@ turns:
 - name: refused
   match: {lastRole: tool, contains: '"success":false'}
   reply: {text: "Refused: {{ .Results.create_container_task.errorType }}"}
+- name: unfinished
+  match: {contains: have not ended}
+  reply: {text: "Done: {{ .Results.create_container_task.data.name }}"}
 - name: again
   match: {contains: what did I say first, turn: 3}
   reply: {text: You said run it.}
@@ -188,7 +191,7 @@ func TestChat(t *testing.T) {
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	first := c.chat(map[string]any{"message": "run it"}, http.StatusOK)
 	if !strings.HasPrefix(first.SessionID, "chat-session-") || first.Outcome != "Completed" || len(first.ToolCalls) != 1 || !first.ToolCalls[0].Result.Success ||
-		first.Usage.LLMCalls != 2 || first.Usage.TasksCreated != 1 || first.Usage.InputTokens == 0 {
+		first.Usage.LLMCalls != 3 || first.Usage.TasksCreated != 1 || first.Usage.InputTokens == 0 {
 		t.Fatalf("%+v", first)
 	}
 	name := strings.TrimPrefix(first.Message, "Done: ")
@@ -256,7 +259,7 @@ func TestChatStream(t *testing.T) {
 			t.Errorf("frame %d has id %s", i+1, f.id)
 		}
 	}
-	if want := "status message tool_call tool_result message done"; strings.Join(got, " ") != want {
+	if want := "status message tool_call tool_result message message done"; strings.Join(got, " ") != want {
 		t.Fatalf("%v, want %s", got, want)
 	}
 	if f := frames[0]; f.Provider != "default" || f.Model != "scripted-1" || f.SessionID == "" {
@@ -268,7 +271,7 @@ func TestChatStream(t *testing.T) {
 	if f := frames[3]; !strings.Contains(string(f.ToolCall.Result.Raw), `"success":true`) {
 		t.Errorf("tool_result: %s", f.data)
 	}
-	if f := frames[5]; f.Usage == nil || f.Usage.LLMCalls != 2 || f.Outcome != "Completed" {
+	if f := frames[6]; f.Usage == nil || f.Usage.LLMCalls != 3 || f.Outcome != "Completed" {
 		t.Errorf("done: %s", f.data)
 	}
 }

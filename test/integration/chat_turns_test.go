@@ -58,12 +58,7 @@ turns:
 func TestChatCancel(t *testing.T) {
 	t.Parallel()
 	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.Chat.MaxConcurrent = 2 })
-	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "forever"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
-	}}
-	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.neverEnds("forever")
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	next, _ := c.openChat(t.Context(), map[string]any{"message": "wait for it", "sessionId": "mine"})
 	for kind := ""; kind != "tool_call"; kind, _ = next() {

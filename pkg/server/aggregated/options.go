@@ -139,6 +139,7 @@ func (o *Options) complete() error {
 	if msgs := validation.IsDNS1123Label(o.Namespace); len(msgs) > 0 {
 		return fmt.Errorf("--namespace: %q: %s", o.Namespace, strings.Join(msgs, ", "))
 	}
+	o.Chat.Blocked = []string{o.Namespace} // models must not work where the server itself runs
 	if msgs := validation.IsDNS1035Label(o.ServiceName); len(msgs) > 0 {
 		return fmt.Errorf("--service-name: %q: %s", o.ServiceName, strings.Join(msgs, ", "))
 	}

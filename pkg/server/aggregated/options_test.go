@@ -43,3 +43,18 @@ func TestNamesOfTheCertificate(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
+
+// The server's tools must not work in the namespace of the server itself.
+func TestOwnNamespaceIsBlocked(t *testing.T) {
+	o := NewOptions()
+	o.DataDir, o.Namespace = t.TempDir(), "here"
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Chat.CheckNamespace("here"); err == nil {
+		t.Error("chats are allowed in the namespace of the server")
+	}
+	if err := o.Chat.CheckNamespace("elsewhere"); err != nil {
+		t.Error(err)
+	}
+}

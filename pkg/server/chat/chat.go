@@ -15,7 +15,8 @@
 //	resume.go    turns that an earlier process did not end
 //	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
-//	tools.go     the set of tools; tasktools.go, listtools.go and managetools.go have them
+//	unfinished.go answers that come while tasks of the turn still run
+//	tools.go     the set of tools; the files that end in tools.go have them
 //
 // Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
 // and audit treat it as the caller's own. A refusal is data for the model. The server acts for itself only to find the
@@ -75,8 +76,8 @@ type Limits struct {
 	MaxConcurrent int
 	// MaxTasksPerTurn is how many tasks one turn may create.
 	MaxTasksPerTurn int
-	// MaxPrematureEnds is how often a model that works with the server's tools for a client of a vendor's API is told to go
-	// on, because its answer does not say whether the goal is reached.
+	// MaxPrematureEnds is how often a model is told to go on: in a chat, because tasks of the turn still run when it
+	// answers; for a client of a vendor's API, because its answer does not say whether the goal is reached.
 	MaxPrematureEnds int
 	// MaxSessionBytes bounds what is kept of a session.
 	MaxSessionBytes int64

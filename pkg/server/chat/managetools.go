@@ -52,158 +52,6 @@ func manageTools() []entry {
 	}
 }
 
-type agentModel struct {
-	Provider      string   `json:"provider,omitempty" desc:"Name of a provider; the same as providerRef"`
-	Name          string   `json:"name,omitempty" desc:"Name of the model; default: that of the provider"`
-	Temperature   *float64 `json:"temperature,omitempty" desc:"From 0 to 2" minimum:"0" maximum:"2"`
-	ContextWindow *int32   `json:"contextWindow,omitempty" minimum:"1"`
-	MaxTokens     *int32   `json:"maxTokens,omitempty" desc:"Most tokens of one answer" minimum:"1"`
-}
-
-func (m *agentModel) apply(to *v1alpha1.AgentSpec) {
-	if m == nil {
-		return
-	}
-	if m.Provider != "" {
-		to.ProviderRef = &v1alpha1.NamespacedReference{Name: m.Provider}
-	}
-	if to.Model == nil {
-		to.Model = &v1alpha1.AgentModel{}
-	}
-	if m.Name != "" {
-		to.Model.Name = m.Name
-	}
-	if m.Temperature != nil {
-		to.Model.Temperature = m.Temperature
-	}
-	if m.ContextWindow != nil {
-		to.Model.ContextWindow = m.ContextWindow
-	}
-	if m.MaxTokens != nil {
-		to.Model.MaxTokens = m.MaxTokens
-	}
-}
-
-type agentReference struct {
-	Name      string `json:"name" minLength:"1"`
-	Namespace string `json:"namespace,omitempty"`
-}
-
-type agentCoordination struct {
-	Enabled               bool             `json:"enabled,omitempty" desc:"Lets the agent delegate to others"`
-	MaxConcurrentChildren *int32           `json:"maxConcurrentChildren,omitempty" desc:"5 by default" minimum:"1"`
-	MaxDepth              *int32           `json:"maxDepth,omitempty" desc:"3 by default" minimum:"1"`
-	AllowedAgents         []agentReference `json:"allowedAgents,omitempty" desc:"Agents that it may delegate to"`
-}
-
-type createAgentArguments struct {
-	Name          string             `json:"name" desc:"Name of the agent: lower-case letters, digits and dashes" minLength:"1"`
-	Namespace     string             `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	ProviderRef   string             `json:"providerRef,omitempty" desc:"Name of a provider; default: that of this chat"`
-	SystemPrompt  string             `json:"systemPrompt,omitempty" desc:"Instructions of the agent"`
-	Tools         []string           `json:"tools,omitempty" desc:"Names of tools that it may use"`
-	Model         *agentModel        `json:"model,omitempty"`
-	Coordination  *agentCoordination `json:"coordination,omitempty"`
-	InitialPrompt string             `json:"initialPrompt,omitempty" desc:"Prompt of a first task, which is created, too"`
-}
-
-type changed struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
-	Message   string `json:"message"`
-}
-
-type agentWithTask struct {
-	AgentName      string `json:"agentName"`
-	AgentNamespace string `json:"agentNamespace"`
-	TaskName       string `json:"taskName"`
-	TaskNamespace  string `json:"taskNamespace"`
-	Message        string `json:"message"`
-}
-
-func toolsOf(names []string) []v1alpha1.AgentTool {
-	var out []v1alpha1.AgentTool
-	for _, name := range names {
-		out = append(out, v1alpha1.AgentTool{Name: name})
-	}
-	return out
-}
-
-func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any, error) {
-	if err := b.in(a.Namespace); err != nil {
-		return nil, err
-	}
-	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: maps.Clone(b.Labels)}, Spec: v1alpha1.AgentSpec{
-		ProviderRef: &v1alpha1.NamespacedReference{Name: b.Provider}, Tools: toolsOf(a.Tools),
-	}}
-	a.Model.apply(&agent.Spec)
-	if a.ProviderRef != "" {
-		agent.Spec.ProviderRef = &v1alpha1.NamespacedReference{Name: a.ProviderRef}
-	}
-	if a.SystemPrompt != "" {
-		agent.Spec.SystemPrompt = &v1alpha1.AgentSystemPrompt{Inline: a.SystemPrompt}
-	}
-	if c := a.Coordination; c != nil {
-		agent.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: c.Enabled, MaxConcurrentChildren: c.MaxConcurrentChildren, MaxDepth: c.MaxDepth}
-		for _, r := range c.AllowedAgents {
-			agent.Spec.Coordination.AllowedAgents = append(agent.Spec.Coordination.AllowedAgents, v1alpha1.NamespacedReference{Name: r.Name, Namespace: r.Namespace})
-		}
-	}
-	b.mark(agent)
-	agents := b.caller.CoreV1alpha1().Agents(b.Namespace)
-	made, err := agents.Create(ctx, agent, metav1.CreateOptions{FieldManager: fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		made, err = own(b, err, func() (*v1alpha1.Agent, error) { return agents.Get(ctx, a.Name, metav1.GetOptions{}) })
-	}
-	if err != nil {
-		return nil, explain(err)
-	}
-	if a.InitialPrompt == "" {
-		return changed{made.Name, made.Namespace, "the agent was created"}, nil
-	}
-	task, err := b.newTask(ctx, made.Name, "", "", v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: a.InitialPrompt, AgentRef: &v1alpha1.NamespacedReference{Name: made.Name},
-	})
-	if err != nil {
-		return nil, tool.Errorf(tool.TypeUnavailable, "agent %s was created, its task was not: %s", made.Name, words(err)).
-			Suggest("do not create the agent again; create the task with create_ai_task")
-	}
-	return agentWithTask{made.Name, made.Namespace, task.Name, task.Namespace, "the agent and its first task were created"}, nil
-}
-
-type updateAgentArguments struct {
-	Name         string      `json:"name" desc:"Name of the agent" minLength:"1"`
-	Namespace    string      `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	SystemPrompt *string     `json:"systemPrompt,omitempty" desc:"New instructions"`
-	Tools        *[]string   `json:"tools,omitempty" desc:"All tools that it may use from now on"`
-	Model        *agentModel `json:"model,omitempty" desc:"What changes of its model"`
-}
-
-func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any, error) {
-	if err := b.in(a.Namespace); err != nil {
-		return nil, err
-	}
-	agents := b.caller.CoreV1alpha1().Agents(b.Namespace)
-	agent, err := agents.Get(ctx, a.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, explain(err)
-	}
-	if a.SystemPrompt != nil {
-		agent.Spec.SystemPrompt = nil
-		if *a.SystemPrompt != "" {
-			agent.Spec.SystemPrompt = &v1alpha1.AgentSystemPrompt{Inline: *a.SystemPrompt}
-		}
-	}
-	if a.Tools != nil {
-		agent.Spec.Tools = toolsOf(*a.Tools)
-	}
-	a.Model.apply(&agent.Spec)
-	if _, err := agents.Update(ctx, agent, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
-		return nil, explain(err)
-	}
-	return changed{Name: a.Name, Message: "the agent was changed; tasks that run are not affected"}, nil
-}
-
 func (b *toolbox) deleteAgent(ctx context.Context, a agentReference) (any, error) {
 	return b.deleted(a, "the agent was deleted", func() error {
 		return b.caller.CoreV1alpha1().Agents(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
@@ -214,6 +62,17 @@ func (b *toolbox) deleteTool(ctx context.Context, a agentReference) (any, error)
 	return b.deleted(a, "the tool was deleted", func() error {
 		return b.caller.CoreV1alpha1().Tools(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	})
+}
+
+type agentReference struct {
+	Name      string `json:"name" minLength:"1"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+type changed struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	Message   string `json:"message"`
 }
 
 // deleted deletes an object of the namespace.

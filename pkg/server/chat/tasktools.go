@@ -52,24 +52,27 @@ type aiTaskArguments struct {
 }
 
 type containerTaskArguments struct {
-	Name      string   `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
-	Image     string   `json:"image,omitempty" desc:"Container image; default: the platform's own"`
-	Command   []string `json:"command" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]"`
-	Args      []string `json:"args,omitempty" desc:"More arguments"`
-	Namespace string   `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout   string   `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
-	Priority  *int32   `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
-	Schedule  string   `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
+	Name      string              `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
+	Image     string              `json:"image,omitempty" desc:"Container image; default: the platform's own"`
+	Command   []string            `json:"command" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]"`
+	Args      []string            `json:"args,omitempty" desc:"More arguments"`
+	Workspace *workspaceArguments `json:"workspace,omitempty" desc:"Repository that the command runs in"`
+	PriorTask string              `json:"prior_task,omitempty" desc:"Name of a task whose changes are applied before"`
+	Namespace string              `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout   string              `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
+	Priority  *int32              `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
+	Schedule  string              `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
 }
 
 type agentTaskArguments struct {
-	Name      string `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
-	Prompt    string `json:"prompt" desc:"What the task is to do" minLength:"1"`
-	AgentRef  string `json:"agentRef" desc:"Name of an existing agent with a runtime" minLength:"1"`
-	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout   string `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
-	MaxTurns  *int32 `json:"maxTurns,omitempty" desc:"How many turns the runtime may take" minimum:"1" maximum:"1000"`
-	Schedule  string `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
+	Name      string                   `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
+	Prompt    string                   `json:"prompt" desc:"What the task is to do" minLength:"1"`
+	AgentRef  string                   `json:"agentRef" desc:"Name of an existing agent with a runtime" minLength:"1"`
+	Namespace string                   `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
+	Timeout   string                   `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
+	Workspace *agentWorkspaceArguments `json:"workspace,omitempty" desc:"Repository that the agent works on"`
+	MaxTurns  *int32                   `json:"maxTurns,omitempty" desc:"How many turns the runtime may take" minimum:"1" maximum:"1000"`
+	Schedule  string                   `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
 }
 
 // createdTask is the result of tools that create tasks.
@@ -98,14 +101,20 @@ func (b *toolbox) createAITask(ctx context.Context, a aiTaskArguments) (any, err
 }
 
 func (b *toolbox) createContainerTask(ctx context.Context, a containerTaskArguments) (any, error) {
-	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, v1alpha1.TaskSpec{
+	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args, Priority: a.Priority, Schedule: a.Schedule,
-	})
+		Workspace: a.Workspace.workspace(),
+	}
+	if a.PriorTask != "" {
+		spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: a.PriorTask}
+	}
+	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
 }
 
 func (b *toolbox) createAgentTask(ctx context.Context, a agentTaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAgent, Prompt: a.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, Schedule: a.Schedule,
+		Workspace: a.Workspace.workspace(),
 	}
 	if a.MaxTurns != nil {
 		spec.AgentRuntime = &v1alpha1.TaskAgentRuntime{MaxTurns: a.MaxTurns}

@@ -90,6 +90,8 @@ type entry struct {
 	// repeats says that a call may be made again if it is not known whether it was made: it only reads, or it marks what
 	// it creates with the id of the call.
 	repeats bool
+	// absent says that every call is refused, because this version lacks what the tool is for.
+	absent bool
 }
 
 // operation returns the entry of a tool that is a method of the toolbox.
@@ -111,6 +113,12 @@ func (e entry) again() entry {
 	return e
 }
 
+// lacking returns the entry of a tool that refuses every call.
+func (e entry) lacking() entry {
+	e.absent = true
+	return e
+}
+
 // repeats reports whether a call of a tool may be made again. A call of a tool that does not exist does nothing.
 func repeats(name string) bool {
 	all := entries()
@@ -119,13 +127,15 @@ func repeats(name string) bool {
 }
 
 // entries lists all tools, in the order in which models see them.
-func entries() []entry { return slices.Concat(taskTools(), listTools(), manageTools()) }
+func entries() []entry { return slices.Concat(taskTools(), listTools(), manageTools(), absentTools()) }
 
-// toolNames returns the names of all tools.
+// toolNames returns the names of all tools that work.
 func toolNames() []string {
 	var names []string
 	for _, e := range entries() {
-		names = append(names, e.name)
+		if !e.absent {
+			names = append(names, e.name)
+		}
 	}
 	return names
 }

@@ -226,7 +226,7 @@ func (t *Turn) config() agentloop.Config {
 	return agentloop.Config{
 		Past: past, Journal: t.store, Interrupted: t.interrupted, Begin: t.mayAsk,
 		Candidates: candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
-		ReminderEvery: summaryEvery, Clock: o.Clock,
+		ReminderEvery: summaryEvery, Clock: o.Clock, Premature: t.unfinished,
 		Part: func(p llm.Part) {
 			t.say(t.text.add(p.Text))
 		},

@@ -17,8 +17,9 @@ func chatRows() []rest.Row {
 	body := &rest.Body{Max: maxObject, Kind: "Chat", Under: "spec", Same: []string{"namespace"}, Required: []string{"message"}}
 	turn := append(rest.Fields(`sessionId: status.sessionId = ""`, `message: status.message = ""`, "outcome: status.outcome", "usage: status.usage = {}"),
 		rest.Field{Name: "toolCalls", From: []string{"status.toolCalls"}, Default: "[]", Each: rest.Fields(`name: name = ""`, "args: args = {}", "result: result = null")})
+	failed := []int{http.StatusBadGateway} // of the model; a stream has an error as its last frame
 	return []rest.Row{
-		{Method: http.MethodPost, Path: chat, Accept: "application/json", Native: one("create", "chats"), Body: body, Answer: rest.Answer{Fields: turn, AcceptedIf: "status.outcome=" + string(v1alpha1.ChatRunning)}},
+		{Method: http.MethodPost, Path: chat, Accept: "application/json", Native: one("create", "chats"), Body: body, Answer: rest.Answer{Fields: turn, AcceptedIf: "status.outcome=" + string(v1alpha1.ChatRunning), Errors: failed}},
 		{Method: http.MethodPost, Path: chat, Native: []rest.Native{{Verb: "create", Path: "chats", Accept: sse.ContentType}}, Body: body, Answer: rest.Answer{Media: sse.ContentType}},
 		{Method: http.MethodGet, Path: chat + "/config", Native: one("get", "chats/default/config"), Answer: rest.Answer{Drop: []string{"kind", "apiVersion", "metadata"}}},
 		{Method: http.MethodGet, Path: chat + "/:id/stream", Native: one("get", "sessions/:id/turn", "after"), Answer: rest.Answer{Media: sse.ContentType, Errors: []int{http.StatusGone}}},

@@ -1,0 +1,288 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// asked returns the text of each message that a model was sent last.
+func asked(model *script.Server) (texts []string) {
+	all := model.Exchanges()
+	for _, m := range all[len(all)-1].Request.Messages {
+		texts = append(texts, m.Text())
+	}
+	return texts
+}
+
+// TestChatPrompt: the instructions have their sections in order, once for a turn, and then those of the user.
+func TestChatPrompt(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, orchestrator)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	c.chat(map[string]any{"message": "hello", "systemPrompt": "Be polite."}, http.StatusOK)
+	first := asked(model)[0]
+	var sections []string
+	for _, m := range regexp.MustCompile(`(?m)^</(\w+)>$`).FindAllStringSubmatch(first, -1) {
+		sections = append(sections, m[1])
+	}
+	if got := strings.Join(sections, " "); got != "identity capabilities task_types available_agents available_tools rules examples user_instructions" {
+		t.Errorf("sections: %s", got)
+	}
+	if !strings.Contains(first, "<user_instructions>\nBe polite.\n</user_instructions>") {
+		t.Errorf("the user's instructions are missing: %s", first)
+	}
+}
+
+// TestChatConfig: the configuration has the limits and the tools that work.
+func TestChatConfig(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, orchestrator)
+	got := restAs(t, p.Server, "default", "viewer", "platform-viewer").do(http.MethodGet, "/api/v1/chat/config", "")
+	var config map[string]any
+	if err := json.Unmarshal([]byte(got.body), &config); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{
+		"enabled": true, "maxIterations": 50.0, "maxDuration": "30m0s", "toolTimeout": "1m0s", "maxConcurrent": 10.0, "maxTasksPerTurn": 5.0, "maxSessionSize": 512000.0,
+	} {
+		if config[name] != want {
+			t.Errorf("%s is %v, want %v", name, config[name], want)
+		}
+	}
+	tools, _ := config["availableTools"].([]any)
+	want := "create_ai_task create_container_task create_agent_task check_task_progress fetch_task_output wait_for_task cancel_task " +
+		"list_agents list_tools list_tasks create_agent update_agent delete_agent create_tool delete_tool delete_session"
+	for name := range strings.FieldsSeq(want) {
+		if !slices.Contains(tools, any(name)) {
+			t.Errorf("tool %s is missing", name)
+		}
+	}
+	if len(tools) != len(strings.Fields(want)) {
+		t.Errorf("tools: %v", tools)
+	}
+}
+
+// TestChatRefusesWithReason: what this version lacks is refused with a reason that the model reads.
+func TestChatRefusesWithReason(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: monitor my PRs, offered: [create_pr_monitor]}
+  reply: {toolCalls: [{name: create_pr_monitor, arguments: {name: m, repo_url: "https://example.com/r", schedule: "@hourly", agent_ref: a}}]}
+- match: {contains: my connections, offered: [list_connections]}
+  reply: {toolCalls: [{name: list_connections, arguments: {}}]}
+- match: {contains: in a repository}
+  reply:
+    toolCalls:
+    - {name: create_container_task, arguments: {name: a, command: [make], workspace: {gitRepo: "https://example.com/r"}}}
+    - {name: create_container_task, arguments: {name: b, command: [make], prior_task: other}}
+    - {name: create_container_task, arguments: {name: c, command: [make], volume: 1}}
+- match: {lastRole: tool}
+  reply: {text: done}`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	for message, want := range map[string][]string{
+		"monitor my PRs":        {"no connection to a code host"},
+		"list my connections":   {"not supported yet"},
+		"build in a repository": {"spec.workspace", "spec.priorTaskRef", "volume"},
+	} {
+		got := c.chat(map[string]any{"message": message}, http.StatusOK)
+		if len(got.ToolCalls) != len(want) {
+			t.Fatalf("%s: %+v", message, got)
+		}
+		for i, call := range got.ToolCalls {
+			if call.Result.Success || !strings.Contains(call.Result.Error, want[i]) {
+				t.Errorf("%s: call %d: %+v, want %s", message, i+1, call.Result, want[i])
+			}
+		}
+	}
+}
+
+// TestChatCreatesAgents: an agent gets resources, or a runtime in place of a provider.
+func TestChatCreatesAgents(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: create}
+  reply:
+    toolCalls:
+    - {name: create_agent, arguments: {name: sized, resources: {requests: {cpu: 500m}, limits: {memory: 1Gi}}}}
+    - {name: create_agent, arguments: {name: coder, runtime: {type: claude, defaultAllowBash: false, defaultAllowedTools: []}, initialPrompt: begin}}
+    - {name: create_agent, arguments: {name: wrong, resources: {limits: {memory: much}}}}
+- match: {regexp: "."}
+  reply: {text: done}`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	got := c.chat(map[string]any{"message": "create agents"}, http.StatusOK)
+	if r := got.ToolCalls[2].Result; r.Success || !strings.Contains(r.Error, "resources.limits.memory") {
+		t.Errorf("a wrong quantity: %+v", r)
+	}
+	agents := p.client().CoreV1alpha1().Agents("default")
+	sized, err := agents.Get(t.Context(), "sized", metav1.GetOptions{})
+	if err != nil || sized.Spec.Resources.Requests.Cpu().String() != "500m" || sized.Spec.Resources.Limits.Memory().String() != "1Gi" || sized.Spec.ProviderRef.Name != "default" {
+		t.Errorf("%+v, %v", sized.Spec, err)
+	}
+	coder, err := agents.Get(t.Context(), "coder", metav1.GetOptions{})
+	if err != nil || coder.Spec.ProviderRef != nil || coder.Spec.Runtime.Type != v1alpha1.RuntimeClaude || *coder.Spec.Runtime.DefaultAllowBash || coder.Spec.Runtime.DefaultAllowedTools == nil {
+		t.Errorf("%+v, %v", coder.Spec, err)
+	}
+	data, _ := got.ToolCalls[1].Result.Data.(map[string]any)
+	name, _ := data["taskName"].(string)
+	task, err := p.tasks().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || task.Spec.Type != v1alpha1.TaskTypeAgent || task.Spec.Prompt != "begin" {
+		t.Errorf("its task %q: %+v, %v", name, task.Spec, err)
+	}
+}
+
+const starter = `
+models: [scripted-1]
+turns:
+- match: {contains: start it}
+  reply: {toolCalls: [{name: create_container_task, arguments: {name: one, command: ["true"]}}]}
+- name: wait
+  match: {contains: have not ended, turn: 3}
+  reply: {text: "I wait.", toolCalls: [{name: wait_for_task, arguments: {name: "{{ .Results.create_container_task.data.name }}", timeout: 60}}]}
+- match: {contains: '"phase":"Cancelled"'}
+  reply: {text: It was cancelled.}
+- match: {lastRole: tool}
+  reply: {text: It runs.}
+- match: {contains: have not ended}
+  reply: {text: It runs.}
+`
+
+// TestChatWaitsForItsTasks: a model that answers while a task of the turn runs is asked whether it should not wait. Its
+// answer to that stands, unless it does wait.
+func TestChatWaitsForItsTasks(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, starter)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	next, _ := c.openChat(t.Context(), map[string]any{"message": "start it"})
+	text := ""
+	for kind, f := next(); kind != "done"; kind, f = next() {
+		switch {
+		case kind == "" || kind == "error":
+			t.Fatalf("the turn ended with %q %+v", kind, f.Error)
+		case kind == "tool_call" && f.ToolCall.Name == "wait_for_task":
+			list, err := p.tasks().List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("%d tasks, %v", len(list.Items), err)
+			}
+			one := &list.Items[0]
+			one.Status.Phase = v1alpha1.TaskCancelled // no controller runs
+			if _, err := p.tasks().UpdateStatus(t.Context(), one, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		case kind == "message":
+			text += f.Content
+		}
+	}
+	if text != "It runs.\n\nI wait.It was cancelled." {
+		t.Errorf("the text is %q", text)
+	}
+	if refused := model.Refused(); len(refused) > 0 {
+		t.Errorf("the model refused %v", refused)
+	}
+}
+
+// TestChatDoesNotWait: a model that repeats its answer has decided not to wait, and where the limit is 0 it is not asked.
+func TestChatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	for limit, calls := range map[int]int64{0: 2, 3: 3} {
+		p, _ := withChat(t, strings.Replace(starter, "turn: 3", "turn: 9", 1), func(o *standalone.Options) { o.Chat.MaxPrematureEnds = limit })
+		c := restAs(t, p.Server, "default", "editor", "platform-editor")
+		if got := c.chat(map[string]any{"message": "start it"}, http.StatusOK); got.Message != "It runs." || got.Usage.LLMCalls != calls {
+			t.Errorf("limit %d: %+v", limit, got)
+		}
+	}
+}
+
+// TestChatErrors: why a turn ended without an answer has a code in the stream, and a status of its own as JSON.
+func TestChatErrors(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: refuse}
+  fault: {status: 400, code: invalid_value, message: no such thing}
+- match: {contains: too long}
+  fault: {status: 400, code: context_length_exceeded, message: too long}
+- match: {contains: slow}
+  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = time.Second })
+	p.neverEnds("forever")
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	for message, want := range map[string]struct {
+		code   string
+		status int
+	}{
+		"refuse":   {"provider_error", http.StatusBadGateway},
+		"too long": {"context_too_long", http.StatusRequestEntityTooLarge},
+		"slow":     {"timeout", http.StatusOK}, // with a message that explains it
+	} {
+		frames := c.chatStream(t.Context(), map[string]any{"message": message})
+		last := frames[len(frames)-1]
+		if last.event != "error" || last.Error == nil || last.Error.Code != want.code || last.Error.Message == "" {
+			t.Errorf("%s: the last frame is %s %s", message, last.event, last.data)
+		}
+		got := c.chat(map[string]any{"message": message}, want.status)
+		if want.status == http.StatusOK && (got.Outcome != "TimedOut" || !strings.Contains(got.Message, "took as long as the server allows")) {
+			t.Errorf("%s: %+v", message, got)
+		}
+	}
+}
+
+// neverEnds creates a task, which nothing runs.
+func (p *platform) neverEnds(name string) {
+	p.t.Helper()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "x", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}},
+	}}
+	if _, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestChatHeartbeats: while nothing happens, both streams of a turn carry comments.
+func TestChatHeartbeats(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 300 * time.Millisecond })
+	p.neverEnds("forever")
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	for _, body := range []string{`{"message":"wait for it"}`, `{"message":"wait for it","sessionId":"s","background":true}`} {
+		c.awaitHeartbeat(http.MethodPost, "/api/v1/chat", body)
+	}
+	c.awaitHeartbeat(http.MethodGet, "/api/v1/chat/s/stream", "")
+}
+
+// awaitHeartbeat reads a stream until its second heartbeat.
+func (c *restClient) awaitHeartbeat(method, path, body string) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	resp := c.open(ctx, method, path, body)
+	defer resp.Body.Close()
+	beats := 0
+	for in := bufio.NewScanner(resp.Body); beats < 2; {
+		if !in.Scan() {
+			c.t.Fatalf("%s %s: %d heartbeats, then %v", method, path, beats, in.Err())
+		}
+		if in.Text() == ": heartbeat" {
+			beats++
+		}
+	}
+}
