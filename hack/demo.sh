@@ -32,7 +32,7 @@ say 'Start the server: API, store, controller, in one process'
 printf '\033[36m$ platform-standalone --data-dir %s --secure-port 0\033[0m\n' "$work/data"
 platform-standalone --data-dir "$work/data" --secure-port 0 --rest-bind-address 127.0.0.1:0 >"$work/server.log" 2>&1 &
 server_pid=$!
-await "$work/server.log" 'ready' "$server_pid"
+await "$work/server.log" "$started" "$server_pid"
 export KUBECONFIG=$work/data/kubeconfig
 
 say 'A model endpoint, its key, a skill and an agent'

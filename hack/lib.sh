@@ -6,12 +6,19 @@ PATH=$bin:$PATH
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
 show() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@"; }
 
-# await FILE PATTERN PID: prints FILE while PID writes it, up to the line with PATTERN, and stores that line in $line.
+# started is what a server prints when it is ready. "ready" would not do: an address may be "already in use".
+started='is ready after'
+
+# await FILE PATTERN PID: prints FILE while PID writes it, up to the line with PATTERN, and stores that line in $line and
+# their number in $shown. It returns as soon as PID ends.
 await() {
+  shown=0
+  : >>"$1" # the process may not have created it yet
   while IFS= read -r line; do
     printf '%s\n' "$line"
+    shown=$((shown + 1))
     [[ $line == *$2* ]] && return 0
-  done < <(tail -n +1 --pid="$3" -f "$1" 2>/dev/null)
+  done < <(tail -s 0.1 -n +1 --pid="$3" -f "$1" 2>/dev/null)
   echo "process $3 ended before it was ready" >&2
   return 1
 }

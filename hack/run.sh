@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Starts the server on ./_data with the demo's agent and runs until Ctrl-C.
+# Starts the server on ./_data, or on DATA_DIR, with the demo's agent, and runs until Ctrl-C or SIGTERM. Arguments are
+# passed to the server.
 set -euo pipefail
+data=$(realpath -m -- "${DATA_DIR:-$(dirname "${BASH_SOURCE[0]}")/../_data}")
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
-data=${DATA_DIR:-_data}
 mkdir -p "$data"
 work=$(mktemp -d)
-server_pid='' model_pid=''
+server_pid='' model_pid='' log_pid=''
 
 finish() {
+  local code=$?
   trap - EXIT
   local pid
-  for pid in $server_pid $model_pid; do kill "$pid" 2>/dev/null || true; done
-  for pid in $server_pid $model_pid; do wait "$pid" 2>/dev/null || true; done
+  for pid in $server_pid $model_pid $log_pid; do kill "$pid" 2>/dev/null || true; done
+  for pid in $server_pid $model_pid $log_pid; do wait "$pid" 2>/dev/null || true; done
   rm -rf "$work"
+  exit "$code"
 }
 trap finish EXIT
 trap 'exit 0' INT TERM
@@ -21,19 +24,19 @@ trap 'exit 0' INT TERM
 model "$work"
 platform-standalone --data-dir "$data" "$@" >"$work/server.log" 2>&1 &
 server_pid=$!
-await "$work/server.log" 'ready' "$server_pid"
-KUBECONFIG=$(cd "$data" && pwd)/kubeconfig
-export KUBECONFIG
+await "$work/server.log" "$started" "$server_pid"
+export KUBECONFIG=$data/kubeconfig
 manifest artifacts/demo/team.yaml | kubectl apply -f -
 providers
 
-say 'The server runs until Ctrl-C. In another shell:'
+say 'The server runs until Ctrl-C. In another shell (README.md goes on from here):'
 cat <<TEXT
+  cd $root
   export KUBECONFIG=$KUBECONFIG PATH=$bin:\$PATH
   kubectl apply -f artifacts/demo/task.yaml
-  kubectl get executionevents --watch
+  platform task watch primes
   kubectl get tasks -o wide
-  kubectl apply -f artifacts/demo/approval.yaml && platform task watch rotate
-  platform task approve rotate      # in a third one
 TEXT
-tail -n +1 -f "$work/server.log" --pid="$server_pid"
+tail -n "+$((shown + 1))" -f "$work/server.log" --pid="$server_pid" &
+log_pid=$!
+wait "$server_pid" # unlike a program in the foreground, this lets signals be handled at once

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,8 +70,8 @@ func (a *app) head(t *v1alpha1.Task) error {
 		return v.Local().Format("2006-01-02 15:04:05")
 	}
 	took := ""
-	if s.StartTime != nil && s.CompletionTime != nil {
-		took = duration(s.CompletionTime.Sub(s.StartTime.Time).Round(time.Millisecond))
+	if s.StartTime != nil && s.CompletionTime != nil && s.CompletionTime.After(s.StartTime.Time) { // both are in whole seconds
+		took = duration(s.CompletionTime.Sub(s.StartTime.Time))
 	}
 	used := ""
 	if u := s.Usage; u != nil {

@@ -445,7 +445,7 @@ func TestRequesterIsNotApprover(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	k := s.Kubernetes(t)
-	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(must[[]byte](t)(os.ReadFile("../../artifacts/examples/approval-policy.yaml"))), 4096)
+	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(must[[]byte](t)(os.ReadFile("../../artifacts/examples/policies/approval.yaml"))), 4096)
 	var p admissionv1.ValidatingAdmissionPolicy
 	var b admissionv1.ValidatingAdmissionPolicyBinding
 	if err := errors.Join(docs.Decode(&p), docs.Decode(&b)); err != nil {

@@ -92,7 +92,7 @@ func TestToolCallPolicies(t *testing.T) {
 	}
 	p.run("t")
 	p.awaitPhase("t", v1alpha1.TaskSucceeded)
-	examplePolicies(t, p, "toolcall-policy.yaml")
+	examplePolicies(t, p, "policies/toolcall.yaml")
 	const curl = `{"language":"bash","code":"ls; curl x"}`
 	eventually(t, func(context.Context) bool {
 		s, err := p.judge("t", "order", `{}`)
@@ -129,7 +129,7 @@ func TestToolCallPolicies(t *testing.T) {
 func TestPoliciesHoldCallsBack(t *testing.T) {
 	t.Parallel()
 	p, _ := withModel(t, judgedScript)
-	examplePolicies(t, p, "toolcall-policy.yaml")
+	examplePolicies(t, p, "policies/toolcall.yaml")
 	hold := limit("held", "!has(object.spec.fileWrite) || object.spec.fileWrite.content != '500'", "500 is a lot")
 	hold.Labels = map[string]string{v1alpha1.LabelRequireApproval: "true"}
 	hold.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"toolcalls"}

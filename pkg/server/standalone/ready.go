@@ -35,7 +35,7 @@ In another shell:
 
   export KUBECONFIG=%s
   kubectl api-resources --api-group=core.platform.ai
-  kubectl apply -f artifacts/demo/task.yaml
+  kubectl explain task.spec
   kubectl get tasks
   kubectl get executionevents --watch
 

@@ -92,6 +92,20 @@ func (r *Request) Turn() int {
 	return n
 }
 
+// Step returns the number of the answer that the request asks for since the last message of the user, from 1.
+func (r *Request) Step() int {
+	n := 1
+	for _, m := range r.Messages {
+		switch m.Role {
+		case "user":
+			n = 1
+		case "assistant":
+			n++
+		}
+	}
+	return n
+}
+
 // System returns all system messages.
 func (r *Request) System() string {
 	var all []string

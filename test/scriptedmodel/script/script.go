@@ -50,6 +50,9 @@ type Match struct {
 	// Turn is the number of this answer in the conversation, from 1: one more
 	// than the assistant messages in the request.
 	Turn int `json:"turn,omitempty"`
+	// Step is the number of this answer since the last message of the user, from 1. Unlike Turn it does not count what
+	// a session said before.
+	Step int `json:"step,omitempty"`
 	// LastRole is the role of the last message.
 	LastRole string `json:"lastRole,omitempty"`
 	// Contains must be part of the last message.
@@ -210,6 +213,7 @@ func (m Match) matches(r *Request) bool {
 	last := r.Messages[len(r.Messages)-1]
 	switch {
 	case m.Turn != 0 && m.Turn != r.Turn(),
+		m.Step != 0 && m.Step != r.Step(),
 		m.LastRole != "" && m.LastRole != last.Role,
 		m.Contains != "" && !strings.Contains(last.Text(), m.Contains),
 		m.regexp != nil && !m.regexp.MatchString(last.Text()),

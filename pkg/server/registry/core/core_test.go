@@ -43,20 +43,22 @@ func startAt(t *testing.T, dir string, now clock.WithTicker) *server {
 // A file of every kind's resource is an example that the server accepts.
 func TestExamples(t *testing.T) {
 	s := start(t)
-	files, err := filepath.Glob("../../../../artifacts/examples/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := map[string]bool{}
-	for _, path := range files {
-		have[strings.TrimSuffix(filepath.Base(path), ".yaml")] = true
+	have := map[string]string{}
+	for _, folder := range []string{"", "create/"} { // those of create cannot be applied
+		files, err := filepath.Glob("../../../../artifacts/examples/" + folder + "*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			have[strings.TrimSuffix(filepath.Base(path), ".yaml")] = path
+		}
 	}
 	for _, kind := range []string{"agent", "provider", "tool", "skill", "session", "task", "executionevent", "memoryproposal"} {
-		if !have[kind] {
+		if have[kind] == "" {
 			t.Errorf("no example of %s", kind)
 			continue
 		}
-		text, err := os.ReadFile("../../../../artifacts/examples/" + kind + ".yaml")
+		text, err := os.ReadFile(have[kind])
 		if err != nil {
 			t.Fatal(err)
 		}

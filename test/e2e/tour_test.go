@@ -1,0 +1,129 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// tourTime is how long any command of the tour may take, in seconds.
+const tourTime = "150"
+
+// TestTour types what the script and the server suggest, and then every command of README's tour, in order, into one shell
+// of a user who started the server with hack/run.sh. Each has to succeed.
+func TestTour(t *testing.T) {
+	t.Parallel()
+	s := startRunScript(t)
+	var script strings.Builder
+	script.WriteString("set -eo pipefail\n")
+	for _, command := range append(s.hints(), tour(t)...) {
+		command = strings.NewReplacer("$PWD/_data", s.data, "localhost:7080", s.rest).Replace(command)
+		script.WriteString("printf '%s\\n' " + quoted("$ "+command) + "\n" + command + "\n")
+	}
+	file := filepath.Join(t.TempDir(), "tour.sh")
+	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := harness.Run(t, s.env(t), "bash", "-c", "cd ../.. && timeout "+tourTime+" bash "+file).Must(t, "the tour")
+	for _, want := range []string{
+		`23`, "TaskSucceeded", "approved by ", "0 held for approval", "The sum of these ten numbers is 129.", "task primes-again created", `"model/scripted-1"`, "user   system:serviceaccount:default:me",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the tour does not show %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+	if err := s.process.Stop(); err != nil {
+		t.Errorf("hack/run.sh ends with %v when it is told to stop", err)
+	}
+}
+
+// TestRunScriptFailsAtOnce: a port that is taken ends hack/run.sh, which says so.
+func TestRunScriptFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // the test is over
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := harness.Run(t, append(os.Environ(), "DATA_DIR="+t.TempDir()), "timeout", tourTime, "../../hack/run.sh", "--secure-port", port, "--rest-bind-address", "127.0.0.1:0")
+	if r.Code != 1 || !strings.Contains(r.Output, "another --secure-port?") {
+		t.Errorf("exit %d: %s", r.Code, r.Output)
+	}
+}
+
+// runScript is a running hack/run.sh.
+type runScript struct {
+	process    *harness.Process
+	data, rest string
+	home       string
+}
+
+func startRunScript(t *testing.T) *runScript {
+	t.Helper()
+	s := &runScript{data: t.TempDir(), rest: "127.0.0.1:" + harness.FreePort(t), home: t.TempDir()}
+	t.Cleanup(func() { harness.EndRuns(s.data) })
+	env := append(os.Environ(), "DATA_DIR="+s.data, "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=")
+	s.process = harness.Start(t, env, "../../hack/run.sh", "--secure-port", harness.FreePort(t), "--rest-bind-address", s.rest)
+	s.process.Await(t, "Stop with Ctrl-C.")
+	return s
+}
+
+// hints returns the commands that the script and the server print, except watches, which do not end.
+func (s *runScript) hints() []string {
+	var commands []string
+	for line := range strings.Lines(s.process.Output()) {
+		command := strings.TrimSpace(line)
+		word, _, _ := strings.Cut(command, " ")
+		if strings.HasPrefix(line, "  ") && slices.Contains([]string{"cd", "export", "kubectl", "platform"}, word) && !strings.Contains(command, "--watch") {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+func (s *runScript) env(t *testing.T) []string {
+	t.Helper()
+	return append(os.Environ(), "HOME="+s.home, "PATH="+filepath.Dir(harness.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
+}
+
+// tour returns the commands of README's tour.
+func tour(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(data), "\n## A tour\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var commands []string
+	blocks := strings.Split(text, "\n```")
+	for i := 1; i < len(blocks); i += 2 {
+		body, ok := strings.CutPrefix(blocks[i], "sh\n")
+		if !ok {
+			t.Fatalf("a block of the tour is not a shell's: %s", blocks[i])
+		}
+		commands = append(commands, strings.Split(strings.TrimSpace(body), "\n")...)
+	}
+	if len(commands) < 30 {
+		t.Fatalf("the tour has %d commands", len(commands))
+	}
+	return commands
+}
+
+// quoted returns a word of a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
