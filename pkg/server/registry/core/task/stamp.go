@@ -57,6 +57,10 @@ func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task) (context.Co
 	if !r.seal.Verified(parent) {
 		return nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
 	}
+	// Somebody else may have changed the schedule since its creation.
+	if err := r.check(ctx, t, parent); err != nil {
+		return nil, err
+	}
 	return context.WithValue(ctx, stampKey{}, &stamp{parent.Spec.RequestedBy, parent.Spec.Transaction}), nil
 }
 
