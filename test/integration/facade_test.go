@@ -228,7 +228,7 @@ func TestRESTTasks(t *testing.T) {
 	if l := decode[taskList](t, all); l.names() != "a b c" || strings.Contains(all.body, "resourceVersion\":\"\"") || !strings.HasPrefix(all.body, `{"metadata":{}`) {
 		t.Errorf("list: %.300s", all.body)
 	}
-	if l := decode[taskList](t, c.get("/api/v1/tasks?labelSelector=team%3Dx&watch=true").want(t, 200)); l.names() != "a c" {
+	if l := decode[taskList](t, c.get("/api/v1/tasks?labelSelector=team%3Dx").want(t, 200)); l.names() != "a c" {
 		t.Errorf("by label: %s", l.names())
 	}
 	first := decode[taskList](t, c.get("/api/v1/tasks?limit=2").want(t, 200))
@@ -242,6 +242,7 @@ func TestRESTTasks(t *testing.T) {
 		t.Errorf("everything: %+v", l)
 	}
 	for path, text := range map[string]string{
+		"?watch=true":              "watch: is not a parameter of this path; it has: continue, labelSelector, limit, namespace",
 		"?limit=-1":                "limit: must be a number and at least 0",
 		"?limit=ten":               "limit: must be a number",
 		"?limit=0&continue=x":      "continue: cannot be given with limit=0",

@@ -48,6 +48,7 @@ func parameters() map[string]openapi.Parameter {
 		"type":          {Type: "string", Repeated: true, Text: "Only events of these types."},
 		"timeline":      {Type: "boolean", Text: "Whether the trace has a timeline of all events."},
 		"continue":      {Type: "string", Text: "metadata.continue of the page before."},
+		"taskName":      {Type: "string", Text: "Is ignored: the credential says which task asks."},
 		"tailLines":     {Type: "integer", Least: 1, Text: "How many lines of the end of the log are returned."},
 		"follow":        {Type: "boolean", Text: "Whether the log is streamed as it is written, as server-sent events."},
 	}

@@ -44,7 +44,7 @@ func Rows() []rest.Row {
 		sessions          = "/api/v1/sessions"
 		session           = sessions + "/:id"
 		worker            = "/internal/v1"
-		root              = "{task.status.delegation.root | id}"                      // of the tree that a task belongs to
+		root              = "{task.status.delegation.rootUID | task.metadata.uid}"    // of the tree that a task belongs to
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
@@ -61,12 +61,12 @@ func Rows() []rest.Row {
 		},
 		{Method: remove, Path: task, Native: one("delete", "tasks/:id"), Answer: rest.Answer{Code: http.StatusNoContent}},
 		{
-			Method: get, Path: task + "/logs", When: "follow",
+			Method: get, Path: task + "/logs", When: "follow", Ignored: []string{"tailLines"},
 			Native: []rest.Native{{Verb: "get", Path: "tasks/:id/log", Pass: []string{"follow"}, Set: map[string]string{"format": "events"}}},
 			Answer: rest.Answer{Media: sse.ContentType},
 		},
 		{
-			Method: get, Path: task + "/logs",
+			Method: get, Path: task + "/logs", Ignored: []string{"follow"}, // it is false
 			Native: []rest.Native{
 				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Pass: []string{"tailLines"}, Set: map[string]string{"tailLines": "100"}},
 				{Name: "result", Verb: "get", Path: "tasks/:id/result", Unless: "log", Missing: "task %q has no logs yet"},
@@ -88,13 +88,13 @@ func Rows() []rest.Row {
 			Method: get, Path: task + "/tree", Answer: rest.Answer{Fields: treeOfTask()},
 			Native: []rest.Native{
 				{Name: "task", Verb: "get", Path: "tasks/:id"},
-				{Name: "tree", Verb: "list", Path: "tasks", All: true, Set: map[string]string{"fieldSelector": "rootTask=" + root, "limit": "500"}},
-				{Name: "approvals", Verb: "list", Path: "approvals", Set: map[string]string{"fieldSelector": "spec.rootTask=" + root + ",status.state=pending"}},
+				{Name: "tree", Verb: "list", Path: "tasks", All: true, Set: map[string]string{"fieldSelector": "rootTaskUID=" + root, "limit": "500"}},
+				{Name: "approvals", Verb: "list", Path: "approvals", Set: map[string]string{"fieldSelector": "spec.rootTaskUID=" + root + ",status.state=pending"}},
 			},
 		},
 
 		{Method: get, Path: task + "/events", Native: one("get", "tasks/:id/events", "after", "limit", "type"), Answer: rest.Answer{Drop: frame}},
-		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type"), Answer: rest.Answer{Media: sse.ContentType}},
+		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type"), Answer: rest.Answer{Media: sse.ContentType, Over: true}},
 		// The metadata of a trace is kept, because it exists only if there are more pages.
 		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue"), Answer: rest.Answer{Drop: frame[:2]}},
 		{
@@ -170,7 +170,7 @@ func Rows() []rest.Row {
 			Answer: rest.Answer{Bare: true, Fields: list("status.messages", messages())},
 		},
 		{
-			Method: get, Path: worker + "/sessions/:namespace/:name/transcript",
+			Method: get, Path: worker + "/sessions/:namespace/:name/transcript", Ignored: []string{"taskName"}, // the credential says which task asks
 			Native: []rest.Native{{Verb: "get", Path: "sessions/:name/transcript", Set: map[string]string{"format": "lines"}}},
 			Answer: rest.Answer{Media: "application/x-ndjson"},
 		},

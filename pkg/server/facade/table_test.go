@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
 // The table has exactly the rows of the documented endpoint list.
@@ -111,7 +114,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		case r.Method == http.MethodPost || r.Method == http.MethodPut:
 			body = "{}"
 		}
-		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+"?watch=true&fieldSelector=a&pretty=1&"+r.When+"=true&parentTask=x", strings.NewReader(body))
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+query(r), strings.NewReader(body))
 		req.Header.Set("X-Api-Key", "secret")
 		req.Header.Set("Accept-Encoding", "gzip")
 		req.Header.Set("Accept", "text/html")
@@ -168,5 +171,39 @@ func TestRowsAreData(t *testing.T) {
 	}
 	if most := 25 * len(rows); lines > most {
 		t.Errorf("%d lines for %d rows; at most %d: what a row decides belongs into a native resource", lines, len(rows), most)
+	}
+}
+
+// query returns a query that selects the row, with what the row requires.
+func query(r rest.Row) string {
+	q := url.Values{}
+	for _, name := range r.Parameters() {
+		if name == r.When || name == "parentTask" {
+			q.Set(name, "true")
+		}
+	}
+	return "?" + q.Encode()
+}
+
+// TestUnknownParametersAreRefused: a misspelt filter does not return everything.
+func TestUnknownParametersAreRefused(t *testing.T) {
+	f, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range Rows() {
+		if r.Answer.Unsupported != "" {
+			continue
+		}
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, strings.ReplaceAll(r.Path, ":streamType", "task")+query(r)+"&colour=red", strings.NewReader("{}"))
+		req.Header.Set("Authorization", "Bearer x")
+		if r.Accept != "" {
+			req.Header.Set("Accept", r.Accept)
+		}
+		w := httptest.NewRecorder()
+		f.Alone().ServeHTTP(w, req)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "colour: is not a parameter of this path") {
+			t.Errorf("%s %s: %d %s", r.Method, r.Path, w.Code, w.Body)
+		}
 	}
 }

@@ -29,6 +29,9 @@ func (b *builder) success(r rest.Row) (object, error) {
 		return out, nil
 	case a.Media == sse.ContentType:
 		response["content"] = stream()
+		if a.Over {
+			out[strconv.Itoa(http.StatusNoContent)] = object{"description": "The stream has ended, and the client that reconnects (Last-Event-ID) has all of it."}
+		}
 		return out, nil
 	case a.Media != "":
 		response["content"] = content(a.Media, object{"type": "string", "format": "binary"})

@@ -72,7 +72,7 @@ func Document(s Source) ([]byte, error) {
 		"info": object{
 			"title": "Platform REST API", "version": s.Version,
 			"description": "The REST paths beside the Kubernetes API. A request is answered by native requests with the caller's own credentials, " +
-				"so x-permissions of an operation lists what its caller needs. Unknown query parameters are ignored; unknown members of bodies are refused.",
+				"so x-permissions of an operation lists what its caller needs. Unknown query parameters and unknown members of bodies are refused.",
 		},
 		"paths":    paths,
 		"security": []object{{"bearer": []string{}}, {"apiKey": []string{}}, {"clientCertificate": []string{}}},

@@ -70,6 +70,11 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 			}
 		}
 	}
+	for _, name := range slices.Concat(r.Ignored, []string{r.When}) {
+		if p, ok := b.Parameters[name]; ok {
+			add(name, p)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		params = append(params, query[name])
 	}

@@ -65,7 +65,7 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 	}
 	for _, tc := range []struct{ method, path, body, answer, asked string }{
 		{
-			"GET", "/api/v1/things/x?a=&b=2&limit=7&more=1", "", `{"path":"p"}`,
+			"GET", "/api/v1/things/x?a=&b=2&limit=7", "", `{"path":"p"}`,
 			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx%2Cx%2Cp&limit=7&pretty=false",
 		},
 		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs in spec

@@ -33,6 +33,8 @@ type Row struct {
 	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Only the listener that serves nothing but
 	// REST paths has the row.
 	Plain bool
+	// Ignored are documented query parameters without an effect. All other parameters that the row does not use are refused.
+	Ignored []string
 	// Only restricts parameters of the path to one value each.
 	Only map[string]Only
 	// Reserved are names of objects that the row refuses with 409, whether the path or the body has them.
@@ -172,6 +174,9 @@ type Answer struct {
 	Media string
 	// Passes is the status code of an answer that is passed on and has no body, for the description of the row.
 	Passes int
+	// Over is set if the row answers 204 to a client that reconnects to a stream that has ended, for the description of
+	// the row.
+	Over bool
 	// Errors are status codes that only errors of this row have, for the description of the row.
 	Errors []int
 	// Document makes Options.Document the answer, once the native requests have succeeded.

@@ -26,6 +26,9 @@ func (c *call) serve(r Row) error {
 	if err := acceptable(r, c); err != nil {
 		return err
 	}
+	if err := r.parameters(c.query); err != nil {
+		return err
+	}
 	defer func() {
 		if c.done != nil {
 			c.done()
