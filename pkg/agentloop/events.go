@@ -140,6 +140,9 @@ func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, to
 		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType), c))
 		return
 	}
+	if r.Program != "" {
+		c["programFailure"] = r.Program
+	}
 	l.record(l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c))
 }
 

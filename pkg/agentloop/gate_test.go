@@ -250,7 +250,7 @@ turns:
 	}
 	q := p.asked[0]
 	q.Tool, q.ArgsDigest, q.CallID = tool.Definition{}, "", ""
-	want := ApprovalRequest{Arguments: json.RawMessage(`{"key":"x"}`), Action: "drop it", RiskSummary: "gone", Severity: v1alpha1.SeverityError}
+	want := ApprovalRequest{Arguments: json.RawMessage(`{"key":"x"}`), Action: "drop it", RiskSummary: "gone", Severity: v1alpha1.SeverityCritical}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Error(diff)
 	}

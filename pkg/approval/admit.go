@@ -30,6 +30,8 @@ const (
 type Owner struct {
 	Namespace, Task string
 	UID             types.UID
+	// RootUID is the UID of the task at the top of its tree; it may be empty.
+	RootUID types.UID
 	// RequestedBy is the name of the user who created the task; it may be empty.
 	RequestedBy string
 }
@@ -131,7 +133,7 @@ func admitRequest(e *v1alpha1.ExecutionEvent, p *payload, id string, o Owner, no
 	}
 	e.ToolCallID, e.ToolName = cmp.Or(e.ToolCallID, p.ToolCallID), cmp.Or(e.ToolName, p.TargetTool)
 	e.DedupKey = RequestKey(id)
-	set["toolCallID"], set["requestedBy"] = cmp.Or(p.ToolCallID, e.ToolCallID), o.RequestedBy
+	set["toolCallID"], set["requestedBy"], set["rootTaskUID"] = cmp.Or(p.ToolCallID, e.ToolCallID), o.RequestedBy, cmp.Or(o.RootUID, o.UID)
 	return nil
 }
 
@@ -185,10 +187,14 @@ func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEv
 		return nil
 	}
 	var p struct {
-		ApprovalID string `json:"approvalID"`
+		ApprovalID     string `json:"approvalID"`
+		ProgramFailure string `json:"programFailure"`
 	}
 	if e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil || !v1alpha1.IsLowerHex(p.ApprovalID, digestDigits) {
 		return nil
+	}
+	if p.ProgramFailure != "" && o.Outcome == v1alpha1.ApprovalSucceeded { // the call was made, and what it ran failed
+		o.Outcome, o.Reason = v1alpha1.ApprovalFailed, p.ProgramFailure
 	}
 	return OutcomeEvent(p.ApprovalID, o)
 }

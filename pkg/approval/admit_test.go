@@ -130,6 +130,30 @@ func TestAdmitDecisionsAndOutcomes(t *testing.T) {
 	}
 }
 
+// TestProgramFailureIsAFailure: a call is complete when its program has ended, but an approved call whose program failed has
+// not succeeded.
+func TestProgramFailureIsAFailure(t *testing.T) {
+	e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallCompleted, Content: &apiextensionsv1.JSON{Raw: []byte(`{"approvalID":"` + idOf("one") + `","programFailure":"the program ended with exit code 3"}`)}}
+	o, err := Admit(e, Owner{UID: "u"}, time.Time{})
+	if err != nil || o == nil {
+		t.Fatal(o, err)
+	}
+	if p, _ := parse(o); p.Outcome != v1alpha1.ApprovalFailed || p.Reason != "the program ended with exit code 3" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestCriticalStaysCritical: an approval keeps the highest risk, which no severity of events has.
+func TestCriticalStaysCritical(t *testing.T) {
+	sp := spec("one")
+	sp.Severity = v1alpha1.SeverityCritical
+	e := RequestEvent("ns", sp)
+	e.Namespace, e.TaskName = "ns", "t"
+	if got := Fold([]*v1alpha1.ExecutionEvent{e}); len(got) != 1 || got[0].Spec.Severity != v1alpha1.SeverityCritical || e.Severity != v1alpha1.SeverityError {
+		t.Errorf("event of severity %s, %+v", e.Severity, got)
+	}
+}
+
 func TestAdmitAddsOutcomes(t *testing.T) {
 	id := idOf("one")
 	for typ, want := range map[v1alpha1.EventType]string{

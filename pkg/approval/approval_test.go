@@ -134,7 +134,7 @@ func (s *stream) add(e *v1alpha1.ExecutionEvent) *v1alpha1.ExecutionEvent {
 
 func spec(tool string) v1alpha1.ApprovalSpec {
 	return v1alpha1.ApprovalSpec{
-		TaskName: "t", TaskUID: "u", RequestedBy: "alice", Action: "delete it", RiskSummary: "it is gone",
+		TaskName: "t", TaskUID: "u", RootTaskUID: "u", RequestedBy: "alice", Action: "delete it", RiskSummary: "it is gone",
 		Severity: v1alpha1.SeverityWarning, TargetTool: tool, ToolCallID: "call-1",
 		TargetArgsDigest: strings.Repeat("ab", 32), TargetArgsPreview: &apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)},
 		Timeout: "10m", ExpiresAt: &metav1.MicroTime{Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},

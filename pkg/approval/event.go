@@ -5,6 +5,7 @@ package approval
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,6 +22,7 @@ type payload struct {
 	ApprovalID        string                    `json:"approvalID,omitempty"`
 	ID                string                    `json:"id,omitempty"` // read only: another name of approvalID
 	TaskUID           types.UID                 `json:"taskUID,omitempty"`
+	RootTaskUID       types.UID                 `json:"rootTaskUID,omitempty"`
 	RequestedBy       string                    `json:"requestedBy,omitempty"`
 	Action            string                    `json:"action,omitempty"`
 	RiskSummary       string                    `json:"riskSummary,omitempty"`
@@ -151,12 +153,22 @@ func attention(s v1alpha1.EventSeverity) v1alpha1.EventSeverity {
 	return severity(string(s))
 }
 
-// severity parses a severity. It also accepts critical, which tools use for the highest risk.
+// severity returns the severity of the event that reports a risk.
 func severity(s string) v1alpha1.EventSeverity {
-	if s == "critical" {
+	r := risk(s)
+	if r == v1alpha1.SeverityCritical {
 		return v1alpha1.SeverityError
 	}
-	return event.NormalizeSeverity(v1alpha1.EventSeverity(s))
+	return r
+}
+
+// risk parses the severity of an approval. An unknown one becomes info.
+func risk(s string) v1alpha1.EventSeverity {
+	r := v1alpha1.EventSeverity(strings.ToLower(strings.TrimSpace(s)))
+	if r == v1alpha1.SeverityCritical {
+		return r
+	}
+	return event.NormalizeSeverity(r)
 }
 
 // text returns a free text without secrets, of at most MaxTextChars characters. It is redacted before it is

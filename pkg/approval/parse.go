@@ -49,6 +49,15 @@ func streamOwner(e *v1alpha1.ExecutionEvent) types.UID {
 	return ""
 }
 
+// rootUID returns the UID of the task at the top of the tree. It is empty if an older server stored the request of a
+// delegated task.
+func rootUID(e *v1alpha1.ExecutionEvent, p *payload) types.UID {
+	if p.RootTaskUID == "" && cmp.Or(e.RootTask, e.TaskName) == e.TaskName {
+		return p.TaskUID
+	}
+	return p.RootTaskUID
+}
+
 func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 	a := &v1alpha1.Approval{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,7 +67,7 @@ func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 			OwnerReferences: slices.Clone(e.OwnerReferences),
 		},
 		Spec: v1alpha1.ApprovalSpec{
-			TaskName: e.TaskName, RootTask: e.RootTask, TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
+			TaskName: e.TaskName, RootTask: e.RootTask, RootTaskUID: rootUID(e, p), TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
 			Action: p.Action, RiskSummary: p.RiskSummary,
 			TargetTool: p.TargetTool, ToolCallID: cmp.Or(p.ToolCallID, e.ToolCallID),
 			TargetArgsDigest: p.TargetArgsDigest, TargetSpecDigest: p.TargetSpecDigest, TargetArgsPreview: p.TargetArgsPreview,
@@ -67,7 +76,7 @@ func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 		Status: v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: e.Seq},
 	}
 	if p.Severity != "" {
-		a.Spec.Severity = severity(p.Severity)
+		a.Spec.Severity = risk(p.Severity)
 	}
 	if at, err := time.Parse(time.RFC3339, p.ExpiresAt); err == nil {
 		a.Spec.ExpiresAt = &metav1.MicroTime{Time: at.UTC()}

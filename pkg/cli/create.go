@@ -190,7 +190,7 @@ func (a *app) followToResult(ctx context.Context, c typed.TaskInterface, task st
 
 func (a *app) taskFork() *cobra.Command {
 	var agent, name, prompt, after, key string
-	var watch bool
+	var watch, shared bool
 	cmd := &cobra.Command{
 		Use: "fork TASK", Short: "Make a task that continues another from a point of its history", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
 		Example: `  platform task fork primes --after 12 --agent coder --prompt "Try a sieve instead"
@@ -202,12 +202,16 @@ func (a *app) taskFork() *cobra.Command {
 	f.StringVar(&name, "name", "", "name of the fork (default: one is made)")
 	f.StringVar(&prompt, "prompt", "", "prompt of the fork (default: that of the source)")
 	f.StringVar(&key, "idempotency-key", "", "a repeated request with the same key finds the first fork")
+	f.BoolVar(&shared, "share-session", false, "use the session of the source (default: a session that begins with what it held at that point)")
 	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end and print its result; the exit code tells how it ended")
 	a.offerNames(cmd, "agents", "agent")
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		seq := intstr.Parse(after)
 		spec := v1alpha1.TaskForkSpec{AfterSeq: &seq, NewTaskName: name, Prompt: prompt, IdempotencyKey: key}
+		if shared {
+			spec.Session = v1alpha1.ForkSessionShared
+		}
 		if agent != "" {
 			spec.AgentRef = &v1alpha1.NamespacedReference{Name: agent}
 		}

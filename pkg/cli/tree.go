@@ -76,7 +76,7 @@ func (a *app) tree(ctx context.Context, task string, f format) error {
 	if err != nil {
 		return err
 	}
-	approvals, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.rootTask=" + rootOf(top) + ",status.state=" + string(v1alpha1.ApprovalPending)})
+	approvals, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.rootTaskUID=" + string(rootUIDOf(top)) + ",status.state=" + string(v1alpha1.ApprovalPending)})
 	switch {
 	case apierrors.IsForbidden(err):
 		note(a.Err, "approvals are not shown: "+explain(err))
@@ -91,33 +91,22 @@ func (a *app) tree(ctx context.Context, task string, f format) error {
 	return printTree(a, a.Out, root)
 }
 
-// rootOf returns the name of the task at the top of a task's tree.
-func rootOf(t *v1alpha1.Task) string {
+// rootUIDOf returns the UID of the task at the top of a task's tree. Another task may have its name by now.
+func rootUIDOf(t *v1alpha1.Task) types.UID {
 	if d := t.Status.Delegation; d != nil {
-		return d.Root
+		return d.RootUID
 	}
-	return t.Name
+	return t.UID
 }
 
-// tasksOfTree returns the tasks of the tree that a task belongs to. If its root is gone and another task has the root's
-// name, the name selects that one's tree, so all tasks are listed.
+// tasksOfTree returns the tasks of the tree that a task belongs to.
 func tasksOfTree(ctx context.Context, c typed.CoreV1alpha1Interface, of *v1alpha1.Task) ([]v1alpha1.Task, error) {
-	uid := of.UID
-	if d := of.Status.Delegation; d != nil {
-		uid = d.RootUID
-	}
-	list, err := c.Tasks(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "rootTask=" + rootOf(of)})
+	uid := rootUIDOf(of)
+	list, err := c.Tasks(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "rootTaskUID=" + string(uid)})
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(list.Items, func(t v1alpha1.Task) bool { return t.UID == of.UID }) {
-		if list, err = c.Tasks(of.Namespace).List(ctx, metav1.ListOptions{}); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(list.Items, func(t v1alpha1.Task) bool {
-		return t.UID != uid && (t.Status.Delegation == nil || t.Status.Delegation.RootUID != uid)
-	}), nil
+	return list.Items, nil
 }
 
 // growTree puts the tasks below top under their parents, in the order of their creation. If a parent is gone, its

@@ -37,7 +37,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-const defaultStreamWriteTimeout = 30 * time.Second
+const defaultStreamWriteTimeout = 45 * time.Second
 
 // Options are the options of every server of the platform.
 type Options struct {

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -156,6 +157,23 @@ func (s *streams) open(path string, header ...string) *stream {
 	return st
 }
 
+// none expects that a request for a stream is answered with 204.
+func (s *streams) none(path string, header ...string) {
+	s.t.Helper()
+	req := s.request(http.MethodGet, path, "")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		s.t.Errorf("%s: %s", path, resp.Status)
+	}
+}
+
 // next returns the next frame in words: "3 ModelMessage", "3 stream_complete {…}", "EOF".
 func (s *stream) next() string {
 	s.t.Helper()
@@ -224,10 +242,40 @@ func TestTaskStream(t *testing.T) {
 		s.open(tasksPath+"/a/stream?after=5").want(complete, "EOF")
 		s.open(tasksPath+"/a/stream?after=999").want(complete, "EOF")
 		s.open(tasksPath+"/a/stream", sse.LastEventID, "4").want("5 TaskSucceeded", complete, "EOF")
+		// A browser that has everything is told not to connect again.
+		s.none(tasksPath+"/a/stream", sse.LastEventID, "5")
+		s.none(tasksPath+"/a/stream?after=1&type=TaskStarted", sse.LastEventID, "5")
 		// A browser reconnects with its original URL, so the header takes precedence.
 		s.open(tasksPath+"/a/stream?after=1", sse.LastEventID, "4").want("5 TaskSucceeded", complete, "EOF")
 		s.open(tasksPath+"/a/stream?after=4", sse.LastEventID, "3").want("4 ResultSubmitted", "5 TaskSucceeded", complete, "EOF")
 		s.open(tasksPath+"/a/stream?type=TaskStarted").want("1 TaskStarted", complete, "EOF")
+	})
+}
+
+// TestStreamOfATaskThatIsBeingDeleted: the stream of a task that is deleted while it runs says that the task is gone, and not only
+// that it was cancelled, which is how a deletion begins.
+func TestStreamOfATaskThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	overHTTP(t, func(s *streams) {
+		tasks := clientOf(t, s.Server).Tasks("default")
+		must[*v1alpha1.Task](t)(tasks.Create(t.Context(), &v1alpha1.Task{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"example.com/hold"}},
+			Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
+		}, metav1.CreateOptions{}))
+		s.add("a", v1alpha1.EventTaskStarted)
+		live := s.open(tasksPath + "/a/stream")
+		live.want("1 TaskStarted")
+		if err := tasks.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.add("a", v1alpha1.EventTaskCancelled)
+		live.want("2 TaskCancelled")
+		again := s.open(tasksPath+"/a/stream", sse.LastEventID, "1")
+		again.want("2 TaskCancelled")
+		must[*v1alpha1.Task](t)(tasks.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))
+		for _, c := range []*stream{live, again} {
+			c.want(`2 stream_complete {"lastSeq":2,"type":"TaskDeleted"}`, "EOF")
+		}
 	})
 }
 

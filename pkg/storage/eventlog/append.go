@@ -100,6 +100,9 @@ func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTx
 		e = e.DeepCopy()
 		w.metrics.sanitized(e.Type, event.Sanitize(e))
 		e.SessionName = s.Session
+		if e.AgentName == "" {
+			e.AgentName = s.Agent
+		}
 		sev, _ := severityCode(e.Severity)
 		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typ, sev: sev, free: outside(e.Type)}
 		t.keyed = t.keyed || e.DedupKey != ""

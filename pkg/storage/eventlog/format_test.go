@@ -213,11 +213,11 @@ func FuzzToken(f *testing.F) {
 }
 
 func TestStreamCheck(t *testing.T) {
-	good := Stream{"n", "t", types.UID("u"), "", ""}
+	good := Stream{"n", "t", types.UID("u"), "", "", ""}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []Stream{{}, {"", "t", "u", "", ""}, {"n", "", "u", "", ""}, {"n", "t", "", "", ""}, {"n\x00", "t", "u", "", ""}, {"n", "t", "u", "s\x00", ""}, {"n", "t", "u", "", "r\x00"}} {
+	for _, bad := range []Stream{{}, {"", "t", "u", "", "", ""}, {"n", "", "u", "", "", ""}, {"n", "t", "", "", "", ""}, {"n\x00", "t", "u", "", "", ""}, {"n", "t", "u", "s\x00", "", ""}, {"n", "t", "u", "", "r\x00", ""}} {
 		if err := bad.check(); !errors.Is(err, ErrBadStream) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -71,6 +71,13 @@ func (m *metrics) appended(events []*v1alpha1.ExecutionEvent, a *appendTxn, err 
 	}
 }
 
+// Refused counts events that were refused before they reached Append.
+func (l *Log) Refused(events ...*v1alpha1.ExecutionEvent) {
+	for _, e := range events {
+		l.metrics.failures.WithLabelValues(string(v1alpha1.StreamTask), typeLabel(e.Type)).Inc()
+	}
+}
+
 // sanitized notes what was done to an event.
 func (m *metrics) sanitized(t v1alpha1.EventType, r event.Report) {
 	if r.Redacted {

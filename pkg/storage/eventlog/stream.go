@@ -21,6 +21,8 @@ type Stream struct {
 	// Root is the task at the top of the tree that a delegated task belongs to; empty for other tasks. The first append
 	// to a stream records it.
 	Root string
+	// Agent is the agent of the task; events that name no agent get it. It may be empty.
+	Agent string
 }
 
 // String is namespace/task, for errors.

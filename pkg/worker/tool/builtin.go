@@ -92,7 +92,7 @@ type ApprovalRequest struct {
 	Arguments json.RawMessage
 	// RiskSummary says what could go wrong; it may be empty.
 	RiskSummary string
-	// Severity is warning or error.
+	// Severity is warning or critical.
 	Severity v1alpha1.EventSeverity
 }
 

@@ -73,6 +73,15 @@ type Result struct {
 	Text string
 	// ErrorType is empty on success.
 	ErrorType ErrorType
+	// Program says how the program that a call ran has failed; empty if it succeeded or none ran. The call itself was
+	// successful: the model reads what the program wrote.
+	Program string
+}
+
+// Program is data that a tool returns about a program that it ran.
+type Program interface {
+	// Failed says how the program failed; empty if it succeeded.
+	Failed() string
 }
 
 // Failed reports whether the call failed.
@@ -108,5 +117,9 @@ func success(data any) Result {
 	if err != nil {
 		return Failure(fmt.Errorf("encode result: %w", err))
 	}
-	return Result{Text: string(text)}
+	r := Result{Text: string(text)}
+	if p, ok := data.(Program); ok {
+		r.Program = p.Failed()
+	}
+	return r
 }

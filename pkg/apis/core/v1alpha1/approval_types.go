@@ -82,6 +82,9 @@ type ApprovalSpec struct {
 	// rootTask is the task at the top of the tree that the waiting task belongs to.
 	// +optional
 	RootTask string `json:"rootTask,omitempty"`
+	// rootTaskUID is the UID of that task. Another task may get its name when it is gone.
+	// +optional
+	RootTaskUID types.UID `json:"rootTaskUID,omitempty"`
 	// requestedBy is the user name of who created the task; empty when it is not known.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
@@ -91,7 +94,7 @@ type ApprovalSpec struct {
 	// riskSummary tells what could go wrong, in words.
 	// +optional
 	RiskSummary string `json:"riskSummary,omitempty"`
-	// severity ranks the risk: debug, info, warning or error.
+	// severity ranks the risk: debug, info, warning, error or critical.
 	// +optional
 	Severity EventSeverity `json:"severity,omitempty"`
 	// targetTool is the tool that waits to be called.

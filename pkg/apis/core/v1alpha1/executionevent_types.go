@@ -72,7 +72,7 @@ const (
 	// call that was approved.
 	EventToolCallStarted EventType = "ToolCallStarted"
 	// EventToolCallCompleted: the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs;
-	// approvalID of a call that was approved.
+	// approvalID of a call that was approved; programFailure if the call ran a program that failed.
 	EventToolCallCompleted EventType = "ToolCallCompleted"
 	// EventToolCallFailed: the call failed, and the model was given the error. Content: iteration, toolName, toolCallID,
 	// resultLength, durationMs, errorType; approvalID of a call that was approved.
@@ -175,6 +175,9 @@ const (
 	SeverityWarning EventSeverity = "warning"
 	SeverityError   EventSeverity = "error"
 )
+
+// SeverityCritical is the highest risk of an approval. The event that requests the approval has SeverityError.
+const SeverityCritical EventSeverity = "critical"
 
 // StreamType names what an event stream belongs to.
 type StreamType string

@@ -60,6 +60,11 @@ type TaskForkSpec struct {
 	// +optional
 	// +k8s:optional
 	ExecutionCheckpoint *ExecutionCheckpointReference `json:"executionCheckpoint,omitempty"`
+	// session says which session the fork of a task with a session gets: Own (the default) is a session of the fork's name, which
+	// begins with what the source's session held at the fork's point; Shared is the source's session itself.
+	// +optional
+	// +k8s:optional
+	Session ForkSession `json:"session,omitempty"`
 	// idempotencyKey makes a repeated request return the first result, where newTaskName is unset. The REST
 	// header Idempotency-Key sets it.
 	// +optional
@@ -67,6 +72,17 @@ type TaskForkSpec struct {
 	// +k8s:maxLength=256
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 }
+
+// ForkSession says which session a fork gets.
+// +enum
+// +k8s:enum
+type ForkSession string
+
+// Sessions of forks.
+const (
+	ForkSessionOwn    ForkSession = "Own"
+	ForkSessionShared ForkSession = "Shared"
+)
 
 // TaskForkStatus is what a fork made.
 type TaskForkStatus struct {

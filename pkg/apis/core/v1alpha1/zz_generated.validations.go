@@ -2294,6 +2294,7 @@ func Validate_ApprovalSpec(
 	// field ApprovalSpec.TaskName has no validation
 	// field ApprovalSpec.TaskUID has no validation
 	// field ApprovalSpec.RootTask has no validation
+	// field ApprovalSpec.RootTaskUID has no validation
 	// field ApprovalSpec.RequestedBy has no validation
 	// field ApprovalSpec.Action has no validation
 	// field ApprovalSpec.RiskSummary has no validation
@@ -4703,6 +4704,21 @@ func Validate_ForkContextEvent(
 	}
 
 	// field ForkContextEvent.ContentText has no validation
+	return errs
+}
+
+var symbolsForForkSession = sets.New(ForkSessionOwn, ForkSessionShared)
+
+// Validate_ForkSession validates an instance of ForkSession according
+// to declarative validation rules in the API schema.
+func Validate_ForkSession(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ForkSession) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForForkSession, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
 	return errs
 }
 
@@ -10457,6 +10473,36 @@ func Validate_TaskForkSpec(
 				return oldObj.ExecutionCheckpoint
 			})
 		errs = append(errs, fn(fldPath.Child("executionCheckpoint"), obj.ExecutionCheckpoint, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskForkSpec.Session
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ForkSession,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ForkSession(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskForkSpec) *ForkSession {
+				return &oldObj.Session
+			})
+		errs = append(errs, fn(fldPath.Child("session"), &obj.Session, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskForkSpec.IdempotencyKey

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -40,25 +40,39 @@ func (k *kinsfolk) asksApproval(by context.Context, name string) {
 // treeOf returns the tasks that selectors by the root's name find: in tasks, in events, and in approvals.
 func (k *kinsfolk) treeOf(root string) (tasks, events, approvals []string) {
 	k.t.Helper()
-	list := func(resource, field string, name func(runtime.Object) string) []string {
-		got, err := k.Storage[resource].(rest.Lister).List(k.User(), &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, root)})
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		items, err := meta.ExtractList(got)
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		var names []string
-		for _, o := range items {
-			names = append(names, name(o))
-		}
-		slices.Sort(names)
-		return slices.Compact(names)
+	return k.selected("tasks", "rootTask", root), k.selected("executionevents", "rootTask", root), k.selected("approvals", "spec.rootTask", root)
+}
+
+// treeByUID returns the tasks that selectors by the root's UID find.
+func (k *kinsfolk) treeByUID(root types.UID) (tasks, approvals []string) {
+	k.t.Helper()
+	return k.selected("tasks", "rootTaskUID", string(root)), k.selected("approvals", "spec.rootTaskUID", string(root))
+}
+
+// selected returns the names of the tasks that a selector finds, sorted.
+func (k *kinsfolk) selected(resource, field, value string) []string {
+	k.t.Helper()
+	got, err := k.Storage[resource].(rest.Lister).List(k.User(), &internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, value)})
+	if err != nil {
+		k.t.Fatal(err)
 	}
-	return list("tasks", "rootTask", func(o runtime.Object) string { return o.(*v1alpha1.Task).Name }),
-		list("executionevents", "rootTask", func(o runtime.Object) string { return o.(*v1alpha1.ExecutionEvent).TaskName }),
-		list("approvals", "spec.rootTask", func(o runtime.Object) string { return o.(*v1alpha1.Approval).Spec.TaskName })
+	items, err := meta.ExtractList(got)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var names []string
+	for _, o := range items {
+		switch o := o.(type) {
+		case *v1alpha1.Task:
+			names = append(names, o.Name)
+		case *v1alpha1.ExecutionEvent:
+			names = append(names, o.TaskName)
+		case *v1alpha1.Approval:
+			names = append(names, o.Spec.TaskName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // TestLeftovers: what a deleted root left over does not appear below another task that has the root's name, also not
@@ -120,6 +134,12 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 	is("with a new root", "lead", "new")
+	if tasks, approvals := k.treeByUID(k.Task("c").Status.Delegation.RootUID); !slices.Equal(tasks, []string{"a", "b", "c"}) || !slices.Equal(approvals, tasks) {
+		t.Errorf("by the UID of the root that is gone: %v, approvals of %v", tasks, approvals)
+	}
+	if tasks, approvals := k.treeByUID(top.UID); !slices.Equal(tasks, []string{"lead", "new"}) || !slices.Equal(approvals, []string{"new"}) {
+		t.Errorf("by the UID of the new root: %v, approvals of %v", tasks, approvals)
+	}
 	k.Close()
 	k.server = &server{coretest.StartIn(t, dir), t}
 	if _, _, err := k.say("d", v1alpha1.TaskMessageSpec{ToTask: "*", Content: "waits until the trees are known"}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,14 +117,24 @@ func TestAppendIsRefused(t *testing.T) {
 		{"worker of another task", s.worker(b), "a", ev(v1alpha1.EventModelMessage), 403, "for another task"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			before := s.refused()
 			_, err := s.CreateNamed(tc.by, "tasks/events", tc.task, tc.body)
 			checkStatus(t, err, tc.code, tc.text)
+			// Requests about no task, without events, or by a worker of another task are refused before there is an event.
+			if counts := !slices.Contains([]string{"unknown task", "empty list", "worker of another task"}, tc.name); counts != (s.refused() > before) {
+				t.Errorf("counted as a failure: %v", !counts)
+			}
 		})
 	}
-	e := ev(v1alpha1.EventModelMessage)
-	e.TaskName = "c"
-	_, err := s.Create(s.User(), "executionevents", e)
-	checkStatus(t, err, 404, `tasks.core.platform.ai "c" not found`)
+	for text, e := range map[string]*v1alpha1.ExecutionEvent{
+		`tasks.core.platform.ai "c" not found`: with(func(e *v1alpha1.ExecutionEvent) { e.TaskName = "c" }),
+		"taskName: is required":                ev(v1alpha1.EventModelMessage),
+	} {
+		before := s.refused()
+		if _, err := s.Create(s.User(), "executionevents", e); err == nil || !strings.Contains(err.Error(), text) || s.refused() != before+1 {
+			t.Errorf("create of an executionevent: %v; %v events count as failures", err, s.refused()-before)
+		}
+	}
 	if h, err := s.Log.Head(t.Context(), eventlog.Stream{Namespace: "default", Task: "a", UID: a.UID}); err != nil || h.LatestSeq != 0 {
 		t.Errorf("a refused event was stored: %+v, %v", h, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,6 +56,8 @@ type Server struct {
 	Accounts *spending.Store
 	Blobs    *blob.Store
 	Said     *transcript.Store
+	// Metrics are those of the event log.
+	Metrics *prometheus.Registry
 	// Close ends the server before its test does.
 	Close func()
 
@@ -84,7 +87,7 @@ func StartIn(t *testing.T, dir string) *Server { t.Helper(); return StartAt(t, d
 func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &Server{t: t, Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}}
+	s := &Server{t: t, Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}, Metrics: prometheus.NewRegistry()}
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -101,7 +104,7 @@ func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
 	check(err)
 	s.Accounts, err = spending.Open(e, now)
 	check(err)
-	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{Projections: []eventlog.Projection{s.Accounts}, Clock: now})
+	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{Projections: []eventlog.Projection{s.Accounts}, Clock: now, Registerer: s.Metrics})
 	check(err)
 	s.Blobs = blob.New(e, blob.Limits{}, clock.RealClock{})
 	s.Said = transcript.New(e, transcript.Options{Index: fulltext.New(e, transcript.IndexLetter)})

@@ -56,7 +56,7 @@ func (s Exchange[T]) storage(_ context.Context, k *kind[T], paths map[string]res
 	paths[k.Resource.Resource] = &struct {
 		naming[T]
 		createREST[T]
-	}{naming[T]{k}, createREST[T]{k, unserved, false, false}}
+	}{naming[T]{k}, createREST[T]{k, unserved, false, false, nil}}
 	return parent[T]{}, nil
 }
 

@@ -17,6 +17,8 @@ import (
 type Ledger[T Object] struct {
 	// Create validates the entry, assigns its name, stores it and returns it as stored.
 	Create func(ctx context.Context, obj T) (T, error)
+	// Refused, if set, is called with an entry that the Guard or admission refused, so that Create was not called.
+	Refused func(obj T)
 	// Get returns one entry.
 	Get func(ctx context.Context, name string) (T, error)
 	// List returns a page as the kind's list type. Selectors in opts have been checked against Definition.Fields.
@@ -36,7 +38,7 @@ func (s Ledger[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.
 		readREST[T]
 		watchREST[T]
 		createREST[T]
-	}{readREST[T]{naming[T]{k}, s.Get, s.List}, watchREST[T]{k, s.Watch}, createREST[T]{k, s.Create, true, false}}
+	}{readREST[T]{naming[T]{k}, s.Get, s.List}, watchREST[T]{k, s.Watch}, createREST[T]{k, s.Create, true, false, s.Refused}}
 	return parent[T]{get: s.Get}, nil
 }
 
@@ -88,6 +90,6 @@ func (s Action[T]) storage(_ context.Context, k *kind[T], paths map[string]rest.
 	paths[k.Resource.Resource] = &struct {
 		naming[T]
 		createREST[T]
-	}{naming[T]{k}, createREST[T]{k, s.Create, false, s.Admits}}
+	}{naming[T]{k}, createREST[T]{k, s.Create, false, s.Admits, nil}}
 	return parent[T]{}, nil
 }

@@ -78,6 +78,8 @@ type createREST[T Object] struct {
 	stored bool
 	// admits is set if create asks admission itself.
 	admits bool
+	// refused is called with an object that never reaches create; it may be nil.
+	refused func(obj T)
 }
 
 type dryRunKey struct{}
@@ -90,13 +92,15 @@ func IsDryRun(ctx context.Context) bool {
 
 func (r createREST[T]) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	obj := o.(T)
-	if err := r.ck.allowed(ctx, "create", "", obj); err != nil {
-		return nil, err
+	err := r.ck.allowed(ctx, "create", "", obj)
+	if err == nil && validate != nil && !r.admits {
+		err = validate(ctx, obj.DeepCopyObject())
 	}
-	if validate != nil && !r.admits {
-		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
-			return nil, err
+	if err != nil {
+		if r.refused != nil {
+			r.refused(obj)
 		}
+		return nil, err
 	}
 	if r.stored && opts != nil && dryrun.IsDryRun(opts.DryRun) {
 		return obj, nil

@@ -27,6 +27,8 @@ type query struct {
 	after int64
 	limit int
 	types []v1alpha1.EventType // nil: all
+	// resumed is set if the position is in the header, which clients set that reconnect by themselves.
+	resumed bool
 }
 
 func parse(req *http.Request) (*query, error) {
@@ -66,6 +68,7 @@ func parseStream(req *http.Request) (*query, error) {
 		return nil, err
 	}
 	if id := req.Header.Get(sse.LastEventID); id != "" {
+		q.resumed = true
 		q.after, err = position(sse.LastEventID, id)
 	}
 	return q, err

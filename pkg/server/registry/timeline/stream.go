@@ -45,6 +45,10 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 			respond.Error(err)
 			return
 		}
+		if s.over(ctx, t, q) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		tail, err := s.tail(t, q)
 		if err != nil {
 			respond.Error(err)
@@ -60,6 +64,15 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 		r := &run{server: s, timeline: t, query: q, tail: tail, out: out, last: q.after}
 		r.finish(ctx, r.serve(ctx))
 	})
+}
+
+// over reports whether a client that reconnects by itself, as browsers do, has everything, and nothing can follow.
+func (s *Server) over(ctx context.Context, t *Timeline, q *query) bool {
+	if !q.resumed || t.session() || t.leaving(ctx) {
+		return false
+	}
+	head, err := s.opts.Log.Head(ctx, t.stream())
+	return err == nil && head.Closed && q.after >= head.LatestSeq
 }
 
 func (s *Server) tail(t *Timeline, q *query) (*eventlog.Tail, error) {
@@ -122,7 +135,7 @@ func (r *run) follow(ctx context.Context) error {
 		if err := r.timeline.allowed(context.WithoutCancel(ctx)); err != nil { // a heartbeat that is due must not discard the page
 			return err
 		}
-		if err := r.deliver(p); err != nil {
+		if err := r.deliver(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -133,7 +146,7 @@ func (r *run) follow(ctx context.Context) error {
 const sendAt = 64 << 10
 
 // deliver sends a page, in one write unless it is large.
-func (r *run) deliver(p *eventlog.StreamPage) error {
+func (r *run) deliver(ctx context.Context, p *eventlog.StreamPage) error {
 	buffer := r.server.buffers.Get().(*[]byte)
 	b := (*buffer)[:0]
 	defer func() {
@@ -171,11 +184,11 @@ func (r *run) deliver(p *eventlog.StreamPage) error {
 		}
 	}
 	r.last = max(r.last, p.Next)
-	return r.delivered(p)
+	return r.delivered(ctx, p)
 }
 
 // delivered decides after a page whether the stream goes on.
-func (r *run) delivered(p *eventlog.StreamPage) error {
+func (r *run) delivered(ctx context.Context, p *eventlog.StreamPage) error {
 	behind := p.Latest - p.Next
 	switch {
 	case behind > r.server.opts.MaxLag && r.caughtUp:
@@ -184,7 +197,7 @@ func (r *run) delivered(p *eventlog.StreamPage) error {
 		return nil
 	}
 	r.caughtUp = true
-	if p.Head.Closed {
+	if p.Head.Closed && !r.timeline.leaving(context.WithoutCancel(ctx)) {
 		r.last = p.Head.LatestSeq
 		return r.complete(p.Head.Terminal)
 	}

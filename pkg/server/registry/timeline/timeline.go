@@ -29,6 +29,9 @@
 // If both are given, the header counts: a browser that reconnects repeats the URL it started with and adds the id it
 // has received since.
 //
+// A reconnect with the header that has everything of an ended task gets 204, which keeps a browser from connecting
+// again; with the parameter, it gets stream_complete again.
+//
 // A stream that ends without stream_complete was cut off, either by the server's shutdown or because the client did
 // not read fast enough. No event is lost by that: the client can resume.
 package timeline
@@ -54,10 +57,10 @@ type Options struct {
 	// Clock times heartbeats and the deadlines of writes. Those deadlines are absolute, so with real clients it must
 	// be the real clock.
 	Clock clock.WithDelayedExecution
-	// Heartbeat is the time between two heartbeats, at most a third of WriteTimeout. Default: 10 seconds.
+	// Heartbeat is the time between two heartbeats, at most a third of WriteTimeout. Default: 15 seconds.
 	Heartbeat time.Duration
 	// WriteTimeout is how long a client may take to accept what was sent. The actual time varies between half of it
-	// and all of it. Default: 30 seconds.
+	// and all of it. Default: 45 seconds.
 	WriteTimeout time.Duration
 	// MaxLag is how many events a stream that was up to date may fall behind. Default: 250000, the same as for a
 	// watch.
@@ -68,10 +71,10 @@ type Options struct {
 
 func (o *Options) ensureDefaults() {
 	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 30 * time.Second
+		o.WriteTimeout = 45 * time.Second
 	}
 	if o.Heartbeat <= 0 {
-		o.Heartbeat = 10 * time.Second
+		o.Heartbeat = 15 * time.Second
 	}
 	// This ensures that a deadline is always moved before it passes; see sender.
 	o.Heartbeat = min(o.Heartbeat, o.WriteTimeout/3)
@@ -115,6 +118,9 @@ type Timeline struct {
 	// Allowed, if set, checks whether the caller may still read the stream. It is called before events are sent and
 	// with each heartbeat. Its error ends the stream; the client sees a Forbidden error as it is.
 	Allowed func(ctx context.Context) error
+	// Leaving, if set, reports whether the object is being deleted. The stream of such an object goes on until the object
+	// is gone, so that its last frame says so.
+	Leaving func(ctx context.Context) bool
 }
 
 // allowed calls Allowed, if it is set.
@@ -124,6 +130,9 @@ func (t *Timeline) allowed(ctx context.Context) error {
 	}
 	return t.Allowed(ctx)
 }
+
+// leaving calls Leaving, if it is set.
+func (t *Timeline) leaving(ctx context.Context) bool { return t.Leaving != nil && t.Leaving(ctx) }
 
 func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }
 

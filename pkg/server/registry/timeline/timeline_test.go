@@ -276,7 +276,7 @@ func TestHeartbeat(t *testing.T) {
 		}
 		for i := range 3 {
 			pass(2*i + 1)
-			fake.Step(10*time.Second - 1)
+			fake.Step(15*time.Second - 1)
 			pass(2*i + 2)
 			if n := len(c.beats); n > 0 {
 				s.t.Fatalf("%d heartbeats too early", n)
@@ -322,7 +322,7 @@ func TestStreamsEndWithTheRight(t *testing.T) {
 		c = s.open("/task/a")
 		c.want("1 TaskStarted", "2 ModelMessage")
 		over.Store(true)
-		fake.Step(10 * time.Second)
+		fake.Step(15 * time.Second)
 		c.want(end)
 		<-s.ended
 	})

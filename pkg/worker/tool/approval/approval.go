@@ -73,7 +73,7 @@ func (t requestTool) Call(ctx context.Context, raw json.RawMessage) (any, error)
 	}
 	severity := v1alpha1.SeverityWarning
 	if a.Severity == "critical" {
-		severity = v1alpha1.SeverityError
+		severity = v1alpha1.SeverityCritical
 	}
 	answer, err := t.ask(ctx, tool.ApprovalRequest{
 		Action: a.Action, Tool: a.TargetTool, Arguments: a.TargetArguments, RiskSummary: a.RiskSummary, Severity: severity,

@@ -36,7 +36,7 @@ func TestRequestApproval(t *testing.T) {
 		{
 			name: "approved", arguments: call, answer: tool.ApprovalAnswer{ApprovalID: "id", Decision: v1alpha1.ApprovalApproved, Reason: "go on"},
 			want:  `{"success":true,"data":{"approvalID":"id","decision":"approved","reason":"go on","status":"approved for one call: call drop now, with exactly these arguments"}}`,
-			asked: &tool.ApprovalRequest{Action: "delete it", Tool: "drop", Arguments: []byte(`{"b":1.0,"a":"x"}`), RiskSummary: "data is lost", Severity: v1alpha1.SeverityError},
+			asked: &tool.ApprovalRequest{Action: "delete it", Tool: "drop", Arguments: []byte(`{"b":1.0,"a":"x"}`), RiskSummary: "data is lost", Severity: v1alpha1.SeverityCritical},
 		},
 		{
 			name: "declined", arguments: `{"action":"a","targetTool":"t","targetArguments":{}}`, answer: tool.ApprovalAnswer{ApprovalID: "id", Decision: v1alpha1.ApprovalDeclined},

@@ -64,6 +64,17 @@ type Result struct {
 	ErrorTruncated  bool   `json:"error_truncated"`
 }
 
+// Failed says how the program failed; empty if it succeeded.
+func (r *Result) Failed() string {
+	switch {
+	case r.TimedOut:
+		return "the program ran out of time"
+	case r.ExitCode != 0:
+		return fmt.Sprintf("the program ended with exit code %d", r.ExitCode)
+	}
+	return ""
+}
+
 // Options configure code_exec.
 type Options struct {
 	// WorkDir is where programs run.

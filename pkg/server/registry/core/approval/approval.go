@@ -36,6 +36,8 @@ type Tasks interface {
 	Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error
 	// IsLeftover reports whether a task belongs to a tree whose root is gone while another task has the root's name.
 	IsLeftover(task types.UID) bool
+	// RootUID returns the UID of the root of the tree of a delegated task; empty if it is not known.
+	RootUID(task types.UID) types.UID
 }
 
 // Options are what approvals need. All fields are required.
@@ -61,6 +63,7 @@ func Definition(o Options) resource.Resource {
 			{Path: fieldTask, Value: func(a *v1alpha1.Approval) string { return a.Spec.TaskName }},
 			{Path: fieldTaskUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.TaskUID) }},
 			{Path: fieldRoot, Value: func(a *v1alpha1.Approval) string { return a.Spec.RootTask }},
+			{Path: fieldRootUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.RootTaskUID) }},
 			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
 		},
 		Columns: columns(o.Clock),

@@ -20,6 +20,7 @@ const (
 	fieldTask    = "spec.taskName"
 	fieldTaskUID = "spec.taskUID"
 	fieldRoot    = "spec.rootTask"
+	fieldRootUID = "spec.rootTaskUID"
 	fieldState   = "status.state"
 )
 
@@ -33,6 +34,9 @@ type selection struct {
 	// leftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. It
 	// is nil unless a selector requires a root.
 	leftover func(types.UID) bool
+	// rootUID returns the root of a task whose request an older server stored. It is nil unless a selector requires the
+	// UID of a root.
+	rootUID func(types.UID) types.UID
 }
 
 func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *selection {
@@ -51,6 +55,9 @@ func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *s
 	if root, ok := s.fields.RequiresExactMatch(fieldRoot); ok && root != "" {
 		s.leftover = v.tasks.IsLeftover
 	}
+	if root, ok := s.fields.RequiresExactMatch(fieldRootUID); ok && root != "" {
+		s.rootUID = v.tasks.RootUID
+	}
 	return s
 }
 
@@ -61,12 +68,17 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 	if a == nil || s.leftover != nil && a.Spec.TaskName != a.Spec.RootTask && s.leftover(a.Spec.TaskUID) {
 		return false
 	}
+	root := a.Spec.RootTaskUID
+	if root == "" && s.rootUID != nil {
+		root = s.rootUID(a.Spec.TaskUID)
+	}
 	return s.labels.Matches(labels.Set(a.Labels)) && (s.fields.Empty() || s.fields.Matches(fields.Set{
 		"metadata.name":      a.Name,
 		"metadata.namespace": a.Namespace,
 		fieldTask:            a.Spec.TaskName,
 		fieldTaskUID:         string(a.Spec.TaskUID),
 		fieldRoot:            a.Spec.RootTask,
+		fieldRootUID:         string(root),
 		fieldState:           string(a.Status.State),
 	}))
 }

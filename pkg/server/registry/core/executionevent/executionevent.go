@@ -47,10 +47,11 @@ func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource
 		Columns: columns(),
 		Guard:   guard,
 		Shape: resource.Ledger[*v1alpha1.ExecutionEvent]{
-			Create: l.create,
-			Get:    l.get,
-			List:   l.list,
-			Watch:  l.watch,
+			Create:  l.create,
+			Refused: func(e *v1alpha1.ExecutionEvent) { log.Refused(e) },
+			Get:     l.get,
+			List:    l.list,
+			Watch:   l.watch,
 		},
 	}
 }
@@ -63,6 +64,7 @@ type ledger struct {
 
 func (l ledger) create(ctx context.Context, e *v1alpha1.ExecutionEvent) (*v1alpha1.ExecutionEvent, error) {
 	if e.TaskName == "" {
+		l.log.Refused(e)
 		return nil, apierrors.NewBadRequest("taskName: is required")
 	}
 	stored, err := l.add(ctx, e.TaskName, e)

@@ -21,6 +21,7 @@ func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1a
 			if len(events) > 1 {
 				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
 			}
+			r.log.Refused(events...)
 			return nil, err
 		}
 	}

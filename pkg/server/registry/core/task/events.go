@@ -80,7 +80,8 @@ func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runti
 	if err != nil {
 		return nil, err
 	}
-	if _, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
+	if e, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
+		r.log.Refused(e)
 		return nil, tooLarge()
 	}
 	return obj, nil
@@ -95,32 +96,16 @@ func tooLarge() error {
 func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	t, err := r.get(ctx, task)
 	if err != nil {
+		r.log.Refused(events...)
 		return nil, err
 	}
 	return r.append(ctx, t, events, false)
 }
 
 func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
-	if len(events) == 0 {
-		return nil, apierrors.NewBadRequest("items: at least one event is needed")
-	}
-	var owned v1alpha1.EventType // an event type that workers may not write
-	for i, e := range events {
-		if err := checkEvent(t, e); err != nil {
-			if len(events) > 1 {
-				return nil, prefixed(fmt.Sprintf("items[%d]: ", i), err)
-			}
-			return nil, err
-		}
-		if event.ControllerOwned(e.Type) {
-			owned = e.Type
-		}
-	}
-	if err := r.mayAppend(ctx, t, owned); err != nil {
-		return nil, err
-	}
-	all, own, err := r.admitApprovals(t, events)
+	all, own, err := r.appendable(ctx, t, events)
 	if err != nil {
+		r.log.Refused(events...)
 		return nil, err
 	}
 	if dryRun {
@@ -128,10 +113,12 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	}
 	claims, err := gated{r}.claims(ctx, t, all)
 	if err != nil {
+		r.log.Refused(events...)
 		return nil, err
 	}
 	settle, err := gated{r}.beginModels(ctx, t, all)
 	if err != nil {
+		r.log.Refused(events...)
 		return nil, err
 	}
 	if claims != nil {
@@ -144,6 +131,29 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	}
 	gated{r}.warn(ctx, t, claims)
 	return ownOnly(stored, own), nil
+}
+
+// appendable returns the events to store if the caller may append the given ones; see admitApprovals.
+func (r *Resource) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
+	if len(events) == 0 {
+		return nil, nil, apierrors.NewBadRequest("items: at least one event is needed")
+	}
+	var owned v1alpha1.EventType // an event type that workers may not write
+	for i, e := range events {
+		if err := checkEvent(t, e); err != nil {
+			if len(events) > 1 {
+				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+			}
+			return nil, nil, err
+		}
+		if event.ControllerOwned(e.Type) {
+			owned = e.Type
+		}
+	}
+	if err := r.mayAppend(ctx, t, owned); err != nil {
+		return nil, nil, err
+	}
+	return r.admitApprovals(t, events)
 }
 
 // write appends events. Errors are API errors.
@@ -230,7 +240,10 @@ func size(e *v1alpha1.ExecutionEvent) int {
 }
 
 func stream(t *v1alpha1.Task) eventlog.Stream {
-	s := eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t)}
+	s := eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t), Agent: t.Status.AgentName}
+	if s.Agent == "" && t.Spec.AgentRef != nil {
+		s.Agent = t.Spec.AgentRef.Name
+	}
 	if d := t.Status.Delegation; d != nil {
 		s.Root = d.Root
 	}

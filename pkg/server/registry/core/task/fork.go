@@ -148,6 +148,10 @@ func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Tas
 		return nil, nil, err
 	}
 	t.Name = name
+	undo, err := r.ownSession(ctx, source, t, f, seq, p.DryRun)
+	if err != nil {
+		return nil, nil, err
+	}
 	tasks, err := r.asCaller(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -163,6 +167,9 @@ func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Tas
 			err = apierrors.NewConflict(v1alpha1.Resource("tasks"), name, errors.New("the fork was deleted meanwhile; try again"))
 		}
 		return made, nil, err
+	}
+	if err != nil {
+		undo()
 	}
 	return made, history, err
 }
@@ -274,6 +281,9 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 	s.Schedule, s.TimeZone, s.ConcurrencyPolicy, s.Suspend = "", "", "", false
 	s.StartingDeadlineSeconds, s.SuccessfulRunsHistoryLimit, s.FailedRunsHistoryLimit = nil, nil, nil
 	s.RequestedBy, s.Transaction = nil, nil
+	if s.SessionRef != nil {
+		s.SessionRef.PromptIncluded = false // the prompt of the fork is its own
+	}
 	if f.AgentRef != nil {
 		s.AgentRef = f.AgentRef.DeepCopy()
 	}

@@ -90,6 +90,19 @@ func (t *trees) isLeftover(uid types.UID) bool {
 // selector by that name does not mean such a task, nor its events and approvals.
 func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.isLeftover(uid) }
 
+// RootUID returns the UID of the root of the tree of a delegated task; empty if there is no such task. It looks at all
+// trees.
+func (r *Resource) RootUID(uid types.UID) types.UID {
+	r.trees.mu.Lock()
+	defer r.trees.mu.Unlock()
+	for root, members := range r.trees.members {
+		if _, ok := members[uid]; ok {
+			return root
+		}
+	}
+	return ""
+}
+
 // rootName returns the name of the task at the top of a task's tree, which is its own name if it was not delegated. It is
 // empty if that task is gone and another one has the name.
 func (t *trees) rootName(task *v1alpha1.Task) string {

@@ -26,7 +26,7 @@ const (
 	maxLine = 256 << 10
 	// heartbeat is how long a stream of events may be silent before a comment is sent to show that the connection
 	// works.
-	heartbeat = 10 * time.Second
+	heartbeat = 15 * time.Second
 )
 
 // logView is how a reader wants to see a log, from the parameters of the query.

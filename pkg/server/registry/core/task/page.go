@@ -31,5 +31,9 @@ func timelineOf(p parent) *timeline.Timeline {
 			return err
 		},
 		Allowed: p.Allowed,
+		Leaving: func(ctx context.Context) bool {
+			now, err := p.Reload(ctx)
+			return err == nil && now.DeletionTimestamp != nil
+		},
 	}
 }

@@ -209,6 +209,10 @@ func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
 		// As with events, a task that was not delegated is the root of its own tree.
 		{Path: "rootTask", Value: known.rootName},
+		{Path: "rootTaskUID", Value: func(t *v1alpha1.Task) string {
+			uid, _ := rootOf(t)
+			return string(uid)
+		}},
 	}
 }
 
