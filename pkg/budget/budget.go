@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // Use is what budgets select a request by.
@@ -39,10 +40,12 @@ type Charge struct {
 	Budget   types.UID
 	Identity string
 	// Name is the name of the budget.
-	Name   string
-	Limit  int64
-	Window v1alpha1.BudgetWindow
-	Warn   []int32
+	Name  string
+	Limit int64
+	// Currency is that of the limit, which is then in millionths; empty for a limit of tokens.
+	Currency string `json:",omitempty"`
+	Window   v1alpha1.BudgetWindow
+	Warn     []int32
 }
 
 // Charges returns the accounts that a request counts towards, ordered by the names of their budgets. The budgets are all
@@ -51,10 +54,10 @@ func Charges(budgets []v1alpha1.Budget, u Use) []Charge {
 	var all []Charge
 	for i := range budgets {
 		b := &budgets[i]
-		if b.Namespace != u.Namespace || b.Spec.Limit.Tokens == nil || !matches(b, u) || b.Spec.PerIdentity && namedElsewhere(budgets, i, u) {
+		c, ok := ChargeOf(b)
+		if b.Namespace != u.Namespace || !ok || !matches(b, u) || b.Spec.PerIdentity && namedElsewhere(budgets, i, u) {
 			continue
 		}
-		c := Charge{Budget: b.UID, Name: b.Name, Limit: *b.Spec.Limit.Tokens, Window: b.Spec.Window, Warn: b.Spec.WarnPercent}
 		if b.Spec.PerIdentity {
 			c.Identity = u.User
 		}
@@ -62,6 +65,24 @@ func Charges(budgets []v1alpha1.Budget, u Use) []Charge {
 	}
 	slices.SortFunc(all, func(a, b Charge) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// ChargeOf returns the account of a budget without an identity. It reports false if the budget has no valid limit.
+func ChargeOf(b *v1alpha1.Budget) (Charge, bool) {
+	c := Charge{Budget: b.UID, Name: b.Name, Window: b.Spec.Window, Warn: b.Spec.WarnPercent}
+	switch l := b.Spec.Limit; {
+	case l.Tokens != nil:
+		c.Limit = *l.Tokens
+	case l.Cost != nil:
+		n, err := usage.ParseMicros(l.Cost.Amount)
+		if err != nil || n == 0 || l.Cost.Currency == "" {
+			return c, false
+		}
+		c.Limit, c.Currency = n, l.Cost.Currency
+	default:
+		return c, false
+	}
+	return c, true
 }
 
 // namedElsewhere reports whether another budget than the i-th names the user.
@@ -138,6 +159,8 @@ type Account struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 	Spent int64     `json:"spent,omitempty"`
+	// Currency is that of Spent and Reserved, which are then in millionths; empty for tokens.
+	Currency string `json:"currency,omitempty"`
 	// Reserved is what requests that have not ended may still use.
 	Reserved int64 `json:"reserved,omitempty"`
 	// Warned is the highest percentage that was warned of in this window.
@@ -148,9 +171,17 @@ type Account struct {
 // window.
 func (a Account) At(w v1alpha1.BudgetWindow, now time.Time) Account {
 	if start, end := Span(w, now); start.After(a.Start) {
-		return Account{Start: start, End: end, Reserved: a.Reserved}
+		return Account{Start: start, End: end, Reserved: a.Reserved, Currency: a.Currency}
 	}
 	return a
+}
+
+// In returns the account as one of a charge at a time. If the budget counted in another unit before, it begins anew.
+func (a Account) In(c Charge, now time.Time) Account {
+	if a.Currency != c.Currency {
+		a = Account{Currency: c.Currency}
+	}
+	return a.At(c.Window, now)
 }
 
 // ExhaustedError says that a budget has no room for a request.
@@ -168,15 +199,15 @@ func (e *ExhaustedError) Error() string {
 	if e.Identity != "" {
 		of = " of " + e.Identity
 	}
-	text := fmt.Sprintf("%s: Budget %s%s: the request may need %d tokens; of %d tokens a %s %d are spent and %d are reserved",
-		v1alpha1.ReasonBudgetExhausted, e.Name, of, e.Asked, e.Limit, e.Window, e.Spent, e.Reserved)
+	text := fmt.Sprintf("%s: Budget %s%s: the request may need %s %s; of %s %s a %s %s are spent and %s are reserved", v1alpha1.ReasonBudgetExhausted,
+		e.Name, of, e.Show(e.Asked), e.Unit(), e.Show(e.Limit), e.Unit(), e.Window, e.Show(e.Spent), e.Show(e.Reserved))
 	if e.Asked > e.Limit {
 		return text + "; the request alone exceeds the limit"
 	}
 	return text + "; the budget begins again at " + e.Renews.UTC().Format(time.RFC3339)
 }
 
-// Reserve returns the account with n more tokens reserved; the error is an *ExhaustedError. The account must be that of
+// Reserve returns the account with n more reserved; the error is an *ExhaustedError. The account must be that of
 // the present window.
 func (a Account) Reserve(c Charge, n int64) (Account, error) {
 	if sum(sum(a.Spent, a.Reserved), n) > c.Limit {
@@ -186,7 +217,7 @@ func (a Account) Reserve(c Charge, n int64) (Account, error) {
 	return a, nil
 }
 
-// Settle returns the account after a request for which n tokens were reserved has used some, which may be more.
+// Settle returns the account after a request for which n was reserved has used some of it, or more.
 func (a Account) Settle(n, used int64) Account {
 	a.Reserved = max(0, a.Reserved-n)
 	a.Spent = sum(a.Spent, max(0, used))

@@ -21,6 +21,7 @@ const (
 	wholeDigits  = 9
 	priceDigits  = 6
 	amountDigits = 12
+	microUnits   = 1_000_000 // units of an Amount in a millionth
 )
 
 // priced returns the price of tokens. The price is that of a million tokens in millionths, so their product is in units
@@ -45,11 +46,10 @@ func (a Amount) IsZero() bool { return a == Amount{} }
 
 // Micros returns the amount in millionths of the currency, rounded up; the greatest int64 if it is greater.
 func (a Amount) Micros() int64 {
-	const unit = 1_000_000 // of 10^-12 in a millionth
-	if a.high >= unit {
+	if a.high >= microUnits {
 		return math.MaxInt64
 	}
-	q, r := bits.Div64(a.high, a.low, unit)
+	q, r := bits.Div64(a.high, a.low, microUnits)
 	if r > 0 {
 		q++
 	}
@@ -57,6 +57,18 @@ func (a Amount) Micros() int64 {
 		return math.MaxInt64
 	}
 	return int64(q)
+}
+
+// AmountOfMicros returns an amount of millionths; a negative one is nothing.
+func AmountOfMicros(n int64) Amount {
+	high, low := bits.Mul64(uint64(max(0, n)), microUnits)
+	return Amount{high, low}
+}
+
+// ParseMicros parses a decimal number into millionths.
+func ParseMicros(s string) (int64, error) {
+	n, err := parseDecimal(s)
+	return int64(n), err // it has at most 15 digits
 }
 
 // String returns a decimal number without trailing zeros.

@@ -22,11 +22,14 @@ type Prices map[string][]Price
 // Price is what a model costs from a time on, until the next price of the same model applies.
 type Price struct {
 	// Model is AnyModel for all models without a price of their own.
-	Model    string
-	From     time.Time
-	Currency string
+	Model    string    `json:"model"`
+	From     time.Time `json:"from"`
+	Currency string    `json:"currency"`
 	// Input, Output, Cached and Written are the prices of a million tokens, in millionths of the currency.
-	Input, Output, Cached, Written uint64
+	Input   uint64 `json:"input"`
+	Output  uint64 `json:"output"`
+	Cached  uint64 `json:"cached"`
+	Written uint64 `json:"written"`
 }
 
 // Cost is an amount in a currency.
@@ -42,8 +45,8 @@ func ParsePrice(p *v1alpha1.ProviderPrice) (Price, error) {
 	if out.From, err = ParseTime(p.EffectiveFrom); err != nil {
 		return out, fmt.Errorf("effectiveFrom: %w", err)
 	}
-	if len(p.Currency) != 3 || strings.Trim(p.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return out, errors.New("currency: must be an ISO 4217 code such as USD")
+	if err := CheckCurrency(p.Currency); err != nil {
+		return out, fmt.Errorf("currency: %w", err)
 	}
 	for _, f := range []struct {
 		name, text string
@@ -59,6 +62,15 @@ func ParsePrice(p *v1alpha1.ProviderPrice) (Price, error) {
 		}
 	}
 	return out, nil
+}
+
+// CheckCurrency checks the form of the code of a currency.
+func CheckCurrency(code string) error {
+	const letters = 3
+	if len(code) != letters || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return errors.New("must be an ISO 4217 code such as USD")
+	}
+	return nil
 }
 
 // CheckPrices returns the errors of the prices of a Provider.
@@ -112,43 +124,57 @@ func (p Prices) At(provider, model string, at time.Time) (Price, bool) {
 	return Price{}, false
 }
 
+// InForce returns the price of a model among those of its Provider that is in force at a time; nil if there is none.
+func InForce(prices []v1alpha1.ProviderPrice, model string, at time.Time) *Price {
+	p := Prices{}
+	p.Set("", prices)
+	if price, ok := p.At("", model, at); ok {
+		return &price
+	}
+	return nil
+}
+
 // Cost returns what an observation cost by the price that was in force when it started. There is no cost if no price
-// was in force, if its counts are not reported or are an estimate, or if a cache has a price of its own and the vendor
-// did not report what came from the cache.
+// was in force, if its counts are an estimate, or if Price.Of has none.
 func (p Prices) Cost(o *Observation) (Cost, bool) {
 	price, ok := p.At(o.Provider, o.Model, o.StartedAt)
-	if !ok || !o.Reported() || o.Source == SourceEstimate {
+	if !ok || o.Source == SourceEstimate {
 		return Cost{}, false
 	}
-	amount, plain := priced(*o.OutputTokens, price.Output), *o.InputTokens
+	amount, ok := price.Of(o.Counts)
+	return Cost{price.Currency, amount}, ok
+}
+
+// Of returns what a request cost. It reports false if its counts are not reported, or if a cache has a price of its own
+// and the vendor did not report what came from the cache.
+func (p *Price) Of(c Counts) (Amount, bool) {
+	if !c.Reported() {
+		return Amount{}, false
+	}
+	amount, plain := priced(*c.OutputTokens, p.Output), *c.InputTokens
 	for _, part := range []struct {
 		tokens *int64
 		price  uint64
-	}{{o.CachedInputTokens, price.Cached}, {o.CacheWriteInputTokens, price.Written}} {
-		if part.price == price.Input || plain == 0 && part.tokens == nil {
+	}{{c.CachedInputTokens, p.Cached}, {c.CacheWriteInputTokens, p.Written}} {
+		if part.price == p.Input || plain == 0 && part.tokens == nil {
 			continue
 		}
 		if part.tokens == nil {
-			return Cost{}, false
+			return Amount{}, false
 		}
 		plain -= *part.tokens
 		amount = amount.Add(priced(*part.tokens, part.price))
 	}
 	if plain < 0 {
-		return Cost{}, false // the parts exceed the whole
+		return Amount{}, false // the parts exceed the whole
 	}
-	return Cost{price.Currency, amount.Add(priced(plain, price.Input))}, true
+	return amount.Add(priced(plain, p.Input)), true
 }
 
-// AtMost returns the most that a request of a model can cost with so much input and output, whatever part of the input
-// a cache supplies or takes.
-func (p Prices) AtMost(provider, model string, at time.Time, input, output int64) (Cost, bool) {
-	price, ok := p.At(provider, model, at)
-	if !ok {
-		return Cost{}, false
-	}
-	dearest := max(price.Input, price.Cached, price.Written)
-	return Cost{price.Currency, priced(input, dearest).Add(priced(output, price.Output))}, true
+// AtMost returns the most that a request can cost with so much input and output, whatever part of the input a cache
+// supplies or takes.
+func (p *Price) AtMost(input, output int64) Amount {
+	return priced(input, max(p.Input, p.Cached, p.Written)).Add(priced(output, p.Output))
 }
 
 // ParseTime parses a UTC date such as 2026-01-31, which is its midnight, or an RFC 3339 timestamp. Times must be

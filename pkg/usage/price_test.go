@@ -64,7 +64,8 @@ func TestCost(t *testing.T) {
 		}
 	}
 	// A reservation covers whatever a cache does with the input.
-	if most, ok := p.AtMost("a", "m", day("2026-01-01"), 1000, 10); !ok || most.Amount.String() != "0.0039" || most.Amount.Micros() != 3900 {
+	first, ok := p.At("a", "m", day("2026-01-01"))
+	if most := first.AtMost(1000, 10); !ok || most.String() != "0.0039" || most.Micros() != 3900 || AmountOfMicros(3900) != most {
 		t.Errorf("at most %v %v", most, ok)
 	}
 }

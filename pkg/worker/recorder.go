@@ -103,6 +103,8 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 			if !client.Sleep(ctx, r.out.clock, max(pause, client.RetryAfter(err))) {
 				return ctx.Err()
 			}
+		case spent(err, v1alpha1.ReasonBudgetUnpriced) != "":
+			return runner.Fail(v1alpha1.ReasonBudgetUnpriced, "%s", spent(err, v1alpha1.ReasonBudgetUnpriced))
 		case spent(err, v1alpha1.ReasonBudgetExhausted) != "":
 			return runner.Fail(v1alpha1.ReasonBudgetExhausted, "%s", spent(err, v1alpha1.ReasonBudgetExhausted))
 		case spent(err, v1alpha1.ReasonTokenBudgetExhausted) != "":

@@ -44,6 +44,21 @@ func TestBudgetByKubectl(t *testing.T) {
 		t.Errorf("kubectl get budgets:\n%s", got)
 	}
 	budgets := p.client().CoreV1alpha1().Budgets("default")
+	money := &v1alpha1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "money"}, Spec: v1alpha1.BudgetSpec{
+		Limit: v1alpha1.BudgetLimit{Cost: &v1alpha1.BudgetCost{Amount: "2.50", Currency: "EUR"}}, Window: v1alpha1.BudgetMonth,
+	}}
+	if _, err := budgets.Create(t.Context(), money, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a := editor.post("/api/v1/chat", `{"message":"hello","maxTokens":100}`).want(t, http.StatusForbidden, "BudgetUnpriced: Budget money limits the cost in EUR", "spec.prices of the Provider")
+	if a.header.Get("Retry-After") != "" {
+		t.Errorf("a refusal that time does not end: %v", a.header)
+	}
+	kubectl("patch", "provider", "default", "--type=merge", "-p", `{"spec":{"prices":[{"model":"*","effectiveFrom":"2026-01-01","currency":"EUR","input":"1","output":"1000"}]}}`)
+	editor.chat(map[string]any{"message": "hello", "maxTokens": 100}, http.StatusOK)
+	if got := kubectl("get", "budget", "money"); !regexp.MustCompile(`(?m)^NAME +SPENT +RESERVED +LIMIT +RENEWS +AGE\nmoney +0\.0\d+ +0 +2\.5 EUR +\d{4}-\d\d-01T00:00:00Z `).MatchString(got) {
+		t.Errorf("kubectl get budget money:\n%s", got)
+	}
 	b, err := budgets.Get(t.Context(), "month", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

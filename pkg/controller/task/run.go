@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -272,7 +273,9 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 		return s.fail(ctx, t, o)
 	case state.Cause == executor.CauseDeadline:
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"})
-	case state.Termination != nil && (state.Termination.Reason == v1alpha1.ReasonTokenBudgetExhausted || state.Termination.Reason == v1alpha1.ReasonBudgetExhausted):
+	case state.Termination != nil && slices.Contains([]string{
+		v1alpha1.ReasonTokenBudgetExhausted, v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced,
+	}, state.Termination.Reason):
 		// The budget holds for all attempts together, and a Budget for all tasks.
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: state.Termination.Reason, message: state.Termination.Message})
 	default:

@@ -41,10 +41,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.AzureProviderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Budget"):
 		return &corev1alpha1.BudgetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetCost"):
+		return &corev1alpha1.BudgetCostApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetIdentity"):
 		return &corev1alpha1.BudgetIdentityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetLimit"):
 		return &corev1alpha1.BudgetLimitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetMoney"):
+		return &corev1alpha1.BudgetMoneyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetSelector"):
 		return &corev1alpha1.BudgetSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetSpec"):

@@ -47,9 +47,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
 		v1alpha1.Budget{}.OpenAPIModelName():                                   schema_pkg_apis_core_v1alpha1_Budget(ref),
+		v1alpha1.BudgetCost{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_BudgetCost(ref),
 		v1alpha1.BudgetIdentity{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_BudgetIdentity(ref),
 		v1alpha1.BudgetLimit{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_BudgetLimit(ref),
 		v1alpha1.BudgetList{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_BudgetList(ref),
+		v1alpha1.BudgetMoney{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_BudgetMoney(ref),
 		v1alpha1.BudgetSelector{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_BudgetSelector(ref),
 		v1alpha1.BudgetSpec{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_BudgetSpec(ref),
 		v1alpha1.BudgetStatus{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_BudgetStatus(ref),
@@ -1803,6 +1805,36 @@ func schema_pkg_apis_core_v1alpha1_Budget(ref common.ReferenceCallback) common.O
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_BudgetCost(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BudgetCost is an amount of money.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"amount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "amount is a decimal number above zero such as \"250\" or \"12.50\", with at most 9 digits before and 6 after the point.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"currency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "currency is the ISO 4217 code of the currency, such as USD.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"amount", "currency"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_BudgetIdentity(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1832,10 +1864,18 @@ func schema_pkg_apis_core_v1alpha1_BudgetIdentity(ref common.ReferenceCallback) 
 							Format:      "int64",
 						},
 					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost has the figures in place of these if the limit is one of cost.",
+							Ref:         ref(v1alpha1.BudgetMoney{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"name"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.BudgetMoney{}.OpenAPIModelName()},
 	}
 }
 
@@ -1843,7 +1883,7 @@ func schema_pkg_apis_core_v1alpha1_BudgetLimit(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BudgetLimit is what may be used within one window.",
+				Description: "BudgetLimit is what may be used within one window: tokens or cost.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"tokens": {
@@ -1853,10 +1893,17 @@ func schema_pkg_apis_core_v1alpha1_BudgetLimit(ref common.ReferenceCallback) com
 							Format:      "int64",
 						},
 					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost is the amount of money, by spec.prices of the Providers: the price that is in force when a request begins. A request to a model without a price in this currency is refused with the reason BudgetUnpriced.",
+							Ref:         ref(v1alpha1.BudgetCost{}.OpenAPIModelName()),
+						},
+					},
 				},
-				Required: []string{"tokens"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.BudgetCost{}.OpenAPIModelName()},
 	}
 }
 
@@ -1907,6 +1954,52 @@ func schema_pkg_apis_core_v1alpha1_BudgetList(ref common.ReferenceCallback) comm
 		},
 		Dependencies: []string{
 			v1alpha1.Budget{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_BudgetMoney(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BudgetMoney is what is spent and reserved of a limit of cost. The amounts are decimal numbers. Each request counts rounded up to a millionth.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"currency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "currency is the code of the currency.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"spent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spent is what requests cost.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reserved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reserved is what requests that have not ended may still cost.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is what may be spent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"currency", "spent", "reserved", "limit"},
+			},
+		},
 	}
 }
 
@@ -2088,6 +2181,12 @@ func schema_pkg_apis_core_v1alpha1_BudgetStatus(ref common.ReferenceCallback) co
 							Format:      "int64",
 						},
 					},
+					"cost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cost has the figures in place of the three above if the limit is one of cost.",
+							Ref:         ref(v1alpha1.BudgetMoney{}.OpenAPIModelName()),
+						},
+					},
 					"windowStart": {
 						SchemaProps: spec.SchemaProps{
 							Description: "windowStart is when the current window began.",
@@ -2145,7 +2244,7 @@ func schema_pkg_apis_core_v1alpha1_BudgetStatus(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.BudgetIdentity{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1alpha1.BudgetIdentity{}.OpenAPIModelName(), v1alpha1.BudgetMoney{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

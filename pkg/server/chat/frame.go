@@ -128,7 +128,7 @@ func failure(ctx context.Context, err error) *Failure {
 		return &Failure{Code: CodeCancelled, Message: "the client or the server ended the turn"}
 	}
 	switch models.LimitReason(err) {
-	case v1alpha1.ReasonBudgetExhausted:
+	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced:
 		return limited(CodeBudget, err)
 	case v1alpha1.ReasonRateLimited:
 		return limited(CodeRateLimited, err)

@@ -19,16 +19,22 @@ import (
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/spending"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
-// rates returns the rate limits of a request.
-func (r LimitReaders) rates(ctx context.Context, a Asked) ([]modelgate.Limit, error) {
-	var all []modelgate.Limit
-	p, err := r.Provider(ctx, a.Provider)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
+// provider returns a Provider; nil if it does not exist.
+func (r LimitReaders) provider(ctx context.Context, name string) (*v1alpha1.Provider, error) {
+	p, err := r.Provider(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // it was deleted
 	}
-	if err == nil {
+	return p, err
+}
+
+// rates returns the rate limits of a request.
+func (r LimitReaders) rates(ctx context.Context, a Asked, p *v1alpha1.Provider) ([]modelgate.Limit, error) {
+	var all []modelgate.Limit
+	if p != nil {
 		all = modelgate.LimitOf(all, "Provider", p.Namespace, p.Name, p.Spec.RateLimit)
 	}
 	if a.Agent == "" {
@@ -54,14 +60,15 @@ func limitRefused(reason, message string, code, after int) error {
 	return e
 }
 
-// LimitReason returns the reason, RateLimited or BudgetExhausted, if Limits refused a request; otherwise an empty string.
+// LimitReason returns the reason, RateLimited, BudgetExhausted or BudgetUnpriced, if Limits refused a request; otherwise an empty string.
 func LimitReason(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return ""
 	}
 	for _, c := range status.Status().Details.Causes {
-		if c.Type == v1alpha1.ReasonBudgetExhausted || c.Type == v1alpha1.ReasonRateLimited {
+		switch c.Type {
+		case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced, v1alpha1.ReasonRateLimited:
 			return string(c.Type)
 		}
 	}
@@ -80,11 +87,26 @@ type limited struct {
 	log     klog.Logger
 }
 
+// need returns what the request may use at most.
+func (m *limited) need(p *v1alpha1.Provider) budget.Need {
+	var price *usage.Price
+	if p != nil {
+		price = usage.InForce(p.Spec.Prices, m.asked.Model, m.clock.Now())
+	}
+	n := budget.NeedOf(m.asked.MaxInput, m.asked.MaxTokens, price)
+	n.Of = "model " + m.asked.Model + " of Provider " + m.asked.Provider
+	return n
+}
+
 // End settles the request. What it used stays estimated if its vendor did not report it.
 func (m *limited) End(e Ended) {
+	u := e.Usage
 	var used *int64
-	if u := e.Usage; u.Known() {
+	if u.Known() {
 		used = new(max(0, *u.InputTokens) + max(0, *u.OutputTokens))
+	}
+	counts := &usage.Counts{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
 	}
 	if m.rated {
 		m.Gate.End(m.caller, m.call, used, e.Usage.InputTokens)
@@ -92,7 +114,7 @@ func (m *limited) End(e Ended) {
 	if len(m.charges) == 0 {
 		return
 	}
-	if err := m.accounts.Commit(engine.Upkeep, m.accounts.End(m.call, used, m.warn)); err != nil {
+	if err := m.accounts.Commit(engine.Upkeep, m.accounts.End(m.call, counts, m.warn)); err != nil {
 		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
 	}
 }
@@ -101,6 +123,6 @@ func (m *limited) End(e Ended) {
 func (m *limited) warn(list []spending.Warning) {
 	for _, w := range list {
 		m.log.Info("A Budget has reached a percentage of its limit", "reason", v1alpha1.ReasonBudgetWarning, "budget", klog.KRef(m.asked.Namespace, w.Name),
-			"identity", w.Identity, "percent", w.Percent, "spent", w.Spent, "limit", w.Limit, "renewsAt", w.Renews.UTC().Format(time.RFC3339))
+			"identity", w.Identity, "percent", w.Percent, "spent", w.Value(w.Spent), "limit", w.Value(w.Limit), "unit", w.Unit(), "renewsAt", w.Renews.UTC().Format(time.RFC3339))
 	}
 }

@@ -67,7 +67,11 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 		return nil, apierrors.NewServiceUnavailable("limits of models are not known yet")
 	}
 	inside := request.WithNamespace(request.WithUser(ctx, nil), a.Namespace) // the server reads for itself
-	rates, err := from.rates(inside, a)
+	provider, err := from.provider(inside, a.Provider)
+	if err != nil {
+		return nil, err
+	}
+	rates, err := from.rates(inside, a, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +98,14 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	if len(m.charges) == 0 {
 		return m, nil
 	}
-	need := min(a.MaxTokens, math.MaxInt64/2) + min(a.MaxInput, math.MaxInt64/2)
-	err = l.accounts.Commit(engine.Grow, l.accounts.Begin(m.call, m.charges, need))
+	err = l.accounts.Commit(engine.Grow, l.accounts.Begin(m.call, m.charges, m.need(provider)))
 	if err == nil {
 		return m, nil
 	}
 	undo()
+	if unpriced, ok := errors.AsType[*budget.UnpricedError](err); ok {
+		return nil, limitRefused(v1alpha1.ReasonBudgetUnpriced, unpriced.Error(), http.StatusForbidden, 0)
+	}
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 		code := http.StatusTooManyRequests
 		if spent.Asked > spent.Limit {

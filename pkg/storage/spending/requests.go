@@ -12,16 +12,17 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // Claim is what a request of a run counts towards. It is the note of the append that stores the start or the end of the
 // request; see eventlog.WithNote.
 type Claim struct {
 	Charges []budget.Charge
-	// Tokens is what the request may use at most.
-	Tokens int64
+	// Need is what the request may use at most.
+	Need budget.Need
 	// Used is what it used, of an end; nil if that is unknown.
-	Used *int64
+	Used *usage.Counts
 }
 
 // Claims are the claims of an append by the calls of its events; see Call. Warnings is set once the append is committed.
@@ -41,7 +42,8 @@ func Call(e *v1alpha1.ExecutionEvent) string {
 
 var _ eventlog.Projection = (*Store)(nil)
 
-// Admit refuses an append with the start of a request that does not fit; the error is a *budget.ExhaustedError.
+// Admit refuses an append with the start of a request that does not fit; the error is a *budget.ExhaustedError or a
+// *budget.UnpricedError.
 func (s *Store) Admit(c *eventlog.Change) error {
 	t := s.begin(c.At)
 	return t.follow(c)
@@ -67,7 +69,7 @@ func (t *tx) follow(c *eventlog.Change) error {
 		switch e := a.Event; {
 		case e.Type == v1alpha1.EventModelRequestStarted && claims != nil:
 			id := requestID{owner, Call(e)}
-			if err := t.reserve(id, claims.Of[id.call].Charges, claims.Of[id.call].Tokens); err != nil {
+			if err := t.reserve(id, claims.Of[id.call].Charges, claims.Of[id.call].Need); err != nil {
 				return err
 			}
 		case e.Type == v1alpha1.EventModelRequestCompleted, e.Type == v1alpha1.EventModelRequestFailed:
@@ -86,15 +88,8 @@ func (t *tx) end(id requestID, claims *Claims) {
 	if claims != nil {
 		c = claims.Of[id.call]
 	}
-	used := c.Tokens
-	if r, ok := t.reservation(id); ok {
-		used = r.Tokens
-	}
-	if c.Used != nil {
-		used = *c.Used
-	}
-	if !t.settle(id, used) && used > 0 {
-		t.charge(c.Charges, 0, used, true)
+	if used := c.Need.Used(c.Used); !t.settle(id, c.Used) && used.Tokens > 0 {
+		t.charge(c.Charges, budget.Need{Price: used.Price}, used, true)
 	}
 }
 
@@ -108,21 +103,16 @@ func ends(t v1alpha1.EventType) bool {
 }
 
 // Begin returns the part of a commit that reserves what a request of this server may use; its error is a
-// *budget.ExhaustedError. call identifies the request among all of this server.
-func (s *Store) Begin(call string, charges []budget.Charge, tokens int64) engine.Part {
-	return &part{s: s, run: func(t *tx) error { return t.reserve(requestID{server, call}, charges, tokens) }}
+// *budget.ExhaustedError or a *budget.UnpricedError. call identifies the request among all of this server.
+func (s *Store) Begin(call string, charges []budget.Charge, need budget.Need) engine.Part {
+	return &part{s: s, run: func(t *tx) error { return t.reserve(requestID{server, call}, charges, need) }}
 }
 
 // End returns the part of a commit that settles a request of this server: used is what it used, nil if that is unknown.
 // warn, which may be nil, is called on the commit leader with what the request made reach.
-func (s *Store) End(call string, used *int64, warn func([]Warning)) engine.Part {
+func (s *Store) End(call string, used *usage.Counts, warn func([]Warning)) engine.Part {
 	return &part{s: s, run: func(t *tx) error {
-		id := requestID{server, call}
-		if r, ok := t.reservation(id); ok && used == nil {
-			t.settle(id, r.Tokens)
-		} else if ok {
-			t.settle(id, *used)
-		}
+		t.settle(requestID{server, call}, used)
 		return nil
 	}, done: func(t *tx) {
 		if warn != nil && len(t.warnings) > 0 {

@@ -15,7 +15,7 @@
 //   - It ends without a report: all of it is spent, because the vendor answered and nobody knows how much. A request that
 //     the vendor refused, or that never reached it, spends nothing.
 //   - It does not end, because its run or this server died: it comes back when the run is over, when the next attempt
-//     begins, or when the server starts again. If the end is stored later, as from the spool of a worker, it is spent then.
+//     begins, or when the server starts again. Another start under its name spends all of it. If the end is stored later, as from the spool of a worker, it is spent then.
 //
 // All accounts and reservations are in memory, about 300 bytes each.
 package spending
@@ -63,7 +63,7 @@ func (id requestID) key() []byte {
 // reservation is an open request.
 type reservation struct {
 	Charges []budget.Charge `json:"charges"`
-	Tokens  int64           `json:"tokens"`
+	budget.Need
 }
 
 // Store keeps accounts in an engine. All methods may be called concurrently.

@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/spending"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // fixed is a clock that stands still, so that no window ends during a test.
@@ -56,9 +57,16 @@ func balance(s *spending.Store, name string) (sum budget.Account) {
 	for _, b := range s.Balances(types.UID(name))[types.UID(name)] {
 		sum.Spent += b.Spent
 		sum.Reserved += b.Reserved
+		sum.Currency = b.Currency
 	}
 	return sum
 }
+
+// tokens is the need of a request without a price.
+func tokens(n int64) budget.Need { return budget.NeedOf(0, n, nil) }
+
+// output is the usage of a request that used n tokens.
+func output(n int64) *usage.Counts { return &usage.Counts{InputTokens: new(int64), OutputTokens: &n} }
 
 func isExhausted(err error) bool {
 	_, ok := errors.AsType[*budget.ExhaustedError](err)
@@ -75,7 +83,7 @@ func TestFirstRequests(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 1000 {
 		all.Go(func() {
-			err := s.Commit(engine.Grow, s.Begin(strconv.Itoa(i), []budget.Charge{charge("each", "never-seen", 700)}, 10))
+			err := s.Commit(engine.Grow, s.Begin(strconv.Itoa(i), []budget.Charge{charge("each", "never-seen", 700)}, tokens(10)))
 			switch {
 			case err == nil:
 				admitted.Add(1)
@@ -126,14 +134,14 @@ func TestOverlappingBudgets(t *testing.T) {
 					charges = append(charges, charge(name, "", limits[name]))
 				}
 				call, n := fmt.Sprint(worker, "-", i), 1+r.Int64N(60)
-				if err := s.Commit(engine.Grow, s.Begin(call, charges, n)); isExhausted(err) {
+				if err := s.Commit(engine.Grow, s.Begin(call, charges, tokens(n))); isExhausted(err) {
 					continue
 				} else if err != nil {
 					t.Error(err)
 					return
 				}
 				used := r.Int64N(n/4 + 1)
-				if err := s.Commit(engine.Upkeep, s.End(call, &used, nil)); err != nil {
+				if err := s.Commit(engine.Upkeep, s.End(call, output(used), nil)); err != nil {
 					t.Error(err)
 				}
 				for _, name := range set {
@@ -200,7 +208,7 @@ func TestKilled(t *testing.T) {
 	if got := balance(s, "killed"); got.Reserved != 0 || got.Spent < acknowledged || got.Spent > 1000 || acknowledged < 200 {
 		t.Errorf("after the kill: %+v, with %d acknowledged", got, acknowledged)
 	}
-	if err := s.Commit(engine.Grow, s.Begin("next", []budget.Charge{charge("killed", "", 1000)}, 1000-balance(s, "killed").Spent)); err != nil {
+	if err := s.Commit(engine.Grow, s.Begin("next", []budget.Charge{charge("killed", "", 1000)}, tokens(1000-balance(s, "killed").Spent))); err != nil {
 		t.Errorf("what is left cannot be reserved: %v", err)
 	}
 }
@@ -211,14 +219,14 @@ func spend(t *testing.T, dir string) {
 	var spent int64
 	for i := 0; spent < 990; i++ {
 		call := strconv.Itoa(i)
-		if err := s.Commit(engine.Grow, s.Begin(call, []budget.Charge{charge("killed", "", 1000)}, 8)); err != nil {
+		if err := s.Commit(engine.Grow, s.Begin(call, []budget.Charge{charge("killed", "", 1000)}, tokens(8))); err != nil {
 			break
 		}
 		fmt.Println("reserved")
 		if i%2 == 0 {
 			continue
 		}
-		if err := s.Commit(engine.Upkeep, s.End(call, new(int64(8)), nil)); err != nil {
+		if err := s.Commit(engine.Upkeep, s.End(call, output(8), nil)); err != nil {
 			t.Fatal(err)
 		}
 		spent += 8

@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // tx is what one commit changes. It runs on the commit leader. Nothing changes before write.
@@ -60,47 +61,63 @@ func (t *tx) reservation(id requestID) (reservation, bool) {
 	return r, ok
 }
 
-// reserve opens a request in all of its accounts; the error is a *budget.ExhaustedError. An open request of the same name
-// is of an earlier attempt and comes back.
-func (t *tx) reserve(id requestID, charges []budget.Charge, tokens int64) error {
-	t.settle(id, 0)
+// reserve opens a request in all of its accounts; the error is a *budget.ExhaustedError or a *budget.UnpricedError. An
+// open request of the same name is spent as a whole: nobody reported its end, and beginning it again gives nothing back.
+func (t *tx) reserve(id requestID, charges []budget.Charge, need budget.Need) error {
+	t.settle(id, nil)
 	if len(charges) == 0 {
 		return nil
 	}
 	for _, c := range charges {
+		n, err := need.In(c)
+		if err != nil {
+			return err
+		}
 		key := accountID{c.Budget, c.Identity}
 		a, _ := t.account(key)
-		a, err := a.At(c.Window, t.now).Reserve(c, tokens)
-		if err != nil {
+		if a, err = a.In(c, t.now).Reserve(c, n); err != nil {
 			return err
 		}
 		t.accounts[key] = &a
 	}
-	t.open[id] = &reservation{Charges: charges, Tokens: tokens}
+	t.open[id] = &reservation{Charges: charges, Need: need}
 	return nil
 }
 
-// settle ends a request that has used some tokens. It reports false if the request is not open.
-func (t *tx) settle(id requestID, used int64) bool {
+// nothing is the usage of a request that used nothing, as far as anybody will ever know.
+var nothing = &usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}
+
+// settle ends a request that has used something; nil if nobody knows how much, which spends all of it. It reports false
+// if the request is not open.
+func (t *tx) settle(id requestID, used *usage.Counts) bool {
 	r, ok := t.reservation(id)
 	if !ok {
 		return false
 	}
-	t.charge(r.Charges, r.Tokens, used, false)
+	t.charge(r.Charges, r.Need, r.Used(used), false)
 	t.open[id] = nil
 	return true
 }
 
-// charge spends tokens, of which some were reserved. Accounts of deleted budgets are left out. fresh makes accounts that
-// do not exist yet.
-func (t *tx) charge(charges []budget.Charge, reserved, used int64, fresh bool) {
+// charge spends what was used, of which some was reserved. Accounts of deleted budgets, and of those that count in another
+// unit by now, are left out. fresh makes accounts
+// that do not exist yet.
+func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh bool) {
 	for _, c := range charges {
 		key := accountID{c.Budget, c.Identity}
 		a, ok := t.account(key)
-		if !ok && !fresh {
+		if !fresh && (!ok || a.Currency != c.Currency) {
 			continue
 		}
-		a = a.At(c.Window, t.now).Settle(reserved, used)
+		n, err := used.In(c)
+		if err != nil {
+			continue // nobody knows what it cost: its start was refused, or the price was removed before a late end
+		}
+		held, err := reserved.In(c)
+		if err != nil {
+			held = 0 // nothing was reserved
+		}
+		a = a.In(c, t.now).Settle(held, n)
 		var percent int32
 		if a, percent = a.Warn(c); percent > 0 {
 			t.warnings = append(t.warnings, Warning{Charge: c, Percent: percent, Spent: a.Spent, Window: a.Start, Renews: a.End})
@@ -112,11 +129,11 @@ func (t *tx) charge(charges []budget.Charge, reserved, used int64, fresh bool) {
 // release ends all open requests of an owner. Nothing is known of what they used.
 func (t *tx) release(owner types.UID) {
 	for call := range t.s.calls[owner] {
-		t.settle(requestID{owner, call}, 0)
+		t.settle(requestID{owner, call}, nothing)
 	}
 	for id, r := range maps.Clone(t.open) {
 		if id.owner == owner && r != nil {
-			t.settle(id, 0)
+			t.settle(id, nothing)
 		}
 	}
 }

@@ -102,13 +102,45 @@ type BudgetSpec struct {
 	WarnPercent []int32 `json:"warnPercent,omitempty"`
 }
 
-// BudgetLimit is what may be used within one window.
+// BudgetLimit is what may be used within one window: tokens or cost.
 type BudgetLimit struct {
 	// tokens is the number of tokens, input and output together. Input that a cache supplied or took counts as well.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=1
+	Tokens *int64 `json:"tokens,omitempty"`
+	// cost is the amount of money, by spec.prices of the Providers: the price that is in force when a request begins. A
+	// request to a model without a price in this currency is refused with the reason BudgetUnpriced.
+	// +optional
+	// +k8s:optional
+	Cost *BudgetCost `json:"cost,omitempty"`
+}
+
+// BudgetCost is an amount of money.
+type BudgetCost struct {
+	// amount is a decimal number above zero such as "250" or "12.50", with at most 9 digits before and 6 after the point.
 	// +required
 	// +k8s:required
-	// +k8s:minimum=1
-	Tokens *int64 `json:"tokens"`
+	// +k8s:maxLength=16
+	Amount string `json:"amount"`
+	// currency is the ISO 4217 code of the currency, such as USD.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=3
+	Currency string `json:"currency"`
+}
+
+// BudgetMoney is what is spent and reserved of a limit of cost. The amounts are decimal numbers. Each request counts
+// rounded up to a millionth.
+type BudgetMoney struct {
+	// currency is the code of the currency.
+	Currency string `json:"currency"`
+	// spent is what requests cost.
+	Spent string `json:"spent"`
+	// reserved is what requests that have not ended may still cost.
+	Reserved string `json:"reserved"`
+	// limit is what may be spent.
+	Limit string `json:"limit"`
 }
 
 // BudgetSelector says which requests count. A request must match every field that is set.
@@ -167,6 +199,10 @@ type BudgetStatus struct {
 	// limit is the number of tokens that may be used.
 	// +optional
 	Limit int64 `json:"limit,omitempty"`
+	// cost has the figures in place of the three above if the limit is one of cost.
+	// +optional
+	// +k8s:optional
+	Cost *BudgetMoney `json:"cost,omitempty"`
 	// windowStart is when the current window began.
 	// +optional
 	// +k8s:optional
@@ -202,4 +238,8 @@ type BudgetIdentity struct {
 	// reserved is the number of tokens that its requests which have not ended may still use.
 	// +optional
 	Reserved int64 `json:"reserved,omitempty"`
+	// cost has the figures in place of these if the limit is one of cost.
+	// +optional
+	// +k8s:optional
+	Cost *BudgetMoney `json:"cost,omitempty"`
 }

@@ -145,6 +145,10 @@ const (
 	// an event that records the refusal, of condition Exhausted of a Budget, and of the error (429) that a chat or a
 	// client of the vendors' APIs gets.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonBudgetUnpriced: a Budget limits the cost of the model request in a currency, and no price in that currency is
+	// in force for its model. The task is not retried. Add the price to spec.prices of the Provider. Also the reason of an
+	// event that records the refusal, and of the error (403) that a chat or a client of the vendors' APIs gets.
+	ReasonBudgetUnpriced = "BudgetUnpriced"
 	// ReasonBudgetWarning is in an event that records that a Budget has reached one of its spec.warnPercent.
 	ReasonBudgetWarning = "BudgetWarning"
 	// ReasonBudgetAvailable is the reason of condition Exhausted of a Budget of which something is left.

@@ -104,6 +104,11 @@ func (in Budget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetCost) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetCost"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BudgetIdentity) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.BudgetIdentity"
 }
@@ -116,6 +121,11 @@ func (in BudgetLimit) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BudgetList) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.BudgetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in BudgetMoney) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.BudgetMoney"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

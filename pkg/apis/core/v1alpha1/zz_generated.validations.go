@@ -2678,6 +2678,120 @@ func Validate_Budget(
 	return errs
 }
 
+// Validate_BudgetCost validates an instance of BudgetCost according
+// to declarative validation rules in the API schema.
+func Validate_BudgetCost(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *BudgetCost) (errs field.ErrorList) {
+
+	{ // field BudgetCost.Amount
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *BudgetCost) *string {
+				return &oldObj.Amount
+			})
+		errs = append(errs, fn(fldPath.Child("amount"), &obj.Amount, oldVal, oldObj != nil)...)
+	}
+
+	{ // field BudgetCost.Currency
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 3); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *BudgetCost) *string {
+				return &oldObj.Currency
+			})
+		errs = append(errs, fn(fldPath.Child("currency"), &obj.Currency, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_BudgetIdentity validates an instance of BudgetIdentity according
+// to declarative validation rules in the API schema.
+func Validate_BudgetIdentity(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *BudgetIdentity) (errs field.ErrorList) {
+
+	// field BudgetIdentity.Name has no validation
+	// field BudgetIdentity.Spent has no validation
+	// field BudgetIdentity.Reserved has no validation
+
+	{ // field BudgetIdentity.Cost
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *BudgetMoney,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *BudgetIdentity) *BudgetMoney {
+				return oldObj.Cost
+			})
+		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_BudgetLimit validates an instance of BudgetLimit according
 // to declarative validation rules in the API schema.
 func Validate_BudgetLimit(
@@ -2697,8 +2811,7 @@ func Validate_BudgetLimit(
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				errs = append(errs, e...)
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -2714,6 +2827,36 @@ func Validate_BudgetLimit(
 				return oldObj.Tokens
 			})
 		errs = append(errs, fn(fldPath.Child("tokens"), obj.Tokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field BudgetLimit.Cost
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *BudgetCost,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_BudgetCost(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *BudgetLimit) *BudgetCost {
+				return oldObj.Cost
+			})
+		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -3034,6 +3177,34 @@ func Validate_BudgetStatus(
 	// field BudgetStatus.Reserved has no validation
 	// field BudgetStatus.Limit has no validation
 
+	{ // field BudgetStatus.Cost
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *BudgetMoney,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *BudgetStatus) *BudgetMoney {
+				return oldObj.Cost
+			})
+		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
+	}
+
 	{ // field BudgetStatus.WindowStart
 		fn := func(
 			fldPath *field.Path,
@@ -3108,6 +3279,10 @@ func Validate_BudgetStatus(
 			}
 			if earlyReturn {
 				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_BudgetIdentity); len(e) != 0 {
+				errs = append(errs, e...)
 			}
 			return
 		}

@@ -165,3 +165,72 @@ func TestBudgetsPerIdentity(t *testing.T) {
 		t.Errorf("status: %+v", b.Status)
 	}
 }
+
+// TestBudgetsOfCost: a request of a task is reserved and settled in money, by the price in force. A model without a price
+// in the currency is refused, and an event says so. A worker that begins a request again gets nothing back.
+func TestBudgetsOfCost(t *testing.T) {
+	t.Parallel()
+	s := startAt(t, t.TempDir(), clocktesting.NewFakeClock(time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC)))
+	s.mustLimit("Provider", "p", `{type: openai, secretRef: {name: s}, prices: [
+		{model: m, effectiveFrom: "2026-01-01", currency: USD, input: "100", output: "1000", cachedInput: "10"},
+		{model: m, effectiveFrom: "2027-01-01", currency: USD, input: "1", output: "1"},
+		{model: "euro", effectiveFrom: "2026-01-01", currency: EUR, input: "1", output: "1"}]}`)
+	s.mustLimit("Budget", "money", `{limit: {cost: {amount: "0.5", currency: USD}}, window: day, warnPercent: [10]}`)
+	one := s.mustTask("one", "{type: ai, prompt: x, ai: {providerRef: {name: p}, maxTokens: 100}}")
+	me := s.worker(one)
+	begin := func(call int, model string) error {
+		return s.startModel(me, "one", call, map[string]any{"maxInputTokens": 500, "model": model})
+	}
+	check := func(when, spent, reserved string) {
+		t.Helper()
+		b := s.budget("money")
+		if m := b.Status.Cost; m == nil || m.Spent != spent || m.Reserved != reserved || m.Limit != "0.5" || m.Currency != "USD" || b.Status.Spent+b.Status.Limit != 0 {
+			t.Errorf("%s: %+v %+v, want %s and %s", when, b.Status, m, spent, reserved)
+		}
+	}
+	for _, model := range []string{"euro", "unknown"} {
+		err := begin(9, model)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), v1alpha1.ReasonBudgetUnpriced+": Budget money limits the cost in USD, and no price in USD is in force for model "+model+" of Provider p") {
+			t.Errorf("model %s: %v", model, err)
+		}
+	}
+	if got := s.notes(one, v1alpha1.ReasonBudgetUnpriced); len(got) != 1 { // both refusals are of one request
+		t.Errorf("events of refusals: %q", got)
+	}
+	check("refused", "0", "0")
+	if err := begin(1, "m"); err != nil {
+		t.Fatal(err)
+	}
+	check("begun", "0", "0.15")
+	if err := s.model(me, "one", v1alpha1.EventModelRequestCompleted, 1, map[string]any{"inputTokens": 400, "outputTokens": 10, "cachedInputTokens": 300, "cacheWriteInputTokens": 0}); err != nil {
+		t.Fatal(err)
+	}
+	check("ended", "0.023", "0") // 100·100 + 300·10 + 10·1000, in millionths
+	for _, call := range []int{2, 3} {
+		if err := begin(call, "m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.model(me, "one", v1alpha1.EventModelRequestFailed, 2, map[string]any{"errorClass": "cut_stream"}); err != nil {
+		t.Fatal(err)
+	}
+	check("an end without usage", "0.173", "0.15")
+	if got := s.notes(one, v1alpha1.ReasonBudgetWarning); len(got) != 1 || !strings.Contains(got[0], "Budget money: 0.173 of 0.5 USD a day are spent, which is 10% or more") {
+		t.Errorf("warnings: %q", got)
+	}
+	start := func(dedup string) error { // the third request again, by an event that is not a repetition
+		e := event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, dedup, "again", map[string]any{
+			"iteration": 3, "attempt": 1, "provider": "p", "model": "m", "maxInputTokens": 500,
+		})
+		_, err := s.CreateNamed(me, "tasks/events", "one", e)
+		return err
+	}
+	if err := start("again"); err != nil {
+		t.Fatal(err)
+	}
+	check("begun again", "0.323", "0.15")
+	if err := start("and again"); !exhausted(err, "money") || !strings.Contains(err.Error(), "the request may need 0.15 USD; of 0.5 USD a day 0.473 are spent and 0 are reserved") {
+		t.Errorf("begun for the third time: %v", err)
+	}
+	check("refused again", "0.323", "0.15")
+}

@@ -16,6 +16,8 @@ type BudgetIdentityApplyConfiguration struct {
 	Spent *int64 `json:"spent,omitempty"`
 	// reserved is the number of tokens that its requests which have not ended may still use.
 	Reserved *int64 `json:"reserved,omitempty"`
+	// cost has the figures in place of these if the limit is one of cost.
+	Cost *BudgetMoneyApplyConfiguration `json:"cost,omitempty"`
 }
 
 // BudgetIdentityApplyConfiguration constructs a declarative configuration of the BudgetIdentity type for use with
@@ -45,5 +47,13 @@ func (b *BudgetIdentityApplyConfiguration) WithSpent(value int64) *BudgetIdentit
 // If called multiple times, the Reserved field is set to the value of the last call.
 func (b *BudgetIdentityApplyConfiguration) WithReserved(value int64) *BudgetIdentityApplyConfiguration {
 	b.Reserved = &value
+	return b
+}
+
+// WithCost sets the Cost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cost field is set to the value of the last call.
+func (b *BudgetIdentityApplyConfiguration) WithCost(value *BudgetMoneyApplyConfiguration) *BudgetIdentityApplyConfiguration {
+	b.Cost = value
 	return b
 }

@@ -8,10 +8,13 @@ package v1alpha1
 // BudgetLimitApplyConfiguration represents a declarative configuration of the BudgetLimit type for use
 // with apply.
 //
-// BudgetLimit is what may be used within one window.
+// BudgetLimit is what may be used within one window: tokens or cost.
 type BudgetLimitApplyConfiguration struct {
 	// tokens is the number of tokens, input and output together. Input that a cache supplied or took counts as well.
 	Tokens *int64 `json:"tokens,omitempty"`
+	// cost is the amount of money, by spec.prices of the Providers: the price that is in force when a request begins. A
+	// request to a model without a price in this currency is refused with the reason BudgetUnpriced.
+	Cost *BudgetCostApplyConfiguration `json:"cost,omitempty"`
 }
 
 // BudgetLimitApplyConfiguration constructs a declarative configuration of the BudgetLimit type for use with
@@ -25,5 +28,13 @@ func BudgetLimit() *BudgetLimitApplyConfiguration {
 // If called multiple times, the Tokens field is set to the value of the last call.
 func (b *BudgetLimitApplyConfiguration) WithTokens(value int64) *BudgetLimitApplyConfiguration {
 	b.Tokens = &value
+	return b
+}
+
+// WithCost sets the Cost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cost field is set to the value of the last call.
+func (b *BudgetLimitApplyConfiguration) WithCost(value *BudgetCostApplyConfiguration) *BudgetLimitApplyConfiguration {
+	b.Cost = value
 	return b
 }

@@ -22,6 +22,8 @@ type BudgetStatusApplyConfiguration struct {
 	Reserved *int64 `json:"reserved,omitempty"`
 	// limit is the number of tokens that may be used.
 	Limit *int64 `json:"limit,omitempty"`
+	// cost has the figures in place of the three above if the limit is one of cost.
+	Cost *BudgetMoneyApplyConfiguration `json:"cost,omitempty"`
 	// windowStart is when the current window began.
 	WindowStart *v1.Time `json:"windowStart,omitempty"`
 	// renewsAt is when the next window begins.
@@ -60,6 +62,14 @@ func (b *BudgetStatusApplyConfiguration) WithReserved(value int64) *BudgetStatus
 // If called multiple times, the Limit field is set to the value of the last call.
 func (b *BudgetStatusApplyConfiguration) WithLimit(value int64) *BudgetStatusApplyConfiguration {
 	b.Limit = &value
+	return b
+}
+
+// WithCost sets the Cost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cost field is set to the value of the last call.
+func (b *BudgetStatusApplyConfiguration) WithCost(value *BudgetMoneyApplyConfiguration) *BudgetStatusApplyConfiguration {
+	b.Cost = value
 	return b
 }
 

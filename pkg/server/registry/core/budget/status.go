@@ -31,43 +31,61 @@ func (a accounts) show(b *v1alpha1.Budget) {
 	now := a.clock.Now()
 	start, end := budget.Span(b.Spec.Window, now)
 	s := v1alpha1.BudgetStatus{WindowStart: &metav1.Time{Time: start}, RenewsAt: &metav1.Time{Time: end}}
-	if b.Spec.Limit.Tokens != nil {
-		s.Limit = *b.Spec.Limit.Tokens
+	unit, ok := budget.ChargeOf(b)
+	if !ok {
+		return // it cannot be stored
 	}
 	all := a.store.Balances(b.UID)[b.UID]
 	for i := range all {
 		all[i].Account = all[i].At(b.Spec.Window, now)
 	}
-	// An account of before perIdentity was changed counts no more.
-	all = slices.DeleteFunc(all, func(o spending.Balance) bool { return (o.Identity != "") != b.Spec.PerIdentity })
+	// An account of before perIdentity or the unit was changed counts no more.
+	all = slices.DeleteFunc(all, func(o spending.Balance) bool {
+		return (o.Identity != "") != b.Spec.PerIdentity || o.Currency != unit.Currency
+	})
 	slices.SortFunc(all, func(x, y spending.Balance) int {
 		return cmp.Or(cmp.Compare(y.Spent+y.Reserved, x.Spent+x.Reserved), cmp.Compare(x.Identity, y.Identity))
 	})
+	var busiest spending.Balance
 	if len(all) > 0 {
-		s.Spent, s.Reserved = all[0].Spent, all[0].Reserved
+		busiest = all[0]
 		if !all[0].Start.IsZero() { // it is later than that of a clock that went back, or of a window that was changed
 			s.WindowStart.Time = all[0].Start
 		}
 	}
 	if b.Spec.PerIdentity {
 		for _, o := range all[:min(len(all), maxIdentities)] {
-			s.Identities = append(s.Identities, v1alpha1.BudgetIdentity{Name: o.Identity, Spent: o.Spent, Reserved: o.Reserved})
+			one := v1alpha1.BudgetIdentity{Name: o.Identity, Spent: o.Spent, Reserved: o.Reserved}
+			if unit.Currency != "" {
+				one = v1alpha1.BudgetIdentity{Name: o.Identity, Cost: money(unit, o)}
+			}
+			s.Identities = append(s.Identities, one)
 		}
 	}
-	s.Conditions = []metav1.Condition{exhausted(b, &s)}
+	if unit.Currency == "" {
+		s.Spent, s.Reserved, s.Limit = busiest.Spent, busiest.Reserved, unit.Limit
+	} else {
+		s.Cost = money(unit, busiest)
+	}
+	s.Conditions = []metav1.Condition{exhausted(b, &s, unit, busiest)}
 	b.Status = s
 }
 
+// money shows an account in a currency.
+func money(unit budget.Charge, o spending.Balance) *v1alpha1.BudgetMoney {
+	return &v1alpha1.BudgetMoney{Currency: unit.Currency, Spent: unit.Show(o.Spent), Reserved: unit.Show(o.Reserved), Limit: unit.Show(unit.Limit)}
+}
+
 // exhausted returns the condition. Nobody notes when a budget became exhausted, so its time is that of the window.
-func exhausted(b *v1alpha1.Budget, s *v1alpha1.BudgetStatus) metav1.Condition {
+func exhausted(b *v1alpha1.Budget, s *v1alpha1.BudgetStatus, unit budget.Charge, o spending.Balance) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionExhausted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetAvailable,
 		ObservedGeneration: b.Generation, LastTransitionTime: *s.WindowStart,
-		Message: fmt.Sprintf("%d of %d tokens are left", max(0, s.Limit-s.Spent-s.Reserved), s.Limit),
+		Message: fmt.Sprintf("%s of %s %s are left", unit.Show(max(0, unit.Limit-o.Spent-o.Reserved)), unit.Show(unit.Limit), unit.Unit()),
 	}
-	if s.Spent >= s.Limit {
+	if o.Spent >= unit.Limit {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonBudgetExhausted
-		c.Message = fmt.Sprintf("%d of %d tokens are spent; the budget begins again at %s", s.Spent, s.Limit, s.RenewsAt.UTC().Format(time.RFC3339))
+		c.Message = fmt.Sprintf("%s of %s %s are spent; the budget begins again at %s", unit.Show(o.Spent), unit.Show(unit.Limit), unit.Unit(), s.RenewsAt.UTC().Format(time.RFC3339))
 	}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // defaultWarn is the percentage that is warned of by default.
@@ -28,6 +29,7 @@ const most = 100
 func validate(_ context.Context, b *v1alpha1.Budget) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
+	errs = append(errs, checkLimit(b.Spec.Limit, path.Child("limit"))...)
 	for i, p := range b.Spec.WarnPercent {
 		if p < 1 || p > most {
 			errs = append(errs, field.Invalid(path.Child("warnPercent").Index(i), p, "must be 1 to 100"))
@@ -49,6 +51,29 @@ func validate(_ context.Context, b *v1alpha1.Budget) field.ErrorList {
 				errs = append(errs, field.Invalid(at, s.Name, msg+"; name a ServiceAccount of another namespace as kind User, system:serviceaccount:NAMESPACE:NAME"))
 			}
 		}
+	}
+	return errs
+}
+
+// checkLimit requires one limit, of tokens or of cost.
+func checkLimit(l v1alpha1.BudgetLimit, path *field.Path) field.ErrorList {
+	switch {
+	case l.Tokens == nil && l.Cost == nil:
+		return field.ErrorList{field.Required(path, "must have either tokens or cost")}
+	case l.Tokens != nil && l.Cost != nil:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must have either tokens or cost, not both; a second budget may limit the other")}
+	case l.Cost == nil || l.Cost.Amount == "" || l.Cost.Currency == "": // required fields are checked elsewhere
+		return nil
+	}
+	var errs field.ErrorList
+	path = path.Child("cost")
+	if n, err := usage.ParseMicros(l.Cost.Amount); err != nil {
+		errs = append(errs, field.Invalid(path.Child("amount"), l.Cost.Amount, err.Error()))
+	} else if n == 0 {
+		errs = append(errs, field.Invalid(path.Child("amount"), l.Cost.Amount, "must be greater than zero"))
+	}
+	if err := usage.CheckCurrency(l.Cost.Currency); err != nil {
+		errs = append(errs, field.Invalid(path.Child("currency"), l.Cost.Currency, err.Error()))
 	}
 	return errs
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // This file applies Budgets to the model requests of tasks. What a request counts towards is found out before the append
@@ -45,11 +46,17 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.
 			continue
 		}
 		c := callOf(e)
-		use, tokens, err := r.use(ctx, t, c)
+		use, output, p, err := r.use(ctx, t, c)
 		if err != nil {
 			return nil, err
 		}
-		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Tokens: tokens + inputOf(e), Used: c.used}
+		var price *usage.Price
+		if p != nil {
+			price = usage.InForce(p.Spec.Prices, c.model, r.clock.Now())
+		}
+		need := budget.NeedOf(inputOf(e), output, price)
+		need.Of = fmt.Sprintf("model %s of Provider %s", c.model, use.Provider)
+		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Need: need, Used: c.counts}
 	}
 	return &spending.Claims{Of: of}, nil
 }
@@ -71,22 +78,23 @@ func inputOf(e *v1alpha1.ExecutionEvent) int64 {
 	return min(max(0, c.MaxInputTokens), maxInput)
 }
 
-// use returns what Budgets select a request of the task by, and how many tokens its output may have. A delegated task is
+// use returns what Budgets select a request of the task by, how many
+// tokens its output may have, and its Provider, nil if there is none. A delegated task is
 // work for whoever asked for the root of its tree, and has the labels of the tasks above it.
-func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, error) {
+func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, *v1alpha1.Provider, error) {
 	u := budget.Use{
 		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: groupsOf(t),
 	}
 	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
-		return u, 0, err
+		return u, 0, nil, err
 	}
 	if a != nil {
 		u.Agent = within(t.Namespace, a.Namespace, a.Name)
 	}
 	p, err := r.providerFor(ctx, t, a, c)
 	if err != nil {
-		return u, 0, err
+		return u, 0, nil, err
 	}
 	if p != nil {
 		u.Provider = within(t.Namespace, p.Namespace, p.Name)
@@ -95,7 +103,7 @@ func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.U
 	for range maxDepth {
 		parent, err := r.parentOf(ctx, t)
 		if err != nil {
-			return u, 0, err
+			return u, 0, nil, err
 		}
 		if parent == nil {
 			break
@@ -106,7 +114,7 @@ func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.U
 		maps.Copy(u.Labels, parent.Labels)
 		t = parent
 	}
-	return u, tokens, nil
+	return u, tokens, p, nil
 }
 
 // within names an object as seen from a namespace.
@@ -122,15 +130,32 @@ func (r gated) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	for _, started := range events {
 		if started.Type == v1alpha1.EventModelRequestStarted {
 			r.noteBudget(ctx, t, "platform:budget:"+started.DedupKey, e.Error(), map[string]any{
-				"reason": v1alpha1.ReasonBudgetExhausted, "budget": e.Name, "identity": e.Identity, "spent": e.Spent, "reserved": e.Reserved,
-				"requested": e.Asked, "limit": e.Limit, "renewsAt": e.Renews.UTC(),
+				"reason": v1alpha1.ReasonBudgetExhausted, "budget": e.Name, "identity": e.Identity, "spent": e.Value(e.Spent), "reserved": e.Value(e.Reserved),
+				"requested": e.Value(e.Asked), "limit": e.Value(e.Limit), "unit": e.Unit(), "renewsAt": e.Renews.UTC(),
 			})
 		}
 	}
-	refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(e.Error()))
-	// A worker of before there were Budgets knows the other reason, and ends its run in the same way.
-	for _, reason := range []string{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonTokenBudgetExhausted} {
-		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(reason), Message: e.Error()})
+	return refusedBy(t, e, v1alpha1.ReasonBudgetExhausted)
+}
+
+// unpriced returns the API error for a request of which nobody knows the cost, and records the refusal.
+func (r gated) unpriced(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.UnpricedError) error {
+	for _, started := range events {
+		if started.Type == v1alpha1.EventModelRequestStarted {
+			r.noteBudget(ctx, t, "platform:budget:"+started.DedupKey, e.Error(), map[string]any{
+				"reason": v1alpha1.ReasonBudgetUnpriced, "budget": e.Name, "identity": e.Identity, "unit": e.Unit(), "missing": e.Of,
+			})
+		}
+	}
+	return refusedBy(t, e, v1alpha1.ReasonBudgetUnpriced, v1alpha1.ReasonBudgetExhausted)
+}
+
+// refusedBy returns an API error with reasons, of which a worker takes the first that it knows. One of before there were
+// Budgets knows the last, and ends its run in the same way.
+func refusedBy(t *v1alpha1.Task, err error, reasons ...string) error {
+	refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(err.Error()))
+	for _, reason := range append(reasons, v1alpha1.ReasonTokenBudgetExhausted) {
+		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(reason), Message: err.Error()})
 	}
 	return refused
 }
@@ -148,9 +173,9 @@ func (r gated) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Clai
 		if w.Identity != "" {
 			of = " of " + w.Identity
 		}
-		r.noteBudget(ctx, t, key, fmt.Sprintf("Budget %s%s: %d of %d tokens a %s are spent, which is %d%% or more", w.Name, of, w.Spent, w.Limit, w.Charge.Window, w.Percent), map[string]any{
-			"reason": v1alpha1.ReasonBudgetWarning, "budget": w.Name, "identity": w.Identity, "percent": w.Percent, "spent": w.Spent,
-			"limit": w.Limit, "renewsAt": w.Renews.UTC(),
+		r.noteBudget(ctx, t, key, fmt.Sprintf("Budget %s%s: %s of %s %s a %s are spent, which is %d%% or more", w.Name, of, w.Show(w.Spent), w.Show(w.Limit), w.Unit(), w.Charge.Window, w.Percent), map[string]any{
+			"reason": v1alpha1.ReasonBudgetWarning, "budget": w.Name, "identity": w.Identity, "percent": w.Percent, "spent": w.Value(w.Spent),
+			"limit": w.Value(w.Limit), "unit": w.Unit(), "renewsAt": w.Renews.UTC(),
 		})
 	}
 }

@@ -179,6 +179,9 @@ func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1al
 		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 			return nil, gated{r}.exhausted(ctx, t, events, spent)
 		}
+		if e, ok := errors.AsType[*budget.UnpricedError](err); ok {
+			return nil, gated{r}.unpriced(ctx, t, events, e)
+		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	return stored, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/storage/spending"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // This file applies the rate limits of Providers and Agents and the token budgets of tasks. The append of
@@ -32,11 +33,13 @@ type gated struct{ *Resource }
 
 // modelCall is what a model event says about its request.
 type modelCall struct {
-	provider string
+	provider, model string
 	// id identifies the request within an attempt.
 	id string
 	// used is the number of tokens, and input those of the input; nil if they are not known.
 	used, input *int64
+	// counts are what it used in detail; nil if they are not known.
+	counts *usage.Counts
 	// class is how the request failed, empty if it did not. retried is set if its worker sends it again, and retryAfter
 	// is the pause that the vendor asked for.
 	class      llm.Class
@@ -55,11 +58,12 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	var c struct {
 		RetryInMs, RetryAfterMs int64
 		ErrorClass              string
+		CacheWriteInputTokens   *int64
 	}
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
-	call := modelCall{provider: e.Provider, id: spending.Call(e), input: e.InputTokens}
+	call := modelCall{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens}
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		call.class, call.retried = llm.Class(c.ErrorClass), c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
@@ -70,8 +74,11 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	switch {
 	case e.InputTokens != nil && e.OutputTokens != nil:
 		call.used = new(*e.InputTokens + *e.OutputTokens)
+		call.counts = &usage.Counts{
+			InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, CachedInputTokens: e.CachedInputTokens, CacheWriteInputTokens: c.CacheWriteInputTokens,
+		}
 	case e.Type == v1alpha1.EventModelRequestFailed && slices.Contains(unsent, c.ErrorClass):
-		call.used = new(int64)
+		call.used, call.counts = new(int64), &usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}
 	}
 	return call
 }
