@@ -57,8 +57,22 @@ type grant struct {
 	optional bool
 }
 
+// Resolved returns the policy with its paths looked up, which takes hundreds of system calls, so that several uses of the
+// policy need not do so again. Files that are made later are not part of it.
+func (p Policy) Resolved() (Policy, error) {
+	if p.Off {
+		return p, nil
+	}
+	var err error
+	p.resolved, err = p.grants()
+	return p, err
+}
+
 // grants returns the paths of the policy, without those that are hidden.
 func (p Policy) grants() ([]grant, error) {
+	if p.resolved != nil {
+		return p.resolved, nil
+	}
 	hidden := make([]string, 0, len(p.Hide))
 	for _, h := range p.Hide {
 		r, err := resolve(h)

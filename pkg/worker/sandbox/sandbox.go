@@ -52,6 +52,8 @@ type Policy struct {
 	Network bool `json:"network,omitempty"`
 	// Kernel says which features of the kernel may be used; nil means all that Probe finds. Tests set fewer.
 	Kernel *Kernel `json:"kernel,omitempty"`
+	// resolved are the grants, if Resolved was called.
+	resolved []grant
 }
 
 // Kernel is what the kernel offers to a sandbox.

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
@@ -49,10 +50,13 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	env, dir := r.containerEnv(), r.containerDir()
+	policy, err := r.Policy.Resolved()
+	if err != nil {
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
+	}
 	if !r.Contained {
-		var err error
 		dir = r.WorkDir
-		if env, err = r.commandEnv(t); err != nil {
+		if env, err = r.commandEnv(t, policy); err != nil {
 			return runner.Result{}, err
 		}
 	}
@@ -61,7 +65,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	killed := oomKills(cgroup)
 	outcome, err := exec.Run(ctx, exec.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
-		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: r.Policy,
+		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy,
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
 	if outcome.Signal != "" {
@@ -111,8 +115,8 @@ func (r *run) containerDir() string {
 
 // commandEnv returns the environment of a command on the host: what every program needs, the
 // task's own variables, and those that describe the run.
-func (r *run) commandEnv(t *v1alpha1.Task) ([]string, error) {
-	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + r.Policy.SearchPath(r.Getenv("PATH"))}
+func (r *run) commandEnv(t *v1alpha1.Task, policy sandbox.Policy) ([]string, error) {
+	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := r.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

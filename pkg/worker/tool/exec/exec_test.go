@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -355,5 +356,37 @@ func TestStoppedCallIsNotAResult(t *testing.T) {
 	}()
 	if r := c.Call(ctx, "code_exec", `{"language":"sh","code":"echo half; touch begun; sleep 1000"}`); r.ErrorType != tool.TypeCancelled {
 		t.Errorf("got %s", r.Text)
+	}
+}
+
+// TestGone: a sole tree is gone when its leader is a zombie and nobody else is alive, and not before.
+func TestGone(t *testing.T) { //nolint:paralleltest // it looks at all children of the test
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"exit 3": true, "sleep 1010 & exit 3": false, "(setsid sleep 1011 &) & wait": false, "(exit 4 &); sleep 0.1": true,
+	} {
+		cmd := exec.Command("sh", "-c", line)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		tr := &tree{leader: cmd.Process.Pid, sole: true}
+		if err := awaitExit(tr.leader); err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.gone(); got != want {
+			t.Errorf("%s: gone: %v", line, got)
+		}
+		if (&tree{leader: tr.leader}).gone() {
+			t.Errorf("%s: a tree that is not sole is gone", line)
+		}
+		if err := tr.kill(); err != nil {
+			t.Error(err)
+		}
+		if !tr.gone() {
+			t.Errorf("%s: not gone after all was killed", line)
+		}
+		_ = cmd.Wait()
 	}
 }

@@ -117,31 +117,11 @@ func (t *tree) members() ([]process, error) {
 	return out, nil
 }
 
-// gone reports that nothing is left of the tree but its leader, which has ended. This process adopts the orphans of a sole
-// tree, so it is enough that it has no other child; zombies count as children. If it cannot tell, as in a kernel that
-// does not list children, it returns false.
+// gone reports that nothing of a sole tree is alive, once its leader has ended. This process adopts the orphans of the
+// tree, so it is enough that it has no living child. A wait for stopped children fails with ECHILD in that case, because
+// it does not count those that have ended.
 func (t *tree) gone() bool {
-	if !t.sole {
-		return false
-	}
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return false
-	}
-	seen := false
-	for _, thread := range threads {
-		children, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
-		if err != nil {
-			return false
-		}
-		for child := range bytes.FieldsSeq(children) {
-			if string(child) != strconv.Itoa(t.leader) {
-				return false
-			}
-			seen = true
-		}
-	}
-	return seen
+	return t.sole && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WSTOPPED|unix.WCONTINUED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil), unix.ECHILD)
 }
 
 func (t *tree) marked(pid int) bool {
