@@ -99,7 +99,6 @@ func reconciles(t *testing.T) int {
 // reads of Secrets and of what is read only now and then.
 var (
 	wantStart = []string{
-		"POST tasks/t/events",
 		"PATCH tasks/t/status", // Running, with the attempt and the finalizer
 		"POST serviceaccounts/platform-ai-worker/token",
 		"POST tasks/t/events",

@@ -158,7 +158,12 @@ func (r *Reconciler[T]) patchStatus(ctx context.Context, before, obj T) error {
 	return nil
 }
 
+// sameStatus compares as JSON, in which an absent list is an empty one. Most reconciles change nothing, which is seen
+// without that.
 func sameStatus(a, b runtime.Object) (bool, error) {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true, nil
+	}
 	x, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a)
 	if err != nil {
 		return false, fmt.Errorf("status: %w", err)

@@ -23,6 +23,7 @@ const graceWait = time.Second
 // admit decides whether a pending task may run, and records the attempt that the step run will
 // start.
 type admit struct {
+	append  appendFunc
 	now     func() time.Time
 	newID   func() types.UID
 	grace   time.Duration
@@ -45,9 +46,27 @@ type admit struct {
 }
 
 func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
-	if t.Status.Phase != v1alpha1.TaskPending {
+	switch t.Status.Phase {
+	case v1alpha1.TaskPending:
+		return s.decide(ctx, t)
+	case "":
+	default:
 		return nil
 	}
+	t.Status.Phase = v1alpha1.TaskPending
+	result := s.decide(ctx, t)
+	if t.Status.Phase != v1alpha1.TaskPending {
+		return result // the first event is stored with those of the attempt or of the end
+	}
+	if err := s.append(ctx, t, createdEvent(t)); err != nil {
+		t.Status.Phase = ""
+		return err
+	}
+	return result
+}
+
+// decide assigns an attempt to a pending task, or returns what it waits for.
+func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 	res, err := s.mayRun(ctx, t)
 	if err == nil {
 		err = s.takeSlot(ctx, t)

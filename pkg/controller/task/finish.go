@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -61,7 +60,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 			o.message += "; " + note
 		}
 	}
-	events := slices.Concat(left.events, []v1alpha1.ExecutionEvent{phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o)})
+	events := first(t, append(left.events, phaseChanged(t, t.Status.Phase, o.phase, o.message), terminalEvent(t, o))...)
 	stands, err := f.terminal(ctx, t, events...)
 	if err != nil {
 		return err

@@ -174,7 +174,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 			return executor.State{}, err
 		}
 	}
-	if err := s.append(ctx, t, begins(t, res.left)); err != nil {
+	if err := s.append(ctx, t, first(t, begins(t, res.left))...); err != nil {
 		return executor.State{}, err
 	}
 	r := executor.Run{
@@ -318,7 +318,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	}
 	e := phaseChanged(t, v1alpha1.TaskRunning, v1alpha1.TaskPending, message)
 	e.Severity = v1alpha1.SeverityWarning
-	if err := s.append(ctx, t, append(events, e)...); err != nil {
+	if err := s.append(ctx, t, first(t, append(events, e)...)...); err != nil {
 		return err
 	}
 	notParked(t, "the attempt is over")

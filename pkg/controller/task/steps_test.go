@@ -173,7 +173,7 @@ func TestRun(t *testing.T) {
 		{name: "not its phase", task: task(pending), want: "nil", phase: v1alpha1.TaskPending},
 		{
 			name: "starts what was never started", task: task(running), runs: runs{err: executor.ErrNotFound}, want: "done", phase: v1alpha1.TaskRunning,
-			events: []string{"TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}, asked: []string{"start"},
+			events: []string{"TaskCreated", "TaskPhaseChanged", "TaskJobCreated", "TaskStarted"}, asked: []string{"start"},
 		},
 		{
 			name: "found again after a crash", task: task(running), runs: runs{state: executor.State{ID: "job", Phase: executor.Running}}, want: "done",
@@ -232,7 +232,7 @@ func TestRun(t *testing.T) {
 		{
 			name: "a Job that is there before the start", task: task(running), want: "done", phase: fail, asked: []string{"start"},
 			runs: runs{byReference: true, state: executor.State{ID: "job", UID: "forged", Phase: executor.Exited}, startErr: executor.ErrRefused},
-			end:  "Refused: " + executor.ErrRefused.Error(), events: []string{"TaskPhaseChanged"},
+			end:  "Refused: " + executor.ErrRefused.Error(), events: []string{"TaskCreated", "TaskPhaseChanged"},
 		},
 		{
 			name: "another Job", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.JobUID = "uid" }),
@@ -259,11 +259,11 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "start error", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, want: "boom", phase: v1alpha1.TaskRunning,
-			events: []string{"TaskPhaseChanged"}, asked: []string{"start"},
+			events: []string{"TaskCreated", "TaskPhaseChanged"}, asked: []string{"start"},
 		},
 		{
 			name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
-			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskPhaseChanged"}, asked: []string{"start"},
+			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskCreated", "TaskPhaseChanged"}, asked: []string{"start"},
 		},
 		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing(v1alpha1.ReasonSecretNotFound, "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
 		{name: "server away", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: errBoom, want: "boom", phase: v1alpha1.TaskRunning},
@@ -390,6 +390,7 @@ func TestAdmit(t *testing.T) {
 			l := &eventLog{}
 			left, warned := false, false
 			s := admit{
+				append:    l.append,
 				leaveSlot: func(context.Context, *v1alpha1.Task) error { left = true; return nil },
 				warn:      func(context.Context, *v1alpha1.Task, string, string) { warned = true },
 				now:       func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
@@ -424,6 +425,9 @@ func TestAdmit(t *testing.T) {
 				}
 			} else if st.Attempts != before.Status.Attempts || st.JobUID != before.Status.JobUID {
 				t.Errorf("an attempt was written down: %+v", st)
+			}
+			if len(l.events) > 0 {
+				t.Errorf("events of a task that had begun: %v", l.events)
 			}
 		})
 	}
@@ -746,5 +750,65 @@ func TestWaitingRun(t *testing.T) {
 	outcomeIs(t, s.do(t.Context(), k.DeepCopy()), "done")
 	if l.end.reason != v1alpha1.ReasonUnschedulable || l.end.message != "never began: no node" {
 		t.Errorf("given up before a restart: %+v", l.end)
+	}
+}
+
+func cancelRequested(k *v1alpha1.Task) {
+	setCondition(&k.Status, k.Generation, v1alpha1.ConditionCancelRequested, metav1.ConditionTrue, "CancelRequested", "enough")
+}
+
+// TestFirstEvent: the first event of a task is stored alone only if the task has to wait.
+func TestFirstEvent(t *testing.T) {
+	waits := queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: "full"}}
+	for _, tc := range []struct {
+		name    string
+		change  func(*v1alpha1.Task)
+		resolve error
+		slot    error
+		fails   error
+		want    string
+		events  []string
+		phase   v1alpha1.TaskPhase
+	}{
+		{name: "starts at once", want: "done", phase: v1alpha1.TaskRunning},
+		{name: "waits", slot: waits, want: "wait 0s", events: []string{"TaskCreated"}, phase: v1alpha1.TaskPending},
+		{name: "cannot be stored", slot: waits, fails: errBoom, want: "boom", events: []string{"TaskCreated"}},
+		{name: "server away", resolve: errBoom, want: "boom", events: []string{"TaskCreated"}, phase: v1alpha1.TaskPending},
+		{name: "refused", resolve: refuse(v1alpha1.ReasonRefused, "no"), want: "done", phase: v1alpha1.TaskFailed},
+		{name: "scheduled", change: func(k *v1alpha1.Task) { k.Spec.Schedule = "* * * * *" }, events: []string{"TaskCreated"}, want: "done", phase: v1alpha1.TaskRunning},
+		{name: "cancelled", change: cancelRequested, events: []string{"TaskCreated"}, want: "done", phase: v1alpha1.TaskRunning},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k, l := task(), &eventLog{err: tc.fails}
+			if tc.change != nil {
+				tc.change(k)
+			}
+			if err := (begin{append: l.append}).do(t.Context(), k); err != nil {
+				t.Fatal(err)
+			}
+			got := admit{
+				append: l.append, now: noon, newID: func() types.UID { return "job" }, end: l.finish,
+				resolve:     func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
+				lockSession: func(context.Context, *v1alpha1.Task) error { return nil },
+				takeSlot:    func(context.Context, *v1alpha1.Task) error { return tc.slot },
+				leaveSlot:   func(context.Context, *v1alpha1.Task) error { return nil },
+			}.do(t.Context(), k)
+			outcomeIs(t, got, tc.want)
+			if d := cmp.Diff(tc.events, l.events); d != "" || k.Status.Phase != tc.phase || k.Status.ObservedGeneration != k.Generation {
+				t.Errorf("phase %q, observed %d, events:\n%s", k.Status.Phase, k.Status.ObservedGeneration, d)
+			}
+		})
+	}
+}
+
+// TestFirstEventIsNotForgotten: whatever is stored before an attempt is recorded as started comes after the first event.
+func TestFirstEventIsNotForgotten(t *testing.T) {
+	for want, k := range map[int]*v1alpha1.Task{
+		1: task(isStarted),
+		2: task(),
+	} {
+		if got := first(k, phaseChanged(k, "", v1alpha1.TaskFailed, "")); len(got) != want {
+			t.Errorf("%d events, want %d", len(got), want)
+		}
 	}
 }

@@ -240,7 +240,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 			children: runs.children, create: runs.createChild, remove: runs.remove, warn: warn, note: tell(corev1.EventTypeNormal),
 		}.do},
 		{Name: "admit", Do: admit{
-			now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
+			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 			checkChild: delegated{parent: kids.parent, agentOf: kids.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
