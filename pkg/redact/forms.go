@@ -110,11 +110,11 @@ func classNamed(ranges []rune) (class, error) {
 		}
 	}
 	for k := alnum; k < ownClass; k <<= 1 {
-		same := true
-		for c := range in {
-			same = same && in[c] == is(byte(c), k)
+		c := 0
+		for c < len(in) && in[c] == is(byte(c), k) {
+			c++
 		}
-		if same {
+		if c == len(in) {
 			return k, nil
 		}
 	}
