@@ -16,7 +16,7 @@ import (
 
 // cut shortens the payloads that are over their limit and notes their original sizes. If a producer cut a
 // payload and noted that itself, its note is kept.
-func (r *Report) cut(e *v1alpha1.ExecutionEvent) {
+func (r *report) cut(e *v1alpha1.ExecutionEvent) {
 	t := v1alpha1.EventTruncation{}
 	if e.Truncation != nil {
 		t = *e.Truncation

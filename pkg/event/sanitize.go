@@ -36,8 +36,12 @@ type Report struct {
 // every text valid UTF-8 without secrets, makes summary one line, lifts the fields of model events out of
 // content, and cuts payloads over their limit. It does not change metadata and the fields that the server
 // sets.
-func Sanitize(e *v1alpha1.ExecutionEvent) Report {
-	var r Report
+func Sanitize(e *v1alpha1.ExecutionEvent) Report { return SanitizeAfter(e, &redact.Seen{}) }
+
+// SanitizeAfter is Sanitize for an event of a run. It also removes the secrets that were removed from what the run
+// recorded before, and adds those of this event.
+func SanitizeAfter(e *v1alpha1.ExecutionEvent, seen *redact.Seen) Report {
+	r := report{seen: seen}
 	e.Severity = NormalizeSeverity(e.Severity)
 	for _, l := range labels(e) {
 		*l.value = r.text(*l.value)
@@ -50,14 +54,22 @@ func Sanitize(e *v1alpha1.ExecutionEvent) Report {
 	e.Summary = r.text(oneLine(r.text(e.Summary)))
 	e.ContentText = r.text(e.ContentText)
 	r.content(e)
+	e.Summary, e.ContentText = seen.Remove(e.Summary), seen.Remove(e.ContentText) // what content holds
 	r.dedupKey(e)
 	lift(e)
 	r.cut(e)
-	return r
+	return r.Report
 }
 
-func (r *Report) text(s string) string {
-	s, changed := redact.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
+// report collects a Report.
+type report struct {
+	Report
+
+	seen *redact.Seen
+}
+
+func (r *report) text(s string) string {
+	s, changed := r.seen.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
 	r.Redacted = r.Redacted || changed
 	return s
 }
@@ -73,11 +85,11 @@ func oneLine(s string) string {
 }
 
 // content redacts the structured payload and makes it compact.
-func (r *Report) content(e *v1alpha1.ExecutionEvent) {
+func (r *report) content(e *v1alpha1.ExecutionEvent) {
 	if e.Content == nil {
 		return
 	}
-	clean, changed, err := redact.JSON(bytes.ToValidUTF8(e.Content.Raw, []byte(string(utf8.RuneError))))
+	clean, changed, err := r.seen.JSON(bytes.ToValidUTF8(e.Content.Raw, []byte(string(utf8.RuneError))))
 	var out bytes.Buffer
 	if err != nil || json.Compact(&out, clean) != nil || out.String() == "null" {
 		e.Content = nil // Validate refuses content that is not JSON
@@ -89,7 +101,7 @@ func (r *Report) content(e *v1alpha1.ExecutionEvent) {
 
 // dedupKey replaces a key that holds a secret by its digest. If it were redacted, two different keys could
 // become one.
-func (r *Report) dedupKey(e *v1alpha1.ExecutionEvent) {
+func (r *report) dedupKey(e *v1alpha1.ExecutionEvent) {
 	if _, secret := redact.Text(e.DedupKey); secret {
 		sum := sha256.Sum256([]byte(e.DedupKey))
 		e.DedupKey = "sha256-" + hex.EncodeToString(sum[:])

@@ -32,10 +32,18 @@ func (x *scanner) assignment(i int) int {
 			return end
 		}
 	}
+	if kind >= secretCount && ends(s, k) {
+		return 0
+	}
 	if q, n := quoteAt(s, k); n == 1 && ke == i && ks > 0 && s[ks-1] == q && (k+1 == len(s) || strings.IndexByte("+,.);]}& \t\n", s[k+1]) >= 0) {
 		return 0 // the end of a string: "password="+name
 	}
 	v, ok := x.value(i, k, quotedOnly)
+	if !ok && quotedOnly && s[i] == ':' {
+		if v, ok = x.value(i, k, false); ok && !keyLike(s[v.from:v.to]) {
+			return 0 // name := expression
+		}
+	}
 	if !ok {
 		return 0
 	}
@@ -43,10 +51,19 @@ func (x *scanner) assignment(i int) int {
 	if kind < secretCount && !suspicious(kind, key, text) {
 		return x.structure(ks, ke, i)
 	}
-	if x.exempt(kind, key, text, v.from == k) {
+	if x.exempt(kind, key, text, v.from == k) || kind >= secretCount && x.notAValue(kind, place{ks, ke, i, v.from, v.to}) {
 		return 0
 	}
 	return x.remove(v.from, v.to)
+}
+
+// ends reports whether the quote at k is the end of a string that an expression continues: "password: " + name.
+func ends(s string, k int) bool {
+	if _, n := quoteAt(s, k); n != 1 {
+		return false
+	}
+	next := run(s, k+1, blank)
+	return next < len(s) && (s[next] == '+' && next > k+1 || s[next] == ')' || s[next] == ',' && next == k+1 && next+1 < len(s) && is(s[next+1], blank))
 }
 
 // wide handles values that extend beyond a single value on the line of the key s[ks:ke]: the rest of a
@@ -55,7 +72,7 @@ func (x *scanner) assignment(i int) int {
 func (x *scanner) wide(kind secretKind, ks, ke, i, k int) (end int, done bool) {
 	s := x.s
 	list := s[k] == '[' || s[k] == '{'
-	if kind == secretHeader && s[i] == ':' {
+	if kind == secretHeader && s[i] == ':' && (i+1 == len(s) || s[i+1] != '=') {
 		quotedKey := ke < i && !is(s[ke], blank)
 		if _, n := quoteAt(s, k); !quotedKey || n == 0 && !list {
 			return x.header(ks, k), true
@@ -109,6 +126,8 @@ func (x *scanner) keyKindAt(from, to int) secretKind {
 	s := x.s
 	if to-from == 3 && strings.EqualFold(s[from:to], "key") && from > x.done+1 && is(s[from-1], blank) {
 		from = x.back(from-1, keyLimit, keyByte)
+	} else if to-from == 3 && strings.EqualFold(s[from:to], "key") {
+		return secretRandom
 	}
 	return keyKind(s[from:to])
 }
@@ -184,8 +203,8 @@ func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 	switch {
 	case v == Marker, harmless[strings.ToLower(v[:min(len(v), 16)])], placeholder(v):
 		return true
-	case kind == secretCount:
-		return isNumber(strings.Trim(v, "["+closers))
+	case kind == secretCount && isNumber(strings.Trim(v, "["+closers)):
+		return true
 	case (key == "PWD" || key == "OLDPWD") && v[0] == '/':
 		return true // the shell's working directory
 	}
@@ -258,8 +277,14 @@ func (x *scanner) header(ks, k int) int {
 		return 0
 	}
 	to = wrappedEnd(s, max(k, to-64), to)
-	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) {
+	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) {
 		return 0
 	}
 	return x.remove(k, to)
+}
+
+// code reports whether the value of a header is an expression of a program.
+func code(v string) bool {
+	v = strings.TrimRight(v, ",;")
+	return template(v) || strings.HasPrefix(v, "(new ") || expression(v)
 }

@@ -15,6 +15,9 @@ const (
 	mysql             // -ppassword
 	sshpass           // -p password
 	redis             // -a password
+	capitalP          // -P password: zip, sqlcmd
+	bind              // -w password: ldapsearch
+	archive           // -ppassword: 7z
 	machine           // an entry of a .netrc file: login name password secret
 	setter            // set API_KEY value
 )
@@ -25,9 +28,15 @@ var programs = map[byte][]struct {
 	program
 }{
 	'l': {{"curl", curl}, {"mysql", mysql}},
-	'p': {{"mysqldump", mysql}, {"http", curl}},
+	'p': {{"mysqldump", mysql}, {"http", curl}, {"zip", capitalP}, {"bcp", capitalP}, {"mariadb-dump", mysql}},
 	'n': {{"mysqladmin", mysql}, {"login", login}},
 	's': {{"sshpass", sshpass}},
+	'b': {{"mariadb", mysql}},
+	'o': {{"mongo", login}},
+	'h': {{"mongosh", login}, {"ldapsearch", bind}},
+	'd': {{"sqlcmd", capitalP}, {"ldapadd", bind}},
+	'y': {{"ldapmodify", bind}},
+	'z': {{"7z", archive}},
 	'i': {{"redis-cli", redis}},
 	'e': {{"machine", machine}},
 	't': {{"default", machine}, {"set", setter}},
@@ -44,7 +53,7 @@ func (x *scanner) afterWord(i int) int {
 	if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
 		return x.plain(i)
 	}
-	if i < 3 {
+	if i < 2 {
 		return 0
 	}
 	if x.setting > 0 && i-x.setting < 2*keyLimit {
@@ -55,9 +64,24 @@ func (x *scanner) afterWord(i int) int {
 	switch s[i-1] {
 	case 'r', 'R', 'c', 'C':
 		return x.scheme(i)
-	case 'd':
-		return x.netrc(i)
-	case 'l', 'p', 'n', 's', 'i', 'e', 't', 'x', 'V':
+	case 'd', 'D':
+		if end := x.netrc(i); end != 0 {
+			return end
+		}
+		if end := x.declared(i); end != 0 {
+			return end
+		}
+	case 'g', 'G':
+		if end := x.secureString(i); end != 0 {
+			return end
+		}
+	case 'y', 'Y':
+		if end := x.identified(i); end != 0 {
+			return end
+		}
+	}
+	switch s[i-1] {
+	case 'l', 'p', 'n', 's', 'i', 'e', 't', 'x', 'V', 'b', 'o', 'h', 'd', 'y', 'z':
 		for _, p := range programs[s[i-1]] {
 			if from := i - len(p.name); from >= x.done && s[from:i] == p.name && x.boundary(from) {
 				if p.program == setter {
@@ -140,6 +164,9 @@ func (x *scanner) shortFlag(i int) int {
 	case x.command == curl && flag == "-b" && strings.IndexByte(v, '=') > 0,
 		(x.command == login || x.command == sshpass) && flag == "-p" && is(s[i+2], blank),
 		x.command == redis && flag == "-a",
+		x.command == capitalP && flag == "-P" && is(s[i+2], blank),
+		x.command == bind && flag == "-w" && is(s[i+2], blank),
+		x.command == archive && flag == "-p" && !is(s[i+2], blank),
 		x.command == mysql && flag == "-p" && !is(s[i+2], blank):
 		if !x.exempt(secretValue, "", v, n == 0) {
 			return x.remove(from, to)

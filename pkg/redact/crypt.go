@@ -16,7 +16,7 @@ func (x *scanner) crypt(i int) int {
 		return 0
 	}
 	to, last := name+1, name+1
-	for to < len(s) && (is(s[to], base64Byte) || strings.IndexByte("$.,:@-_", s[to]) >= 0) {
+	for to < len(s) && to-i < maxSeen && (is(s[to], base64Byte) || strings.IndexByte("$.,:@-_", s[to]) >= 0) {
 		if s[to] == '$' {
 			last = to + 1
 		}

@@ -22,25 +22,40 @@ var ErrSyntax = errors.New("not valid JSON")
 // token counts, null, booleans and the empty string. All other strings are treated as by Text. Everything
 // that is not replaced keeps its bytes.
 func JSON(b []byte) ([]byte, bool, error) {
-	if !json.Valid(b) {
-		return nil, false, ErrSyntax
-	}
-	out, changed := settleJSON(b, false)
-	return out, changed, nil
+	out, changed, _, err := jsonOf(b)
+	return out, changed, err
 }
 
-// settleJSON repeats the walk over valid JSON until it changes nothing.
-func settleJSON(b []byte, queries bool) ([]byte, bool) {
-	out, changed := b, false
+func jsonOf(b []byte) ([]byte, bool, []string, error) {
+	if !json.Valid(b) {
+		return nil, false, nil, ErrSyntax
+	}
+	out, changed, found := settleJSON(b, false)
+	return out, changed, found, nil
+}
+
+// settleJSON repeats the walk over valid JSON until it changes nothing. found are the removed values that must not occur
+// elsewhere, either. They hold no character that JSON writes in another way.
+func settleJSON(b []byte, queries bool) (out []byte, changed bool, found []string) {
+	out = b
 	for range maxPasses {
-		w := walker{in: out, queries: queries}
+		w := walker{in: out, queries: queries, found: found}
 		w.value("", false)
+		found = w.found
+		more := false
+		if w.changed || changed {
+			var clean string
+			if clean, more = again(string(w.result()), found); more {
+				out, changed = []byte(clean), true
+				continue
+			}
+		}
 		if !w.changed {
-			return out, changed
+			return out, changed, found
 		}
 		out, changed = w.result(), true
 	}
-	return []byte(quotedMarker), true
+	return []byte(quotedMarker), true, found
 }
 
 // walker makes one pass over valid JSON. It notes the removed spans and joins the rest at the end, so that
@@ -53,6 +68,8 @@ type walker struct {
 	depth   int // nesting depth of JSON in strings
 	// queries is set to keep the queries of URLs.
 	queries bool
+	// found are the removed values that must not occur elsewhere, either.
+	found []string
 }
 
 // jsonCut is a span of the input and its replacement.
@@ -82,6 +99,9 @@ func (w *walker) cut(from, to int, with string) {
 	}
 	w.cuts = append(w.cuts, jsonCut{from, to, with})
 	w.changed = true
+	if with == quotedMarker && w.in[from] == '"' {
+		w.found = noted(w.found, unquote(w.in[from:to]))
+	}
 }
 
 func (w *walker) space() {
@@ -208,6 +228,9 @@ func (w *walker) condemn(m member) {
 	copy(w.cuts[at+1:], w.cuts[at:])
 	w.cuts[at] = jsonCut{m.from, m.to, quotedMarker}
 	w.changed = true
+	if w.in[m.from] == '"' {
+		w.found = noted(w.found, unquote(w.in[m.from:m.to]))
+	}
 }
 
 // array handles the elements of an array. A string after "--password" is treated as a password.
@@ -254,14 +277,17 @@ const maxDepth = 4
 // treated as JSON.
 func (w *walker) clean(s string) (string, bool) {
 	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-		inner := walker{in: []byte(v), depth: w.depth + 1, queries: w.queries}
+		inner := walker{in: []byte(v), depth: w.depth + 1, queries: w.queries, found: w.found}
 		inner.value("", false)
+		w.found = inner.found
 		if !inner.changed {
 			return s, false
 		}
 		return string(inner.result()), true
 	}
-	return scan(s, w.queries)
+	out, changed, found := scan(s, w.queries, w.found)
+	w.found = found
+	return out, changed
 }
 
 // scalar skips a number, true, false or null.

@@ -23,6 +23,8 @@ const (
 	// secretOpaque names a vendor or the key of a service: a value under it is a secret if it can only be a
 	// key.
 	secretOpaque
+	// secretKeyed is a name that ends in key: a value under it is a secret if it can be a key.
+	secretKeyed
 	// secretCount is a token count: a number under it is not a secret.
 	secretCount
 	secretValue
@@ -73,7 +75,11 @@ func keyKind(key string) secretKind {
 	switch {
 	case kind == secretValue && countKeys[string(n)]:
 		return secretCount
-	case kind == secretOpaque || kind == secretRandom:
+	case kind == secretKeyed:
+		if aboutKey(key) {
+			return notSecret
+		}
+	case kind > notSecret && kind < secretCount:
 		if about(n) {
 			return notSecret
 		}
@@ -171,6 +177,7 @@ var keyWords = func() *wordTable {
 		launchdarkly linkedin mailchimp mailgun mapbox mattermost messagebird meraki netlify newrelic nytimes
 		okta plaid privateai rapidapi sendbird sentry snyk sonar squarespace sumologic telegram travisci twitch
 		twitter typeform yandex zendesk contribsys gitlabsession discord looker`)
+	add(secretKeyed, true, 5, "key")
 	add(secretRandom, true, 4, "key auth access")
 	return t
 }()
@@ -190,6 +197,35 @@ var aboutWords = bytes.Fields([]byte(`
 	url uri image checksum build release branch host file path name ref trace span request dedup
 	idempoten object bucket route index keyid webhookid config
 `))
+
+// aboutKey reports whether a word of a key that ends in "key" makes it the key of something rather than a secret:
+// primaryKey, cache_key.
+func aboutKey(key string) bool {
+	for end := len(key); end > 0; {
+		for end > 0 && !is(key[end-1], alnum) {
+			end--
+		}
+		from := end
+		for from > 0 && is(key[from-1], alnum) {
+			from--
+			if is(key[from], capital) && !is(key[from], digit) && (from == 0 || !is(key[from-1], capital)) {
+				break // camelCase
+			}
+		}
+		if from < end && keysOf[strings.ToLower(key[from:end])] {
+			return true
+		}
+		end = from
+	}
+	return false
+}
+
+// keysOf are the words of aboutKey.
+var keysOf = setOf(`public pub cache primary foreign partition sort fingerprint hash digest commit version revision url uri
+	image checksum build release branch host file path name ref trace span request dedup idempotency idempotent object
+	bucket route routing index lookup group label field column row query event map dict translation i18n locale message
+	menu hot keyboard shortcut monkey turkey topic header order unique composite registry metric tag lock attribute
+	property annotation node json yaml`)
 
 // harmless are values that state that there is no secret, or that name a type.
 var harmless = map[string]bool{
@@ -249,8 +285,14 @@ func suspicious(kind secretKind, key, v string) bool {
 	if len(key) >= 4 && strings.EqualFold(key[len(key)-4:], "auth") && userAndPassword(v) {
 		return true
 	}
-	if kind == secretOpaque {
+	switch kind {
+	case secretKeyed:
+		return keyLike(v)
+	case secretOpaque:
 		return opaque(v)
+	}
+	if len(key) == 3 {
+		return len(v) >= 20 && !strings.ContainsAny(v, "./") && keyLike(v)
 	}
 	return kind == secretRandom && random(v)
 }
@@ -275,6 +317,59 @@ func opaque(v string) bool {
 		longest = max(longest, i-from)
 	}
 	return letters > 0 && digits > 1 && (longest >= 15 || len(v) == 36 && longest == 12)
+}
+
+// keyLike reports whether v can be a key: one word of 10 characters or more that mixes letters and digits, a UUID, a long
+// number, or letters that no language puts together.
+func keyLike(v string) bool {
+	v = strings.TrimRight(v, closers+"=")
+	if len(v) < 10 || len(v) > 400 || v[0] == '/' || strings.ContainsAny(v, "()[]{}<>@#\\") || strings.Contains(v, "://") || strings.HasPrefix(v, "sha") {
+		return false
+	}
+	if opaque(v) {
+		return true
+	}
+	mixed := 0
+	for i := 0; i < len(v); i++ {
+		from := i
+		i = run(v, i, alnum)
+		if part := v[from:i]; len(part) >= 10 && (mixes(part) || len(part) >= 16 && (all(part, digit) || unspeakable(part))) {
+			return true
+		} else if len(part) >= 4 && len(part) < 10 && irregular(part) && strings.ContainsAny(part, "0123456789") {
+			mixed++
+		}
+	}
+	if mixed > 1 && len(v) >= 16 {
+		return true
+	}
+	return len(v) >= 20 && !strings.ContainsAny(v, "./") && random(v)
+}
+
+// mixes reports whether a word has two digits or more, and letters before or between them.
+func mixes(part string) bool {
+	digits, turns := 0, 0
+	for i := range len(part) {
+		if is(part[i], digit) {
+			digits++
+		}
+		if i > 0 && is(part[i], digit) != is(part[i-1], digit) {
+			turns++
+		}
+	}
+	return digits > 1 && (turns > 1 || digits > 2 && turns == 1 && digits < len(part)-2)
+}
+
+// unspeakable reports whether letters have too few vowels, or change between small letters and capitals too often, to be
+// words.
+func unspeakable(part string) bool {
+	vowels := 0
+	for i := range len(part) {
+		switch part[i] | 0x20 {
+		case 'a', 'e', 'i', 'o', 'u', 'y':
+			vowels++
+		}
+	}
+	return vowels*100 < len(part)*27 || changes(part)*20 >= len(part)*9
 }
 
 // random reports whether v is one word of 20 characters or more with small letters, capitals and digits

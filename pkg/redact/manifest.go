@@ -180,10 +180,24 @@ func (x *scanner) below(ks, k int) int {
 		return 0
 	}
 	scalar := b.indent >= 0 && indent > b.indent && !item
-	if x.exempt(secretValue, "", v, true) || !scalar && (len(v) < 8 || !irregular(v)) {
+	if x.exempt(secretValue, "", v, true) || identifier(v) && codeWords[v] || expression(v) || identifier(v) && x.statement(ks) || !scalar && (len(v) < 8 || !irregular(v)) {
 		return 0
 	}
 	return x.remove(from, from+len(v))
+}
+
+// statement reports whether the line of the key at ks begins a block of code: for token in tokens:
+func (x *scanner) statement(ks int) bool {
+	s := x.s
+	from := ks
+	for low := max(0, ks-128); from > low && !is(s[from-1], lineEnd); from-- {
+	}
+	from = run(s, from, blank)
+	switch s[from:run(s, from, alnum)] {
+	case "for", "if", "while", "with", "elif", "else", "def", "class", "case", "except", "switch", "select":
+		return true
+	}
+	return false
 }
 
 // structure handles a key that does not name a secret itself but may say something about the values around

@@ -35,34 +35,43 @@ const Marker = "[REDACTED]"
 const maxPasses = 6
 
 // Text returns s without the secrets it contains, and whether any was removed.
-// Queries and fragments of URLs count as secrets.
-func Text(s string) (string, bool) { return settle(s, false) }
+// Queries and fragments of URLs count as secrets. A value that is removed once is removed wherever it occurs in s.
+func Text(s string) (string, bool) {
+	out, changed, _ := settle(s, false)
+	return out, changed
+}
 
 // Output is Text for what a run delivers to its user. Queries and fragments of URLs stay, except for
 // secrets in them. Input that is JSON is treated as JSON does and stays JSON.
 func Output(s string) (string, bool) {
+	out, changed, _ := output(s)
+	return out, changed
+}
+
+func output(s string) (string, bool, []string) {
 	if v := strings.TrimSpace(s); len(v) > 1 && (v[0] == '{' || v[0] == '[' || v[0] == '"') && json.Valid([]byte(v)) {
-		out, changed := settleJSON([]byte(v), true)
+		out, changed, found := settleJSON([]byte(v), true)
 		if !changed {
-			return s, false
+			return s, false, nil
 		}
-		return string(out), true
+		return string(out), true, found
 	}
 	return settle(s, true)
 }
 
-// settle repeats the scan until it changes nothing.
-func settle(s string, queries bool) (string, bool) {
-	out, changed := scan(s, queries)
+// settle repeats the scan until it changes nothing. found are the removed values that must not occur elsewhere, either.
+func settle(s string, queries bool) (out string, changed bool, found []string) {
+	out, changed, found = scan(s, queries, nil)
 	if !changed {
-		return s, false
+		return s, false, nil
 	}
 	for range maxPasses {
-		next, again := scan(out, queries)
-		if !again {
-			return out, true
+		clean, more := again(out, found)
+		next, rescanned, all := scan(clean, queries, found)
+		if !rescanned && !more {
+			return out, true, found
 		}
-		out = next
+		out, found = next, all
 	}
-	return Marker, true
+	return Marker, true, found
 }

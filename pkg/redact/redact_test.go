@@ -173,7 +173,7 @@ func TestAdversarialInput(t *testing.T) {
 	const n = 400_000
 	for _, unit := range []string{
 		"-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----{", "-----END PRIVATE KEY-----", "aaaaaaaaaaaaaaaaaaaa\n-----END PRIVATE KEY-----\n",
-		"kind: Secret\n", "data:\n", "data:\n  a: b\n", "kind: Secret\ndata:\n  a: |\n", "data: {", `"data":{"a":"b",`, "name: token\n", "name: token value: a ", "secret: |\n",
+		"kind: Secret\n", "data:\n", "data:\n  a: b\n", "kind: Secret\ndata:\n  a: |\n", "data: {", `"data":{"a":"b",`, "name: token\n", "password: \n", "password:\n\n+", "identified by ", "IDENTIFIED BY '", "alter user password '", "to-securestring \"", " -passin ", "$1$", "$6$a$", "a.v1.", "ey", "pk.", "xapp-1", "name: token value: a ", "secret: |\n",
 		"secret:\n", "secret: |\n  ", "<pwd>", "<pwd>a<", "curl -u ", "curl -u a:b ", "machine login a password ", "password ", "machine ", "set A_TOKEN ", "set ", "a:5432:b:c:",
 		"@tcp(", "a:@tcp(", "YWFhYWFhYWFhYWFhYWFh", "YWFhYWFhYWFhYWFhYWFh/", "Z2hwX2FhYWFhYWFhYWFhYWFhYWFhYWFhYWFh\n", "ghp_aaaa\n", "ghp_aa1\\\n", "sk-a1b2\n", `"sk-a1b2" + `, "eyJa1b2c3d4\n",
 		"eyJa1b2.a1b2c3d4\n", "AKIA", "EAAA", "AIzaA", "SKa", "1//0", "hooks.slack.com/services/", "\x1b[1m", `\u001b[`, "token\x1b[1m=", "a.atlasv1.", "s.a", "1:A", "1|", "8Q~", "a?b=c&", "/a?b",

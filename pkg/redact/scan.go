@@ -13,6 +13,8 @@ type scanner struct {
 	done int
 	// marks counts the markers that were inserted.
 	marks int
+	// found are the removed values that must not occur elsewhere, either.
+	found []string
 	// formats is set for decoded text, in which only secrets recognised by their form are looked for.
 	formats bool
 	// queries is set to keep the queries and fragments of URLs.
@@ -42,15 +44,15 @@ type scanner struct {
 // shortest is the length of the shortest word that words examines, in bytes.
 const shortest = 9
 
-// scan makes one pass and reports whether it removed anything.
-func scan(s string, queries bool) (string, bool) {
-	x := scanner{s: s, queries: queries, cut: -1, manifest: -1, commandAt: -1, named: -1}
+// scan makes one pass and reports whether it removed anything. It adds to found.
+func scan(s string, queries bool, found []string) (string, bool, []string) {
+	x := scanner{s: s, queries: queries, found: found, cut: -1, manifest: -1, commandAt: -1, named: -1}
 	x.pass()
 	if x.done == 0 && x.out.Len() == 0 {
-		return s, false
+		return s, false, found
 	}
 	x.out.WriteString(s[x.done:])
-	return x.out.String(), true
+	return x.out.String(), true, x.found
 }
 
 func (x *scanner) pass() {
@@ -109,12 +111,10 @@ func (x *scanner) at(i int) int {
 	case '@':
 		return x.dataSource(i)
 	case '-':
-		if strings.HasPrefix(s[i:], "--") {
-			if end := x.flag(i); end != 0 {
-				return end
-			}
-		}
 		if end := x.shortFlag(i); end != 0 {
+			return end
+		}
+		if end := x.flag(i); end != 0 {
 			return end
 		}
 	}
@@ -172,7 +172,10 @@ func (x *scanner) colon(i int) int {
 		if end := x.passFile(i); end != 0 {
 			return end
 		}
-		return x.assignment(i)
+		if end := x.assignment(i); end != 0 {
+			return end
+		}
+		return x.announced(i)
 	}
 	if end := x.assignment(i); end != 0 {
 		return end
@@ -197,6 +200,7 @@ func (x *scanner) replace(from, to int, with string) int {
 	}
 	if with == Marker {
 		x.marks++
+		x.found = noted(x.found, x.s[from:to])
 	}
 	x.out.WriteString(x.s[x.done:from])
 	x.out.WriteString(with)

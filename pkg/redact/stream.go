@@ -23,6 +23,10 @@ type Stream struct {
 	pending []byte
 	// enough is the length of pending, in bytes, at which a cut is tried again.
 	enough int
+	// Seen, if set, holds what is removed from other texts, too.
+	Seen *Seen
+	// own is used without a Seen.
+	own Seen
 }
 
 // Write takes the next piece and returns the text that is decided so far, without secrets.
@@ -32,27 +36,55 @@ func (s *Stream) Write(piece string) string {
 		return ""
 	}
 	text := string(s.pending)
-	whole, changed := Text(text)
+	whole, changed := s.settle(text)
 	for cut := len(text) - streamHold; cut > 0; cut -= streamHold / 8 {
 		if cut = strings.LastIndexByte(text[:cut], '\n') + 1; cut == 0 {
 			break
 		}
 		head := text[:cut]
 		if changed {
-			tail, _ := Text(text[cut:])
-			if head, _ = Text(head); head+tail != whole {
+			tail, _, _ := scanned(text[cut:])
+			if head, _, _ = scanned(head); head+tail != whole {
 				continue // a secret spans the cut
 			}
 		}
 		s.pending, s.enough = append(s.pending[:0], text[cut:]...), 0
-		return head
+		return s.seen().Remove(head)
 	}
 	if len(text) < streamLimit {
 		s.enough = len(text) + streamHold
 		return ""
 	}
 	s.pending, s.enough = s.pending[:0], 0
-	return whole
+	return s.seen().Remove(whole)
+}
+
+func (s *Stream) seen() *Seen {
+	if s.Seen != nil {
+		return s.Seen
+	}
+	return &s.own
+}
+
+// settle is Text without the removal of values that occur again, which is done when the text is returned.
+func (s *Stream) settle(text string) (string, bool) {
+	out, changed, found := scanned(text)
+	s.seen().add(found)
+	return out, changed
+}
+
+func scanned(text string) (out string, changed bool, found []string) {
+	if out, changed, found = scan(text, false, nil); !changed {
+		return text, false, nil
+	}
+	for range maxPasses {
+		next, more, all := scan(out, false, found)
+		if !more {
+			return out, changed, found
+		}
+		out, found = next, all
+	}
+	return Marker, true, found
 }
 
 // Flush returns the text that was held back, without secrets. Unless end is set, it still holds back an
@@ -65,7 +97,7 @@ func (s *Stream) Flush(end bool) string {
 			cut = bytes.LastIndexByte(s.pending[:at], '\n') + 1
 		}
 	}
-	clean, _ := Text(string(s.pending[:cut]))
+	clean, _ := s.seen().Text(string(s.pending[:cut]))
 	s.pending, s.enough = append(s.pending[:0], s.pending[cut:]...), 0
 	return clean
 }

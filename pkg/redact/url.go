@@ -99,6 +99,9 @@ func (x *scanner) url(from, a int, absolute bool) int {
 		x.cut = -1
 		return x.remove(from, to)
 	}
+	if colon := strings.IndexByte(s[a:host], ':'); colon >= 0 && a >= x.done {
+		x.found = noted(x.found, s[a+colon+1:host-1])
+	}
 	x.replace(a, host, "")
 	if nested {
 		return host // the outer URL's query is noted already
@@ -156,6 +159,9 @@ func (x *scanner) tail(i int) int {
 	if i == x.cut {
 		x.cut = -1
 		return x.drop(i, x.urlStop)
+	}
+	if s[i] == '#' && i > 0 && s[i-1] == '.' && i >= x.urlStop {
+		return 0 // a private field: this.#cache
 	}
 	if x.queries || i < x.urlStop || i < x.plainStop || i == x.done || i+1 >= len(s) ||
 		!is(s[i+1], alnum) && s[i+1] != '_' && s[i+1] != '%' ||

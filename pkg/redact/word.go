@@ -15,11 +15,67 @@ func (x *scanner) plain(i int) int {
 	if k := x.keyKindAt(from, i); k < secretValue || !namesSecret(s[from:i]) {
 		return 0
 	}
-	k := run(s, i+3, blank)
+	k, colon := run(s, i+3, blank), false
 	if k < len(s) && (s[k] == ':' || s[k] == '=') {
-		k = run(s, k+1, blank)
+		k, colon = run(s, k+1, blank), true
+	}
+	v, ok := x.value(i, k, false)
+	if !ok || !colon && !quotedAt(s, v.from) && !told(s[v.from:v.to]) {
+		return 0
 	}
 	return x.spoken(i, k)
+}
+
+func quotedAt(s string, from int) bool { return from > 0 && isQuote(s[from-1]) }
+
+// told reports whether a word after "the token is" can be a secret: it has letters and digits, or signs, or is long.
+// Words, numbers of things and names of algorithms (base64-encoded, SHA-256) are not.
+func told(word string) bool {
+	word = strings.TrimRight(word, "!?:;"+closers)
+	letters, digits, signs := 0, 0, 0
+	for i := range len(word) {
+		switch c := word[i]; {
+		case is(c, digit):
+			digits++
+		case is(c, alnum):
+			letters++
+		case strings.IndexByte("!@#$%^&*+=~", c) >= 0 && i > 0:
+			signs++
+		}
+	}
+	switch {
+	case digits == 0 && signs == 0:
+		return letters >= 20 && letters == len(word) || letters >= 12 && changes(word)*20 >= letters*9
+	case letters == 0:
+		return digits >= 6
+	}
+	return !algorithm(word) && len(word) >= 5
+}
+
+// algorithm reports whether a word is a number of units, or the name of an algorithm or of a format.
+func algorithm(word string) bool {
+	low := strings.ToLower(word)
+	first := run(low, 0, digit)
+	if first > 0 {
+		rest := strings.TrimLeft(low[first:], "-")
+		return strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz-") == ""
+	}
+	letters := 0
+	for letters < len(low) && low[letters] >= 'a' && low[letters] <= 'z' {
+		letters++
+	}
+	name := low[:letters]
+	if letters < len(low) && low[letters] == '-' {
+		letters++
+	}
+	if end := run(low, letters, digit); end == letters || end < len(low) && low[end] != '-' {
+		return false
+	}
+	switch name {
+	case "base", "sha", "md", "utf", "rsa", "aes", "hs", "rs", "es", "ps", "ed", "x", "v", "http", "ipv", "oauth", "p", "u", "int", "uint", "float", "hmac", "pkcs":
+		return true
+	}
+	return false
 }
 
 // namesSecret reports whether the word names a secret itself, as in "the token is …", and not something
@@ -35,6 +91,7 @@ func namesSecret(word string) bool {
 
 // commonWords may follow "the token is" in prose and are not tokens.
 var commonWords = map[string]bool{
+	"arg": true, "string": true, "file": true, "value": true, "word": true, "password": true, "token": true, "secret": true,
 	"a": true, "about": true, "absent": true, "accepted": true, "already": true, "also": true, "always": true,
 	"an": true, "available": true, "bad": true, "bound": true, "correct": true, "created": true, "empty": true,
 	"expired": true, "fine": true, "for": true, "from": true, "good": true, "ignored": true, "in": true,
@@ -64,24 +121,38 @@ func (x *scanner) spoken(i, k int) int {
 	return x.remove(v.from, v.from+len(word))
 }
 
-// flag matches "--password VALUE"; the first dash is at i.
+// flag matches "--password VALUE" and "-password VALUE"; the first dash is at i.
 func (x *scanner) flag(i int) int {
 	s := x.s
 	if i > 0 && is(s[i-1], keyByte) {
 		return 0
 	}
-	end := i + 2
+	name := i + 1
+	if name < len(s) && s[name] == '-' {
+		name++
+	}
+	end := name
 	for end < len(s) && end-i <= keyLimit && is(s[end], keyByte) {
 		end++
 	}
-	if end >= len(s) || !is(s[end], blank) || keyKind(s[i+2:end]) < secretValue {
+	if end >= len(s) || end-name < 4 || !is(s[end], blank) || !x.flagNames(name, end) {
 		return 0
 	}
 	k := run(s, end, blank)
 	if k >= len(s) || s[k] == '-' {
 		return 0
 	}
+	v, ok := x.value(i, k, false)
+	if !ok || aboutTail(s[name:end]) && plainValue(s[v.from:v.to]) {
+		return 0
+	}
 	return x.spoken(i, k)
+}
+
+// flagNames reports whether a flag with that name is followed by a secret.
+func (x *scanner) flagNames(from, to int) bool {
+	name := x.s[from:to]
+	return keyKind(name) >= secretValue || name == "passin" || name == "passout"
 }
 
 // scheme matches "Bearer VALUE" and "Basic VALUE" outside a header; the blank

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -45,7 +44,7 @@ func classify(err error) *runner.Error {
 
 // cleanTermination returns a Termination without secrets.
 func cleanTermination(reason, message string, exit int, s *secrets) runspec.Termination {
-	message, _ = redact.Text(s.scrub(message))
+	message, _ = s.seen.Text(s.scrub(message))
 	return runspec.Termination{Reason: reason, Message: message, ExitCode: exit}
 }
 

@@ -163,7 +163,7 @@ func (r *recorder) clean(e *v1alpha1.ExecutionEvent) {
 	if e.Content != nil {
 		e.Content.Raw = []byte(r.secret.scrub(string(e.Content.Raw)))
 	}
-	event.Sanitize(e)
+	event.SanitizeAfter(e, &r.secret.seen)
 }
 
 func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
@@ -175,8 +175,11 @@ func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 }
 
 // secrets holds the values that must not leave the worker, in addition to those that redaction
-// recognises by their form.
-type secrets struct{ values []string }
+// recognises by their form: those that the worker was given, and those that were removed from what the run said before.
+type secrets struct {
+	values []string
+	seen   redact.Seen
+}
 
 // minSecret is the length of the shortest value that is searched for, in bytes. Shorter values
 // would match everywhere.
@@ -211,9 +214,9 @@ func secretsOf(c *Config) *secrets {
 
 func (s *secrets) scrub(text string) string {
 	for _, v := range s.values {
-		text = strings.ReplaceAll(text, v, "[REDACTED]")
+		text = strings.ReplaceAll(text, v, redact.Marker)
 	}
-	return text
+	return s.seen.Remove(text)
 }
 
 // in returns the values that a JSON text contains.
@@ -257,7 +260,7 @@ type taskLog struct {
 }
 
 func newTaskLog(c *Config, a *client.API, clk clock.Clock, s *secrets) *taskLog {
-	l := &taskLog{secret: s, clock: clk}
+	l := &taskLog{secret: s, clock: clk, clean: redact.Stream{Seen: &s.seen}}
 	l.out = outbox[string]{
 		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: clk, windowed: l.windowed,
 		encode: func(s string) ([]byte, error) { return []byte(s), nil },

@@ -18,7 +18,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
@@ -59,7 +58,7 @@ func (w *worker) upload(ctx context.Context, contentType string, body []byte, pa
 
 // fitResult prepares a result for sending: it removes secrets, and cuts a result that is too large.
 func fitResult(text string, s *secrets) string {
-	text, _ = redact.Output(s.scrub(text))
+	text, _ = s.seen.Output(s.scrub(text))
 	if len(text) > maxResult {
 		text = strings.ToValidUTF8(text[:maxResult-64], "") + "\n[the result was longer and is cut here]\n"
 	}

@@ -240,8 +240,31 @@ func (r source) commands() []Canary {
 		"$env:API_TOKEN = \"%s\"",
 		"set -x API_TOKEN %s",
 		"ENV API_TOKEN %s",
+		"CREATE USER 'bob'@'%%' IDENTIFIED BY '%s';",
+		"ALTER USER bob IDENTIFIED WITH mysql_native_password BY '%s';",
+		"create user bob identified by %s account unlock",
+		"ALTER ROLE bob WITH LOGIN PASSWORD '%s';",
+		`psql -c "create user bob with password '%s'"`,
+		"openssl rsa -in key.pem -passin pass:%s -out plain.pem",
+		"openssl pkcs12 -export -passout pass:%s -in a.pem",
+		"keytool -genkey -storepass %s -alias a",
+		"Unseal Key 1: %s",
+		"Initial Root Token: %s",
+		"The initial password is %s",
+		"initial admin password: %s",
+		"Please use the following password to proceed to installation:\n\n%s\n\nThis may also be found in a file.",
+		"[Note] A temporary password is generated for root@localhost: %s",
+		"mariadb -u root -p%s a",
+		"mongosh --host db -u bob -p %s",
+		"sqlcmd -S db -U bob -P %s -Q 'select 1'",
+		"ldapsearch -D cn=admin -w %s -b dc=example",
+		"zip -e -P %s a.zip b",
+		"7z x -p%s a.7z",
+		`ConvertTo-SecureString -AsPlainText -Force -String "%s"`,
+		`ConvertTo-SecureString "%s" -AsPlainText -Force`,
 	} {
 		secret := r.of(alnum, 16)
+		format = strings.ReplaceAll(format, `\n`, "\n")
 		if strings.HasPrefix(format, "echo") {
 			secret = "ghp_" + r.of(alnum, 36)
 		}

@@ -1,0 +1,260 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "strings"
+
+// place is where an assignment stands: the key is s[ks:ke], the separator is at i, and the value is s[from:to].
+type place struct{ ks, ke, i, from, to int }
+
+// notAValue reports whether the value of p is source code or prose rather than a secret: an expression, a type, the
+// number of something, the next word of a sentence.
+func (x *scanner) notAValue(kind secretKind, p place) bool {
+	s := x.s
+	key, v := s[p.ks:p.ke], s[p.from:p.to]
+	quote := p.from > 0 && isQuote(s[p.from-1])
+	if aboutTail(key) && plainValue(v) {
+		return true
+	}
+	if quote {
+		return prompt(v) || template(v)
+	}
+	if codeWords[v] || expression(v) || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
+		return true
+	}
+	spaced := s[p.i] == ':' || p.ke < p.i && is(s[p.i-1], blank)
+	if spaced && smallNumber(v) {
+		return !endsInPassword(key)
+	}
+	if !identifier(v) {
+		return false
+	}
+	if !secretAtEnd(key) && kind != secretHeader {
+		return true
+	}
+	switch {
+	case goesOn(s, v, p.to):
+		return true
+	case !spaced:
+		return closes(s, p.to) && keyKind(v) >= secretCount // f(password=password)
+	case s[p.i] == ':' && sentence(s, p.to):
+		return true
+	case strings.IndexByte(key, '.') > 0 && s[p.i] == '=' || keyKind(v) >= secretCount && s[p.i] == '=':
+		return true // this.token = token
+	}
+	return closes(s, p.to) || commented(s, p.ks)
+}
+
+// codeWords are words of programming languages that may follow an assignment, and the names of common types.
+var codeWords = setOfExact(`function new await async yield this self super return void typeof lambda class iota struct func fn
+	interface map chan unsafe const let var not int int32 int64 uint8 uint32 uint64 float float32 float64 bool boolean
+	number object any Any String Str Boolean Object Number Buffer Uint8Array bytes byte rune error Error char usize
+	Option Optional Vec List Dict Union Callable Secret Token value values`)
+
+func setOfExact(text string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// aboutSecret are words after the name of a secret that make the key one of a property of the secret.
+var aboutSecret = strings.Fields(`type name url uri path file dir ref list attr config provider location endpoint format kind
+	class size count length limit ttl lifetime expir index manager policy style delimiter separator prefix suffix field
+	param label scope audience issuer stdin version method mode status spec`)
+
+// aboutTail reports whether the key names a property of a secret: TokenURL, secret_name.
+func aboutTail(key string) bool {
+	var buf [2 * keyLimit]byte
+	n := string(normalize(buf[:0], key))
+	at := -1
+	for _, w := range secretWords {
+		if i := strings.LastIndex(n, w); i >= 0 {
+			at = max(at, i+len(w))
+		}
+	}
+	if at < 0 || at == len(n) {
+		return false
+	}
+	for _, w := range aboutSecret {
+		if strings.Contains(n[at:], w) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretWords are the words of keyWords that name a secret wherever they stand in a key.
+var secretWords = strings.Fields(`authorization cookie token apikey secret password passwd pwd credential privatekey
+	accesskey accountkey passphrase passcode`)
+
+// secretAtEnd reports whether the key ends in a word that names a secret, and not in what the secret is used for.
+func secretAtEnd(key string) bool {
+	var buf [2 * keyLimit]byte
+	n := string(normalize(buf[:0], key))
+	if n == "key" {
+		return true // the word before it is not a part of it: private key
+	}
+	for _, w := range secretWords {
+		if strings.HasSuffix(n, w) || strings.HasSuffix(n, w+"s") {
+			return true
+		}
+	}
+	return keyKind(key[max(0, len(key)-12):]) >= secretValue && strings.HasSuffix(n, "pass")
+}
+
+func endsInPassword(key string) bool {
+	var buf [2 * keyLimit]byte
+	n := string(normalize(buf[:0], key))
+	return strings.HasSuffix(n, "password") || strings.HasSuffix(n, "passwd") || strings.HasSuffix(n, "pwd") || strings.HasSuffix(n, "pass") ||
+		strings.HasSuffix(n, "passphrase") || strings.HasSuffix(n, "passcode") || n == "token" || n == "secret"
+}
+
+// plainValue reports whether v is a word, a path, a URL or a name of several words: it has no word of letters and
+// digits.
+func plainValue(v string) bool {
+	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return r >= 0x80 || !is(byte(r), alnum) }) {
+		if len(part) >= 8 && irregular(part) && (strings.ContainsAny(part, "0123456789") || changes(part)*5 >= len(part)*2) {
+			return false
+		}
+	}
+	return true
+}
+
+// identifier reports whether v is a word without digits, except for one or two at its end.
+func identifier(v string) bool {
+	w := strings.TrimRight(v, "0123456789")
+	if len(v)-len(w) > 2 || w == "" || len(v) > 64 || len(w) >= 12 && strings.IndexByte(w, '_') < 0 && changes(w)*20 >= len(w)*9 {
+		return false
+	}
+	for i := range len(w) {
+		if c := w[i]; !is(c, alnum) && c != '_' && c != '$' && (c != '-' || i == 0) || is(c, digit) {
+			return false
+		}
+	}
+	return true
+}
+
+// expression reports whether v is the start of a call or of an index, or members of an object: name(…, name[…, a.b.
+func expression(v string) bool {
+	end := strings.IndexAny(v, "([")
+	if end < 0 {
+		end = len(v)
+		if strings.IndexByte(v, '.') < 0 {
+			return false
+		}
+	} else if end < 2 {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.TrimLeft(v[:end], "!&*"), ".") {
+		if !identifier(strings.TrimPrefix(part, "#")) {
+			return false
+		}
+	}
+	return true
+}
+
+// goesOn reports whether the expression of the identifier v goes on after to.
+func goesOn(s, v string, to int) bool {
+	if to >= len(s) {
+		return false
+	}
+	switch c := s[to]; {
+	case c == '(' || c == '[' || c == '<' && to+1 < len(s) && is(s[to+1], alnum):
+		return len(v) > 1
+	case !is(c, blank):
+		return false
+	}
+	k := run(s, to, blank)
+	if k >= len(s) {
+		return false
+	}
+	for _, op := range [...]string{"+ ", "|| ", "&& ", "?? ", "? ", "| ", "{", "(", "= ", "=> ", "or ", "and ", "if ", "else ", "//", "/*"} {
+		if strings.HasPrefix(s[k:], op) {
+			return true
+		}
+	}
+	return false
+}
+
+// closes reports whether what follows an expression in code stands at k: a bracket or a semicolon, or a comma at the end
+// of the line.
+func closes(s string, k int) bool {
+	if k >= len(s) {
+		return false
+	}
+	switch s[k] {
+	case ';', ')', '}', ']':
+		return true
+	case ' ':
+		return k+1 < len(s) && s[k+1] == '}'
+	case ',':
+		return k+1 == len(s) || lineEndAt(s, k+1, true) > 0 || keyKind(wordBefore(s, k)) >= secretCount
+	}
+	return false
+}
+
+// wordBefore returns the word that ends before k.
+func wordBefore(s string, k int) string {
+	from := k
+	for from > 0 && k-from < keyLimit && is(s[from-1], keyByte) {
+		from--
+	}
+	return s[from:k]
+}
+
+// sentence reports whether a word without a separator follows on the line, as in prose.
+func sentence(s string, k int) bool {
+	next := run(s, k, blank)
+	end := run(s, next, alnum)
+	if next == k || end == next || is(s[next], digit) {
+		return false
+	}
+	after := run(s, run(s, end, wordByte), blank)
+	return after >= len(s) || s[after] != ':' && s[after] != '='
+}
+
+// commented reports whether the line of i is a comment of a program.
+func commented(s string, i int) bool {
+	from := i
+	for low := max(0, i-64); from > low && !is(s[from-1], lineEnd); from-- {
+	}
+	from = run(s, from, blank)
+	return strings.HasPrefix(s[from:], "//") || strings.HasPrefix(s[from:], "* ")
+}
+
+// smallNumber reports whether v is a number of a few digits.
+func smallNumber(v string) bool {
+	if strings.HasPrefix(v, "0x") {
+		return len(v) <= 10 && all(v[2:], hex)
+	}
+	return len(v) <= 5 && all(v, digit)
+}
+
+// prompt reports whether a string asks for a secret or names one: "Password: ", "token".
+func prompt(v string) bool {
+	w := strings.TrimRight(v, ": ")
+	if len(w) < len(v) && plainValue(w) {
+		return true
+	}
+	switch strings.ToLower(v) {
+	case "token", "password", "secret", "bearer", "basic", "credentials", "apikey", "api_key", "passwd", "pwd", "authorization", "cookie":
+		return true
+	}
+	return strings.Trim(v, "X") == ""
+}
+
+// template reports whether the secret in v is filled in by a program: "Bearer ${token}".
+func template(v string) bool {
+	for _, open := range [...]string{"${", "#{", "{{", "$("} {
+		at := strings.Index(v, open)
+		if at < 0 {
+			continue
+		}
+		end := strings.LastIndexAny(v, "})")
+		return end > at && plainValue(v[:at]) && plainValue(v[end:])
+	}
+	return false
+}

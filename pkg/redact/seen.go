@@ -1,0 +1,126 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Limits of the values that are removed wherever they occur again.
+const (
+	minSeen   = 8
+	maxSeen   = 512
+	seenOnce  = 64  // values of one text
+	seenCount = 256 // values that a Seen keeps
+)
+
+// Seen holds the secrets that were removed from earlier texts, to remove them from later ones as well, where nothing
+// identifies them. It keeps only values that cannot be ordinary words, and the first 256 of these. The zero value is
+// ready to use, and a nil Seen keeps nothing. It is safe for concurrent use.
+type Seen struct {
+	mu       sync.Mutex
+	values   []string
+	replacer *strings.Replacer
+}
+
+// Text is like the function Text. It removes the values that were seen before as well.
+func (k *Seen) Text(s string) (string, bool) { return k.apply(settle(s, false)) }
+
+// Output is like the function Output. It removes the values that were seen before as well.
+func (k *Seen) Output(s string) (string, bool) { return k.apply(output(s)) }
+
+// JSON is like the function JSON. It removes the values that were seen before as well.
+func (k *Seen) JSON(b []byte) ([]byte, bool, error) {
+	out, changed, found, err := jsonOf(b)
+	if err != nil {
+		return nil, false, err
+	}
+	text, changed := k.apply(string(out), changed, found)
+	return []byte(text), changed, nil
+}
+
+// Remove returns s without the values that were seen.
+func (k *Seen) Remove(s string) string {
+	if k == nil {
+		return s
+	}
+	k.mu.Lock()
+	r := k.replacer
+	k.mu.Unlock()
+	if r == nil {
+		return s
+	}
+	return r.Replace(s)
+}
+
+func (k *Seen) apply(s string, changed bool, found []string) (string, bool) {
+	k.add(found)
+	clean := k.Remove(s)
+	return clean, changed || clean != s
+}
+
+func (k *Seen) add(found []string) {
+	if k == nil || len(found) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := len(k.values)
+	for _, v := range found {
+		if len(k.values) < seenCount && !slices.Contains(k.values, v) {
+			k.values = append(k.values, v)
+		}
+	}
+	if len(k.values) > n {
+		k.replacer = replacerOf(k.values)
+	}
+}
+
+// replacerOf returns a replacer of values by the marker. It prefers the longer one of two that start alike.
+func replacerOf(values []string) *strings.Replacer {
+	values = slices.SortedFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
+	pairs := make([]string, 0, 2*len(values))
+	for _, v := range values {
+		pairs = append(pairs, v, Marker)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// noted appends a removed value to found if it must be removed wherever it occurs.
+func noted(found []string, v string) []string {
+	if at := strings.LastIndexByte(v, ' '); at >= 0 && schemeWord(v[:at]) {
+		v = v[at+1:]
+	}
+	if len(found) >= seenOnce || len(v) < minSeen || len(v) > maxSeen || !distinct(v) || slices.Contains(found, v) {
+		return found
+	}
+	return append(found, v)
+}
+
+// distinct reports whether v is one word that mixes letters and digits, and is not a name or a number of something.
+func distinct(v string) bool {
+	letters, digits := 0, 0
+	for i := range len(v) {
+		switch c := v[i]; {
+		case is(c, digit):
+			digits++
+		case is(c, alnum):
+			letters++
+		case c <= ' ' || c >= 0x7f || strings.IndexByte(`"'\`+"`[]<>", c) >= 0:
+			return false
+		}
+	}
+	return letters > 1 && digits > 1 && !algorithm(v)
+}
+
+// again removes the values that were found in s wherever else they are.
+func again(s string, found []string) (string, bool) {
+	if len(found) == 0 {
+		return s, false
+	}
+	clean := replacerOf(found).Replace(s)
+	return clean, clean != s
+}
