@@ -9,6 +9,7 @@
 //	limits.go   what one task may store
 //	chat.go     the limits of chats
 //	stores.go   the folder of the store, and waiting for its lock
+//	standby.go  the ports while the store cannot be opened
 //	listen.go   the secure listener and the plain one of the REST paths
 //	generic.go  the generic server's configuration: TLS, the loopback client, audit
 //	usage.go    the ledger of model use after the start
@@ -17,7 +18,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -107,9 +107,8 @@ type Options struct {
 	// LockTimeout is how long the start waits while another server has the store open; 0 does not wait.
 	LockTimeout time.Duration
 
-	// Waiting, if set, is called when the start begins to wait for the store's lock. The func it returns is called
-	// when the wait is over.
-	Waiting func(context.Context) (done func())
+	// Name is the name in the certificate with which the server answers while it waits for the store. Default: localhost.
+	Name string
 	// Out receives output for a person: the ready message, and the audit log if AuditLog is "-". Default: discarded.
 	Out io.Writer
 	// Clock is the clock of the whole process. Default: the real clock.

@@ -87,12 +87,15 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	return st, nil
 }
 
+// openEngine opens the database. While it waits for another server, for space or for descriptors, the server is alive and not ready.
 func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
-	began := o.Clock.Now()
+	began, wait := o.Clock.Now(), &standby{o: o}
+	defer wait.done()
 	for waiting := false; ; waiting = true {
 		e, err := local.Open(ctx, local.Options{
 			Dir: o.Path(archive.StoreFolder), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value(),
 			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile()}, AcceptLoss: o.AcceptDataLoss,
+			Waiting: func(cause error, _ time.Duration) { wait.waits(ctx, "the store cannot be opened: "+cause.Error()) },
 		})
 		if err == nil {
 			return e, nil
@@ -105,9 +108,7 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 		}
 		if !waiting {
 			klog.FromContext(ctx).Info("Another server has the store open; waiting until it ends", "dir", o.DataDir, "timeout", o.LockTimeout)
-			if o.Waiting != nil {
-				defer o.Waiting(ctx)()
-			}
+			wait.waits(ctx, "another server has the store open")
 		}
 		timer := o.Clock.NewTimer(lockPoll)
 		select {

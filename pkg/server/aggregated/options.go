@@ -15,7 +15,6 @@
 //	certificate.go   the serving certificate
 //	identity.go      which store is served under the APIService
 //	registration.go  the APIService: its CA bundle, its availability after a restart, and repairs of it
-//	standby.go       the answers while another server has the store
 //	run.go           the order in which a server starts
 //
 // Its ServiceAccount needs, in the cluster:

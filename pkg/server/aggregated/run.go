@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	if authorities == nil {
 		return nil
 	}
-	o.Waiting = o.standBy
+	o.Name = o.ServiceName
 	st, err := o.OpenStores(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -27,6 +27,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	st, err := o.OpenStores(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = nil // asked to stop while it waited
+		}
 		return err
 	}
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {

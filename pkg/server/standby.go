@@ -1,0 +1,101 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
+)
+
+// standbyHeaderTimeout is how long a client of a waiting server may take to send the header of a request.
+const standbyHeaderTimeout = 5 * time.Second
+
+// standby answers on the server's ports while the store cannot be opened: the server is alive but not ready. If a port is
+// taken, for example by another server on the same machine, that is no error.
+type standby struct {
+	o      *Options
+	reason atomic.Pointer[string]
+	start  sync.Once
+	stop   []func()
+}
+
+// waits states why the server waits, and serves the ports from the first call on.
+func (s *standby) waits(ctx context.Context, reason string) {
+	s.reason.Store(&reason)
+	s.start.Do(func() { s.serve(ctx) })
+}
+
+func (s *standby) serve(ctx context.Context) {
+	log := klog.FromContext(ctx)
+	l, err := s.o.Listen(ctx)
+	if err != nil {
+		log.Info("The ports are not served while this server waits for the store", "cause", err.Error())
+		return
+	}
+	secure, err := s.secure(l.Secure)
+	if err != nil {
+		log.Error(errors.Join(err, l.Close()), "The ports are not served while this server waits for the store")
+		return
+	}
+	s.answer(ctx, secure)
+	if l.Plain != nil {
+		s.answer(ctx, l.Plain)
+	}
+}
+
+func (s *standby) answer(ctx context.Context, l net.Listener) {
+	srv := &http.Server{Handler: http.HandlerFunc(s.respond), ReadHeaderTimeout: standbyHeaderTimeout}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = srv.Serve(l) // until it is closed
+	}()
+	s.stop = append(s.stop, func() {
+		if err := srv.Close(); err != nil {
+			klog.FromContext(ctx).Error(err, "A port that was served during the wait could not be closed")
+		}
+		<-ended
+	})
+}
+
+// secure adds a certificate for this wait alone, because the server's own may be in use, or not exist yet.
+func (s *standby) secure(l net.Listener) (net.Listener, error) {
+	name := s.o.Name
+	if name == "" {
+		name = "localhost"
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
+}
+
+func (s *standby) respond(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/livez" && r.URL.Path != "/healthz" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = fmt.Fprintln(w, "waiting: "+*s.reason.Load())
+}
+
+// done closes the ports.
+func (s *standby) done() {
+	for _, stop := range s.stop {
+		stop()
+	}
+}

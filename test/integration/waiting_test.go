@@ -1,0 +1,93 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/harness"
+)
+
+// A server that starts on a full disk is alive and not ready, and says why. It becomes ready when there is space.
+func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := small(t, 48)
+	port, err := strconv.Atoi(harness.FreePort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Start(t, func(o *standalone.Options) {
+		o.DataDir, o.Port = dir, port
+		o.DiskReserve.Quantity = resource.MustParse("-1") // no reserve that could be given up
+	})
+	restTask(t, s, "a")
+	s.Stop(t)
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.start(t)
+	}()
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // the certificate is for the wait alone
+	await := func(path string, code int, text string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			resp, err := insecure.Get("https://127.0.0.1:" + strconv.Itoa(port) + path)
+			if err == nil {
+				body, _ := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if resp.StatusCode == code && strings.Contains(string(body), text) {
+					return
+				}
+				err = errors.New(resp.Status + " " + string(body))
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+	}
+	await("/livez", http.StatusOK, "no space left on device")
+	await("/readyz", http.StatusServiceUnavailable, "no space left on device")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	await("/readyz", http.StatusOK, "ok")
+	if code, body := get(t, s.client(), tasksPath+"/a", ""); code != http.StatusOK {
+		t.Errorf("the task: %d %s", code, body)
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 1 << 20; size > 0; {
+		if _, err = f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
