@@ -82,8 +82,8 @@ type Background interface {
 	// Room returns the error with which Commit would refuse a write of about size bytes. It is for writes
 	// that are made with Apply.
 	Room(n Need, size int) error
-	// Reclaim starts returning the space of deleted keys from lo to hi to a full store, in the background.
-	// Without it, that space is returned at some later time.
+	// Reclaim returns the space of deleted keys from lo to hi, in the background: at once to a full store, otherwise within
+	// minutes. Without it, that space is returned at some later time, or not at all.
 	Reclaim(ctx context.Context, lo, hi []byte)
 }
 

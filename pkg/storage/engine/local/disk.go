@@ -101,8 +101,20 @@ func (o observed) file(open func() (vfs.File, error)) (f vfs.File, err error) {
 	return observedFile{f, o.disk, o.wait}, nil
 }
 
+func (o observed) written(c vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+	f, err := o.file(open)
+	switch {
+	case c == flushCategory:
+		o.wait.flush(err)
+		f = flushFile{f, o.wait}
+	case err == nil && c == logCategory:
+		f = &logFile{File: f}
+	}
+	return f, err
+}
+
 func (o observed) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return o.file(func() (vfs.File, error) { return o.FS.Create(name, c) })
+	return o.written(c, func() (vfs.File, error) { return o.FS.Create(name, c) })
 }
 
 func (o observed) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -118,7 +130,7 @@ func (o observed) OpenDir(name string) (vfs.File, error) {
 }
 
 func (o observed) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return o.file(func() (vfs.File, error) { return o.FS.ReuseForWrite(oldname, newname, c) })
+	return o.written(c, func() (vfs.File, error) { return o.FS.ReuseForWrite(oldname, newname, c) })
 }
 
 func (o observed) do(op func() error) (err error) {
@@ -153,6 +165,24 @@ func (o observed) List(dir string) (names []string, err error) {
 
 // Unwrap returns the underlying file system, for vfs.Root.
 func (o observed) Unwrap() vfs.FS { return o.FS }
+
+// flushFile is a table of a flush.
+type flushFile struct {
+	vfs.File
+	wait *patience
+}
+
+func (f flushFile) Write(p []byte) (n int, err error) {
+	n, err = f.File.Write(p)
+	f.wait.flush(err)
+	return n, err
+}
+
+func (f flushFile) Sync() error {
+	err := f.File.Sync()
+	f.wait.flush(err)
+	return err
+}
 
 // observedFile observes the operations that wait for the disk.
 type observedFile struct {

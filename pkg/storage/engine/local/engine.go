@@ -38,12 +38,14 @@ type Options struct {
 	// BlockCacheBytes bounds the cache of blocks read. Its memory is allocated on use. Default: 64 MiB.
 	BlockCacheBytes int64
 	// MemTableBytes is the size that a memtable grows to under load. It starts at 256 KiB, and up to four
-	// exist. Default: 32 MiB, or 1/64 of a volume smaller than 2 GiB.
+	// exist. Default: 32 MiB, or 1/128 of a volume smaller than 4 GiB.
 	MemTableBytes int64
 	// Reserve is how many bytes of the volume are kept free by refusing writes that add to the store.
 	// Negative means none. Default: 256 MiB, or an eighth of a volume smaller than 2 GiB. It has no effect
 	// on a file system that does not report its free space.
 	Reserve int64
+	// ReclaimAfter is how long Reclaim waits for more to be deleted. Default: 1 minute.
+	ReclaimAfter time.Duration
 	// GroupBytes ends a commit group once its batch is larger. Default: 4 MiB.
 	GroupBytes int
 	// Clock measures commit durations. Default: the real clock.
@@ -83,6 +85,9 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 	if o.BlockCacheBytes == 0 {
 		o.BlockCacheBytes = defaultBlockCache
 	}
+	if o.ReclaimAfter == 0 {
+		o.ReclaimAfter = time.Minute
+	}
 	if o.GroupBytes == 0 {
 		o.GroupBytes = defaultGroup
 	}
@@ -102,18 +107,18 @@ var _ engine.Engine = (*Engine)(nil)
 // Engine implements engine.Engine. All methods may be called concurrently. It has many methods because the interface has
 // them, and each phase of a commit and each rule of a full disk is one.
 type Engine struct {
-	opts    Options
-	log     logr.Logger
-	db      *pebble.DB
-	marked  *markedFS // nil without a mark
-	losses  int       // accepted losses; set by Open
-	lock    *pebble.Lock
-	metrics *metrics
-	space   *space
-	disk    *disk
-	probing atomic.Bool // a probe of the disk is in progress
-	// reclaiming is held by one compaction of Reclaim at a time.
-	reclaiming sync.Mutex
+	opts      Options
+	log       logr.Logger
+	db        *pebble.DB
+	marked    *markedFS // nil without a mark
+	losses    int       // accepted losses; set by Open
+	lock      *pebble.Lock
+	metrics   *metrics
+	space     *space
+	disk      *disk
+	wait      *patience   // of the opening
+	probing   atomic.Bool // a probe of the disk is in progress
+	reclaimer *reclaimer
 
 	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
 	refs    atomic.Int64
@@ -161,6 +166,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	select {
 	case r := <-done:
 		return r.e, r.err
+	case err := <-wait.broken:
+		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 	case <-wait.abandoned:
 	}
 	go func() {
@@ -173,10 +180,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 
 func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error) {
 	raw := o.FS
-	e := &Engine{log: log, drained: make(chan struct{}, 1), previous: make(chan struct{})}
+	e := &Engine{log: log, wait: wait, drained: make(chan struct{}, 1), previous: make(chan struct{})}
 	e.disk = &disk{clock: o.Clock, slow: e.slow}
 	o.FS = observed{raw, e.disk, wait}
 	e.opts = o
+	e.reclaimer = newReclaimer(e)
 	e.metrics = newMetrics(e)
 	lock, check, err := claim(&o)
 	if err != nil {
@@ -266,6 +274,7 @@ func (e *Engine) Close() error {
 		e.refs.Add(-closedRefs)
 		return engine.ErrClosed
 	}
+	e.reclaimer.stop()
 	if n > closedRefs {
 		<-e.drained
 	}

@@ -51,6 +51,7 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 	if strings.HasPrefix(format, "pebble: fatal commit error") {
 		panic(err)
 	}
+	l.e.wait.flush(err) // returns once the store is open
 	l.e.fail(err)
 	select {}
 }

@@ -44,6 +44,8 @@ type patience struct {
 	open atomic.Bool
 	// abandoned is closed when ctx ends while the opening waits. It cannot be interrupted, and goes on until the cause is gone.
 	abandoned chan struct{}
+	// broken gets an error that makes the opening fail.
+	broken chan error
 
 	mu     sync.Mutex
 	pause  time.Duration
@@ -51,7 +53,7 @@ type patience struct {
 }
 
 func newPatience(ctx context.Context, log logr.Logger, waiting func(error, time.Duration)) *patience {
-	return &patience{log: log, ctx: ctx, waiting: waiting, abandoned: make(chan struct{}), logged: map[string]time.Time{}}
+	return &patience{log: log, ctx: ctx, waiting: waiting, abandoned: make(chan struct{}), broken: make(chan error, 1), logged: map[string]time.Time{}}
 }
 
 // out runs op until it does not fail for lack of something, if the store is being opened.
@@ -72,6 +74,19 @@ func (p *patience) out(op func() error) error {
 		}
 		p.rest(err)
 	}
+}
+
+// flush is called with the outcome of a part of a flush. Pebble repeats a flush that failed, and its opening waits for the flush.
+// So an error that will not go away ends the opening, and the goroutine stays until the process ends, as the caller should.
+func (p *patience) flush(err error) {
+	if err == nil || p.open.Load() || scarce(err) {
+		return
+	}
+	select {
+	case p.broken <- err:
+	default:
+	}
+	select {}
 }
 
 // rest waits for a while that grows from call to call.

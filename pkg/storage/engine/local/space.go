@@ -4,7 +4,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,8 +36,8 @@ func (e *FullError) Is(target error) bool { return target == engine.ErrFull }
 
 const (
 	ballastFile = "BALLAST"
-	// maxReserve and maxMemTable apply to a volume of 2 GiB or more. Smaller volumes use an eighth and 1/64
-	// of their size, so that all memtables and their logs fit in the reserve.
+	// maxReserve applies to a volume of 2 GiB or more, and the default memtable to one of 4 GiB or more. Smaller volumes use an
+	// eighth and 1/128 of their size, so that all memtables and their logs fit in the reserve.
 	maxReserve, minReserve = 256 << 20, 8 << 20
 	minMemTable            = 1 << 20
 	// measureEvery is how old a measurement of free space may be.
@@ -90,7 +89,7 @@ func (s *space) memTable() int64 {
 	if s.reserve == 0 {
 		return defaultMemTable
 	}
-	return min(max(s.total.Load()/64, minMemTable), defaultMemTable)
+	return min(max(s.total.Load()/128, minMemTable), defaultMemTable)
 }
 
 func (s *space) ballastPath() string { return s.fs.PathJoin(s.dir, ballastFile) }
@@ -194,7 +193,7 @@ type spaceFS struct {
 
 // Create creates a file. Files of compactions are subject to the limit that wrap describes.
 func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	background := c == "pebble-compaction" || c == "pebble-memtable-flush"
+	background := c == "pebble-compaction" || c == flushCategory
 	file, err := f.FS.Create(name, c)
 	switch {
 	case err == nil && c == "pebble-compaction":
@@ -259,25 +258,6 @@ func (e *Engine) Full() bool {
 		e.space.measure()
 	}
 	return e.space.low.Load()
-}
-
-// Reclaim starts returning the space of deleted keys from lo to hi to a full volume, in the background.
-// Without it, compactions return that space at some later time.
-func (e *Engine) Reclaim(ctx context.Context, lo, hi []byte) {
-	if !e.Full() || e.acquire() != nil {
-		return
-	}
-	go func() { // ends with the compaction; Close waits for it
-		defer e.release()
-		e.reclaiming.Lock()
-		defer e.reclaiming.Unlock()
-		if e.failure.Load() != nil {
-			return
-		}
-		if err := guard(func() error { return e.db.Compact(context.WithoutCancel(ctx), lo, hi, false) }); err != nil {
-			e.log.Info("The space of deleted data is not free yet", "reason", err.Error())
-		}
-	}()
 }
 
 func needOf(t engine.Txn) engine.Need {
