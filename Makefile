@@ -54,6 +54,7 @@ scriptedmodel: ## build the scripted stand-in for a model vendor
 
 generate: ## write all generated code and the reference anew
 	hack/update-codegen.sh
+	cd hack/chart && $(GO) run .
 
 verify: ## fail if generated code, the reference or go.mod is not current
 	hack/verify.sh
@@ -75,6 +76,7 @@ $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
 	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
 	cd hack/images && $(GO) test ./...
+	cd hack/chart && $(GO) test ./...
 
 # lint vets
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector
