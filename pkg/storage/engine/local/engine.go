@@ -163,19 +163,20 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		e, err := openStore(o, log, wait)
 		done <- opened{e, err}
 	}()
+	var err error
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case err := <-wait.broken:
-		return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
+	case err = <-wait.broken:
 	case <-wait.abandoned:
+		err = context.Cause(ctx)
 	}
 	go func() {
 		if r := <-done; r.err == nil {
 			_ = r.e.Close() // nobody has used it
 		}
 	}()
-	return nil, fmt.Errorf("open store %s: %w", o.Dir, context.Cause(ctx))
+	return nil, fmt.Errorf("open store %s: %w", o.Dir, err)
 }
 
 func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error) {

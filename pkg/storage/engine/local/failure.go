@@ -51,8 +51,11 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 	if strings.HasPrefix(format, "pebble: fatal commit error") {
 		panic(err)
 	}
-	l.e.wait.flush(err) // returns once the store is open
-	l.e.fail(err)
+	if l.e.wait.open.Load() {
+		l.e.fail(err)
+	} else {
+		l.e.wait.fail(err)
+	}
 	select {}
 }
 

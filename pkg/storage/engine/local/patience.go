@@ -77,16 +77,30 @@ func (p *patience) out(op func() error) error {
 }
 
 // flush is called with the outcome of a part of a flush. Pebble repeats a flush that failed, and its opening waits for the flush.
-// So an error that will not go away ends the opening, and the goroutine stays until the process ends, as the caller should.
+// So an error that may not go away ends the opening for its caller, who should end the process. In the background the flush is repeated
+// with pauses.
 func (p *patience) flush(err error) {
 	if err == nil || p.open.Load() || scarce(err) {
 		return
 	}
+	p.fail(err)
+	time.Sleep(p.next()) //nolint:forbidigo // Pebble repeats it at once
+}
+
+// fail ends the opening with an error.
+func (p *patience) fail(err error) {
 	select {
 	case p.broken <- err:
 	default:
 	}
-	select {}
+}
+
+// next returns the next pause.
+func (p *patience) next() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause = min(max(2*p.pause, firstPause), longestPause)
+	return p.pause
 }
 
 // rest waits for a while that grows from call to call.

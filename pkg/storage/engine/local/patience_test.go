@@ -73,6 +73,7 @@ func TestOpenIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	crashed := disk.Crash(50, 1)
-	disk.Fail(nil) // the background ends
+	disk.Fail(nil)
+	unlocked(t, disk)
 	holds(t, crashed, acked, len(acked))
 }
