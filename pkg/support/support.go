@@ -133,6 +133,20 @@ func Tool(s *v1alpha1.ToolSpec) []Gap {
 	})
 }
 
+// RuntimePool returns the gaps of a runtime pool, all of it.
+func RuntimePool(s *v1alpha1.RuntimePoolSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.RuntimePoolSpec]{
+		{"spec", false, func(*v1alpha1.RuntimePoolSpec) bool { return true }, "no controller serves runtime pools, so nothing is started; use tasks of type ai"},
+	})
+}
+
+// AgentRuntime returns the gaps of an agent runtime, all of it.
+func AgentRuntime(s *v1alpha1.AgentRuntimeSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.AgentRuntimeSpec]{
+		{"spec", false, func(*v1alpha1.AgentRuntimeSpec) bool { return true }, "no controller asks registered runtimes, and tasks of type agent are refused; use tasks of type ai"},
+	})
+}
+
 // Local returns warnings about settings of placement and resources that runs on the server's own machine ignore,
 // because only a cluster can honour them. Paths begin with spec, the path of the object's spec.
 func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequirements) []string {

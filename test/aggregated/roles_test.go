@@ -37,7 +37,7 @@ import (
 
 const (
 	kinds  = "tasks sessions agents providers tools skills memories memoryproposals"
-	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status"
+	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status agentruntimes/status runtimepools/status"
 	read   = "get list watch"
 )
 
@@ -54,8 +54,9 @@ func permissions() []permission {
 	return []permission{
 		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 		{read, "agents providers tools skills", "veow"},
-		{read, "budgets", "veo"},
-		{"create update patch delete deletecollection", "budgets", "o"},
+		{read, "budgets agentruntimes runtimepools", "veo"},
+		{"create update patch delete deletecollection", "budgets agentruntimes", "o"},
+		{"create update patch delete deletecollection", "runtimepools", ""}, // controllers own them
 		{"get list", "catalogtools usagemeasurements", "veo"},
 		{"create", "sessions providers tools skills memories", "eo"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own

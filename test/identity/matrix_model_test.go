@@ -25,7 +25,7 @@ type need struct {
 
 const (
 	kinds  = "tasks sessions agents providers tools skills memories memoryproposals"
-	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status"
+	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status agentruntimes/status runtimepools/status"
 	read   = "get list watch"
 	write  = "create update patch delete deletecollection"
 )
@@ -35,8 +35,8 @@ const (
 var permissions = []struct{ verbs, resources, roles string }{
 	{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 	{read, "agents providers tools skills", "veow"},
-	{read, "budgets", "veo"},
-	{write, "budgets", "o"},
+	{read, "budgets agentruntimes runtimepools", "veo"},
+	{write, "budgets agentruntimes", "o"},
 	{"get list", "catalogtools usagemeasurements", "veo"},
 	{write, kinds, "eo"},
 	{"create", "tasks memoryproposals agents", "w"},

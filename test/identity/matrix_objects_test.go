@@ -93,6 +93,11 @@ func (w *world) others(mine *v1alpha1.Task) {
 	w.apply("memories", "mine", "kind: Memory\nspec: {content: c, sessionName: mine}", nil)
 	w.apply("budgets", "mine", "kind: Budget\nspec: {limit: {tokens: 1000000000}, window: day}", nil)
 	w.apply("sessions", "talk", "kind: Session\nspec: {sessionType: chat}", nil)
+	w.apply("agentruntimes", "mine", "kind: AgentRuntime\nspec: {contractVersion: platform.harness.v1, "+
+		"deployment: {mode: external-endpoint, endpoint: \"https://h/\"}, clientAuth: {bearerTokenSecretRef: {name: s, key: k}}}", nil)
+	sum := "sha256:" + strings.Repeat("0", 64)
+	w.apply("runtimepools", "mine", "kind: RuntimePool\nspec: {trustDomain: {namespace: team, identity: i}, runtimeNamespace: team, "+
+		"runtime: {image: \"i@"+sum+"\", profile: {protocolVersion: \"1\", digest: \""+sum+"\"}}}", nil)
 	w.names["catalogtools"], w.names["namespaces"], w.names["chats"] = "web_fetch", "team", "default"
 	k, meta := w.Kubernetes(w.t), metav1.ObjectMeta{Name: "mine"}
 	must(k.CoreV1().Secrets("team").Create(ctx, &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)

@@ -17,6 +17,7 @@ import (
 var restBodies = map[string]string{
 	"Task":                 `{"name":"new","type":"ai","prompt":"p","agentRef":{"name":"child"}}`,
 	"Agent":                `{"metadata":{"name":"mine"},"spec":{"providerRef":{"name":"mine"},"tools":[{"name":"mine"}],"coordination":{"enabled":true,"maxDepth":3}}}`,
+	"AgentRuntime":         `{"metadata":{"name":"mine"},"spec":{"contractVersion":"platform.harness.v1","deployment":{"mode":"external-endpoint","endpoint":"https://h/"},"clientAuth":{"bearerTokenSecretRef":{"name":"s","key":"k"}}}}`,
 	"Provider":             `{"metadata":{"name":"mine"},"spec":{"type":"openai","secretRef":{"name":"none"}}}`,
 	"Skill":                `{"metadata":{"name":"mine"},"spec":{"description":"d","content":{"inline":"text"}}}`,
 	"Tool":                 `{"metadata":{"name":"mine"},"spec":{"description":"d","http":{"url":"https://example.com/"}}}`,

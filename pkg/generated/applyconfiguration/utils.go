@@ -21,12 +21,30 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=core.platform.ai, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Agent"):
 		return &corev1alpha1.AgentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentCodingRuntime"):
+		return &corev1alpha1.AgentCodingRuntimeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentCoordination"):
 		return &corev1alpha1.AgentCoordinationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentModel"):
 		return &corev1alpha1.AgentModelApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntime"):
+		return &corev1alpha1.AgentRuntimeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeAuth"):
+		return &corev1alpha1.AgentRuntimeAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeCapabilities"):
+		return &corev1alpha1.AgentRuntimeCapabilitiesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeDeployment"):
+		return &corev1alpha1.AgentRuntimeDeploymentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeGovernance"):
+		return &corev1alpha1.AgentRuntimeGovernanceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeLimits"):
+		return &corev1alpha1.AgentRuntimeLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeSpec"):
 		return &corev1alpha1.AgentRuntimeSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeStatus"):
+		return &corev1alpha1.AgentRuntimeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeToolPolicy"):
+		return &corev1alpha1.AgentRuntimeToolPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentSession"):
 		return &corev1alpha1.AgentSessionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentSpec"):
@@ -87,6 +105,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.ModelFallbackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespacedReference"):
 		return &corev1alpha1.NamespacedReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolRuntime"):
+		return &corev1alpha1.PoolRuntimeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Provider"):
 		return &corev1alpha1.ProviderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProviderPrice"):
@@ -105,6 +125,24 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.RepositoryIdentityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RetryPolicy"):
 		return &corev1alpha1.RetryPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeModelLimits"):
+		return &corev1alpha1.RuntimeModelLimitsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePool"):
+		return &corev1alpha1.RuntimePoolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePoolLimits"):
+		return &corev1alpha1.RuntimePoolLimitsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePoolReservation"):
+		return &corev1alpha1.RuntimePoolReservationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePoolSpec"):
+		return &corev1alpha1.RuntimePoolSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePoolStatus"):
+		return &corev1alpha1.RuntimePoolStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimePoolUse"):
+		return &corev1alpha1.RuntimePoolUseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeProfile"):
+		return &corev1alpha1.RuntimeProfileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeTrustDomain"):
+		return &corev1alpha1.RuntimeTrustDomainApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Session"):
 		return &corev1alpha1.SessionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SessionExecutionControl"):

@@ -29,10 +29,20 @@ import (
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.Agent{}.OpenAPIModelName():                                    schema_pkg_apis_core_v1alpha1_Agent(ref),
+		v1alpha1.AgentCodingRuntime{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_AgentCodingRuntime(ref),
 		v1alpha1.AgentCoordination{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_AgentCoordination(ref),
 		v1alpha1.AgentList{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_AgentList(ref),
 		v1alpha1.AgentModel{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_AgentModel(ref),
+		v1alpha1.AgentRuntime{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_AgentRuntime(ref),
+		v1alpha1.AgentRuntimeAuth{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_AgentRuntimeAuth(ref),
+		v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_AgentRuntimeCapabilities(ref),
+		v1alpha1.AgentRuntimeDeployment{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_AgentRuntimeDeployment(ref),
+		v1alpha1.AgentRuntimeGovernance{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_AgentRuntimeGovernance(ref),
+		v1alpha1.AgentRuntimeLimits{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_AgentRuntimeLimits(ref),
+		v1alpha1.AgentRuntimeList{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_AgentRuntimeList(ref),
 		v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_AgentRuntimeSpec(ref),
+		v1alpha1.AgentRuntimeStatus{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_AgentRuntimeStatus(ref),
+		v1alpha1.AgentRuntimeToolPolicy{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_AgentRuntimeToolPolicy(ref),
 		v1alpha1.AgentSession{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_AgentSession(ref),
 		v1alpha1.AgentSpec{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_AgentSpec(ref),
 		v1alpha1.AgentStatus{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_AgentStatus(ref),
@@ -105,6 +115,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.MessageToolCall{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MessageToolCall(ref),
 		v1alpha1.ModelFallback{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ModelFallback(ref),
 		v1alpha1.NamespacedReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_NamespacedReference(ref),
+		v1alpha1.PoolRuntime{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_PoolRuntime(ref),
 		v1alpha1.Provider{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_Provider(ref),
 		v1alpha1.ProviderList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ProviderList(ref),
 		v1alpha1.ProviderPrice{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ProviderPrice(ref),
@@ -116,6 +127,16 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ReceivedMessage{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ReceivedMessage(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
 		v1alpha1.RetryPolicy{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RetryPolicy(ref),
+		v1alpha1.RuntimeModelLimits{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RuntimeModelLimits(ref),
+		v1alpha1.RuntimePool{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RuntimePool(ref),
+		v1alpha1.RuntimePoolLimits{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_RuntimePoolLimits(ref),
+		v1alpha1.RuntimePoolList{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_RuntimePoolList(ref),
+		v1alpha1.RuntimePoolReservation{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_RuntimePoolReservation(ref),
+		v1alpha1.RuntimePoolSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_RuntimePoolSpec(ref),
+		v1alpha1.RuntimePoolStatus{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_RuntimePoolStatus(ref),
+		v1alpha1.RuntimePoolUse{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_RuntimePoolUse(ref),
+		v1alpha1.RuntimeProfile{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_RuntimeProfile(ref),
+		v1alpha1.RuntimeTrustDomain{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RuntimeTrustDomain(ref),
 		v1alpha1.Session{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1alpha1_Session(ref),
 		v1alpha1.SessionExecutionControl{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_SessionExecutionControl(ref),
 		v1alpha1.SessionLineage{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_SessionLineage(ref),
@@ -679,6 +700,86 @@ func schema_pkg_apis_core_v1alpha1_Agent(ref common.ReferenceCallback) common.Op
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_AgentCodingRuntime(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentCodingRuntime is the runtime of a coding agent. Exactly one of type and runtimeRef is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is a coding agent that the platform runs: claude, codex, copilot or opencode.\n\nPossible enum values:\n - `\"claude\"`\n - `\"codex\"`\n - `\"copilot\"`\n - `\"opencode\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"claude", "codex", "copilot", "opencode"},
+						},
+					},
+					"runtimeRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeRef is an AgentRuntime that was registered.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"contractVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contractVersion is the protocol with the runtime: platform.harness.v1 or platform.harness.v2. It cannot be changed.\n\nPossible enum values:\n - `\"platform.harness.v1\"`\n - `\"platform.harness.v2\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"platform.harness.v1", "platform.harness.v2"},
+						},
+					},
+					"defaultMaxTurns": {
+						SchemaProps: spec.SchemaProps{
+							Description: "defaultMaxTurns limits the prompt loop where the task does not, from 1 to 1000 turns.",
+							Default:     50,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"defaultAllowedTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "defaultAllowedTools are the tools where the task names none. Unset means the runtime's own; an empty list allows none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"defaultAllowBash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "defaultAllowBash allows shell commands where the task does not say.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"defaultReasoningEffort": {
+						SchemaProps: spec.SchemaProps{
+							Description: "defaultReasoningEffort is low, medium, high or xhigh for codex, also max for claude, and refused for the others.\n\nPossible enum values:\n - `\"high\"`\n - `\"low\"`\n - `\"max\"`\n - `\"medium\"`\n - `\"xhigh\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"high", "low", "max", "medium", "xhigh"},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -893,51 +994,212 @@ func schema_pkg_apis_core_v1alpha1_AgentModel(ref common.ReferenceCallback) comm
 	}
 }
 
-func schema_pkg_apis_core_v1alpha1_AgentRuntimeSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_pkg_apis_core_v1alpha1_AgentRuntime(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AgentRuntimeSpec is the runtime of a coding agent. Exactly one of type and runtimeRef is set.",
+				Description: "AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. No controller serves registrations yet.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
-					"type": {
+					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is a coding agent that the platform runs: claude, codex, copilot or opencode.\n\nPossible enum values:\n - `\"claude\"`\n - `\"codex\"`\n - `\"copilot\"`\n - `\"opencode\"`",
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"claude", "codex", "copilot", "opencode"},
 						},
 					},
-					"runtimeRef": {
+					"apiVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "runtimeRef is an AgentRuntime that was registered.",
-							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
-						},
-					},
-					"contractVersion": {
-						SchemaProps: spec.SchemaProps{
-							Description: "contractVersion is the protocol with the runtime: platform.harness.v1 or platform.harness.v2. It cannot be changed.\n\nPossible enum values:\n - `\"platform.harness.v1\"`\n - `\"platform.harness.v2\"`",
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"platform.harness.v1", "platform.harness.v2"},
 						},
 					},
-					"defaultMaxTurns": {
+					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "defaultMaxTurns limits the prompt loop where the task does not, from 1 to 1000 turns.",
-							Default:     50,
-							Type:        []string{"integer"},
-							Format:      "int32",
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
-					"defaultAllowedTools": {
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AgentRuntimeStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName(), v1alpha1.AgentRuntimeStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeAuth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeAuth has the Secrets with which the controller proves who it is. The first is for platform.harness.v1, the others are for platform.harness.v2.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"bearerTokenSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bearerTokenSecretRef is the token of platform.harness.v1.",
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"controllerBearerTokenSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "controllerBearerTokenSecretRef is the controller's token of platform.harness.v2.",
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"operationCapabilitySecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operationCapabilitySecretRef is the key of platform.harness.v2 with which the controller signs what an operation may do.",
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.KeyReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeCapabilities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeCapabilities is what a runtime can do.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"runtimeInstanceID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeInstanceID identifies the instance.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"profile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "profile identifies how the runtime behaves.",
+							Ref:         ref(v1alpha1.RuntimeProfile{}.OpenAPIModelName()),
+						},
+					},
+					"supportsDrain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "supportsDrain says whether the runtime can finish what it does without taking on more.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"supportsPublicationFinalization": {
+						SchemaProps: spec.SchemaProps{
+							Description: "supportsPublicationFinalization says whether the runtime takes part in publishing its result.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"workspaceGovernance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workspaceGovernance is who guards the workspace.",
+							Ref:         ref(v1alpha1.AgentRuntimeGovernance{}.OpenAPIModelName()),
+						},
+					},
+					"mcpPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mcpPolicy is which tools may be used, and how.",
+							Ref:         ref(v1alpha1.AgentRuntimeToolPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"limits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limits are the limits of the runtime.",
+							Ref:         ref(v1alpha1.AgentRuntimeLimits{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AgentRuntimeGovernance{}.OpenAPIModelName(), v1alpha1.AgentRuntimeLimits{}.OpenAPIModelName(), v1alpha1.AgentRuntimeToolPolicy{}.OpenAPIModelName(), v1alpha1.RuntimeProfile{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeDeployment(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeDeployment is where a runtime is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is how the runtime is deployed.\n\nPossible enum values:\n - `\"external-endpoint\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"external-endpoint"},
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the address of the runtime (https).",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"mode", "endpoint"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeGovernance(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeGovernance is who guards the workspace of a runtime.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is strict-governed if the platform guards the workspace, and trusted-non-governed if the runtime is trusted to.\n\nPossible enum values:\n - `\"strict-governed\"`\n - `\"trusted-non-governed\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"strict-governed", "trusted-non-governed"},
+						},
+					},
+					"trusted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trusted says that an administrator trusts the runtime.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"guarantees": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
+								"x-kubernetes-list-type": "set",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "defaultAllowedTools are the tools where the task names none. Unset means the runtime's own; an empty list allows none.",
+							Description: "guarantees names what the runtime guarantees about the workspace.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -949,27 +1211,358 @@ func schema_pkg_apis_core_v1alpha1_AgentRuntimeSpec(ref common.ReferenceCallback
 							},
 						},
 					},
-					"defaultAllowBash": {
+				},
+				Required: []string{"mode"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeLimits(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeLimits are the limits of a runtime.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxResidentSessions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "defaultAllowBash allows shell commands where the task does not say.",
-							Default:     true,
+							Description: "maxResidentSessions is how many sessions the runtime holds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxConcurrentPrompts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxConcurrentPrompts is how many prompts it works on at a time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxRequestBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxRequestBytes is the length of a request, in bytes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxEventLineBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxEventLineBytes is the length of a line of its stream of events, in bytes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxTerminalResultBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxTerminalResultBytes is the length of a result, in bytes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxBufferedEvents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxBufferedEvents is how many events it keeps for a client that is away.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxUpdateEventsPerSecond": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxUpdateEventsPerSecond is how many events it sends in a second.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"minPromptLeaseMillis": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minPromptLeaseMillis is the shortest lease of a prompt, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxPromptLeaseMillis": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxPromptLeaseMillis is the longest lease of a prompt, in milliseconds.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxPendingPermissions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxPendingPermissions is how many questions for a permission may be open.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"maxWorkspaceDeltaBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxWorkspaceDeltaBytes is how much a prompt may change in the workspace, in bytes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeList is a list of agent runtimes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the agent runtimes.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AgentRuntime{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AgentRuntime{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeSpec is where a runtime is, and what is agreed with it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contractVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contractVersion is the version of the contract between controller and runtime.\n\nPossible enum values:\n - `\"platform.harness.v1\"`\n - `\"platform.harness.v2\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"platform.harness.v1", "platform.harness.v2"},
+						},
+					},
+					"deployment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deployment is where the runtime is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AgentRuntimeDeployment{}.OpenAPIModelName()),
+						},
+					},
+					"clientAuth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientAuth is how the controller proves who it is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AgentRuntimeAuth{}.OpenAPIModelName()),
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities is what the runtime must be able to do. What it reports is in the status.",
+							Ref:         ref(v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"contractVersion", "deployment", "clientAuth"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AgentRuntimeAuth{}.OpenAPIModelName(), v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName(), v1alpha1.AgentRuntimeDeployment{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeStatus is what is observed of a runtime.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready says whether the runtime can be used.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
-					"defaultReasoningEffort": {
+					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "defaultReasoningEffort is low, medium, high or xhigh for codex, also max for claude, and refused for the others.\n\nPossible enum values:\n - `\"high\"`\n - `\"low\"`\n - `\"max\"`\n - `\"medium\"`\n - `\"xhigh\"`",
+							Description: "observedGeneration is the generation of the spec that this status describes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"observedCapabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedCapabilities is what the runtime reports about itself.",
+							Ref:         ref(v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName()),
+						},
+					},
+					"lastValidated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastValidated is when the runtime was last asked.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"observedSecretVersions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedSecretVersions are the resource versions of the Secrets that were used, by their names.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message describes the state to people.",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"high", "low", "max", "medium", "xhigh"},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.LocalReference{}.OpenAPIModelName()},
+			v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRuntimeToolPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRuntimeToolPolicy is which tools a runtime may use, and how.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"allowedTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedTools are the only tools; absent means the default ones, and an empty list none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"disallowedTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "disallowedTools are tools that are never used.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allowBash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowBash says whether commands may be run.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"approvalRequiredTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalRequiredTools are tools that need an approval for each call.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -1114,7 +1707,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 					"runtime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "runtime makes this a coding agent with a runtime of its own.",
-							Ref:         ref(v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.AgentCodingRuntime{}.OpenAPIModelName()),
 						},
 					},
 					"ttlAfterLastTask": {
@@ -1127,7 +1720,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -5201,6 +5794,37 @@ func schema_pkg_apis_core_v1alpha1_NamespacedReference(ref common.ReferenceCallb
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_PoolRuntime(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PoolRuntime is the program of a pool and what is agreed with it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the image, pinned by its digest: NAME@sha256:DIGEST.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"profile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "profile is what instances of the pool must report about themselves.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RuntimeProfile{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"image", "profile"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimeProfile{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_Provider(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5801,6 +6425,567 @@ func schema_pkg_apis_core_v1alpha1_RetryPolicy(ref common.ReferenceCallback) com
 		},
 		Dependencies: []string{
 			metav1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimeModelLimits(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimeModelLimits are limits of a model, in tokens.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"context": {
+						SchemaProps: spec.SchemaProps{
+							Description: "context is the length of the context.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"output": {
+						SchemaProps: spec.SchemaProps{
+							Description: "output is the length of an answer.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePool(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePool is a pool of instances of one coding-agent runtime. A controller of the platform owns pools; people read them. No controller serves pools yet.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RuntimePoolSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RuntimePoolStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimePoolSpec{}.OpenAPIModelName(), v1alpha1.RuntimePoolStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolLimits(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolLimits is what one instance takes on.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxResidentSessions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxResidentSessions is how many sessions it holds.",
+							Default:     10,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxRunningPrompts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxRunningPrompts is how many prompts it works on at a time.",
+							Default:     4,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolList is a list of runtime pools.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the runtime pools.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RuntimePool{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimePool{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolReservation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolReservation is a place that is held for a task.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when the place is given up.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"taskName", "taskUID"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolSpec is the runtime of a pool, and how much of it there is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"trustDomain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trustDomain is whose work the pool does. Work of another domain never reaches it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RuntimeTrustDomain{}.OpenAPIModelName()),
+						},
+					},
+					"runtimeNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeNamespace is the namespace of the pool's Pods.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"runtime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runtime is what the pool runs.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PoolRuntime{}.OpenAPIModelName()),
+						},
+					},
+					"executionWorkspace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "executionWorkspace is the workspace of the pool's Pods.",
+							Ref:         ref(v1alpha1.ExecutionWorkspace{}.OpenAPIModelName()),
+						},
+					},
+					"desiredReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "desiredReplicas is how many instances are wanted: 0 or 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"capacity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capacity is what one instance takes on.",
+							Ref:         ref(v1alpha1.RuntimePoolLimits{}.OpenAPIModelName()),
+						},
+					},
+					"coldStartTimeoutSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "coldStartTimeoutSeconds is how long an instance may take to start, in seconds.",
+							Default:     120,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"trustDomain", "runtimeNamespace", "runtime"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ExecutionWorkspace{}.OpenAPIModelName(), v1alpha1.PoolRuntime{}.OpenAPIModelName(), v1alpha1.RuntimePoolLimits{}.OpenAPIModelName(), v1alpha1.RuntimeTrustDomain{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolStatus is what is observed of a pool.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that this status describes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lifecycle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lifecycle is where the pool is.\n\nPossible enum values:\n - `\"Ambiguous\"`\n - `\"Degraded\"`\n - `\"Draining\"`\n - `\"Quiescent\"`\n - `\"Serving\"`\n - `\"Starting\"`\n - `\"Stopped\"`\n - `\"Stopping\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Ambiguous", "Degraded", "Draining", "Quiescent", "Serving", "Starting", "Stopped", "Stopping"},
+						},
+					},
+					"admission": {
+						SchemaProps: spec.SchemaProps{
+							Description: "admission says whether the pool takes work.\n\nPossible enum values:\n - `\"Accepting\"`\n - `\"Ambiguous\"`\n - `\"Closed\"`\n - `\"Draining\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Accepting", "Ambiguous", "Closed", "Draining"},
+						},
+					},
+					"activeInstance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeInstance is the instance that works.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"capacity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capacity is what is in use.",
+							Ref:         ref(v1alpha1.RuntimePoolUse{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message describes the state to people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: AdmissionReady, PodSecurityReady, QuotaReady, SchedulingReady and RolloutReady.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimePoolUse{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimePoolUse(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimePoolUse is what of a pool's capacity is in use.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resident": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resident is the number of sessions that the instance holds.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"running": {
+						SchemaProps: spec.SchemaProps{
+							Description: "running is the number of prompts that it works on.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"queued": {
+						SchemaProps: spec.SchemaProps{
+							Description: "queued is the number of tasks that wait.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"reserved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reserved is the number of reservations.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"reservations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"taskUID",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "reservations are the tasks that a place is held for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RuntimePoolReservation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimePoolReservation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimeProfile(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimeProfile identifies how a runtime behaves. Two instances with one digest are interchangeable.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"protocolVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "protocolVersion is the version of the protocol between controller and runtime.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is the digest of the profile: sha256: and 64 hexadecimal digits.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digestSchemaVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digestSchemaVersion is the version of the rules by which the digest was made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"acpProfile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "acpProfile is the profile of the Agent Client Protocol.\n\nPossible enum values:\n - `\"acp.v1\"`",
+							Default:     "acp.v1",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"acp.v1"},
+						},
+					},
+					"adapterDigests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adapterDigests are the digests of the adapters by their names.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"providerKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerKind is the kind of Provider whose models the runtime uses.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"modelLimits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "modelLimits are the limits of the model, in tokens.",
+							Ref:         ref(v1alpha1.RuntimeModelLimits{}.OpenAPIModelName()),
+						},
+					},
+					"policyDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policyDigest is the digest of the policy on tools.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"configurationDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configurationDigest is the digest of the configuration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workspaceIntent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workspaceIntent is how the runtime uses the workspace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"proxyCredentialRole": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proxyCredentialRole is the role of the credential with which the runtime reaches models.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"proxyCredentialScope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proxyCredentialScope is the scope of that credential.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resourceClass": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceClass is the class of resources of an instance.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"protocolVersion", "digest"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RuntimeModelLimits{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RuntimeTrustDomain(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RuntimeTrustDomain is whose work a pool does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the tasks.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "identity is the identity on whose behalf tasks run.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "identity"},
+			},
+		},
 	}
 }
 

@@ -159,7 +159,7 @@ func Objects() []runtime.Object {
 			s.Coordination = &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"open", "request_approval"}}
 		}),
 		agent("runtime", func(s *v1alpha1.AgentSpec) {
-			s.ProviderRef, s.Runtime = nil, &v1alpha1.AgentRuntimeSpec{Type: v1alpha1.RuntimeClaude}
+			s.ProviderRef, s.Runtime = nil, &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeClaude}
 		}),
 		agent("coordinates", func(s *v1alpha1.AgentSpec) { s.Coordination = &v1alpha1.AgentCoordination{Enabled: true} }),
 		agent("no-provider", func(s *v1alpha1.AgentSpec) { s.ProviderRef = nil }),

@@ -82,7 +82,7 @@ func (a *createAgentArguments) spec(provider string) (*v1alpha1.AgentSpec, error
 		spec.SystemPrompt = &v1alpha1.AgentSystemPrompt{Inline: a.SystemPrompt}
 	}
 	if r := a.Runtime; r != nil {
-		spec.Runtime = &v1alpha1.AgentRuntimeSpec{Type: v1alpha1.AgentRuntimeType(r.Type), DefaultAllowBash: r.DefaultAllowBash}
+		spec.Runtime = &v1alpha1.AgentCodingRuntime{Type: v1alpha1.AgentRuntimeType(r.Type), DefaultAllowBash: r.DefaultAllowBash}
 		if r.DefaultAllowedTools != nil {
 			spec.Runtime.DefaultAllowedTools = *r.DefaultAllowedTools
 		}

@@ -19,10 +19,6 @@ func absentRows() []rest.Row {
 		{"gateways", `
 			GET /api/v1/gatewayclasses, GET /api/v1/gateways, GET /api/v1/gatewaybindings, GET /api/v1/gateway-events, GET /api/v1/gateway-deliveries,
 			POST /api/v1/gateway-deliveries/:id/retry, POST /api/v1/gateways/:namespace/:name/events`},
-		{"runtime pools", `GET /api/v1/runtime-pools, GET /api/v1/runtime-pools/:name`},
-		{"agent runtimes", `
-			GET /api/v1/agent-runtimes, POST /api/v1/agent-runtimes, GET /api/v1/agent-runtimes/:name, PUT /api/v1/agent-runtimes/:name,
-			DELETE /api/v1/agent-runtimes/:name`},
 		{"connectors", `
 			GET /api/v1/connectors, GET /api/v1/connections, POST /api/v1/connections, GET /api/v1/connections/callback, GET /api/v1/connections/:name,
 			PUT /api/v1/connections/:name, DELETE /api/v1/connections/:name, POST /api/v1/connections/:name/authorize, POST /api/v1/connections/:name/complete`},

@@ -22,6 +22,8 @@ func objectRows() []rest.Row {
 	secret := rest.Fields("name: metadata.name", "namespace: metadata.namespace", `type: type = ""`)
 	return slices.Concat(
 		objects("/api/v1/agents", "agents", "Agent"),
+		listed(slices.DeleteFunc(objects("/api/v1/runtime-pools", "runtimepools", "RuntimePool"), func(r rest.Row) bool { return r.Method != http.MethodGet })),
+		listed(objects("/api/v1/agent-runtimes", "agentruntimes", "AgentRuntime")),
 		objects(providers, "providers", "Provider", address),
 		changes(objects(skills, "skills", "Skill"), func(r *rest.Row) {
 			if r.Path == skills && r.Method == http.MethodGet {
@@ -70,6 +72,15 @@ func objects(all, resource, kind string, fixed ...rest.Fixed) []rest.Row {
 		{Method: http.MethodPut, Path: one, Native: []rest.Native{stored, {Verb: "patch", Path: native}}, Body: &put},
 		{Method: http.MethodDelete, Path: one, Native: []rest.Native{{Verb: "delete", Path: native}}, Answer: rest.Answer{Code: http.StatusNoContent}},
 	}
+}
+
+// listed makes the lists of rows the native list objects.
+func listed(rows []rest.Row) []rest.Row {
+	return changes(rows, func(r *rest.Row) {
+		if r.Native[0].Verb == "list" {
+			r.Answer.Drop = nil
+		}
+	})
 }
 
 // changes changes rows.

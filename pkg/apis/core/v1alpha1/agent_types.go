@@ -95,7 +95,7 @@ type AgentSpec struct {
 	// runtime makes this a coding agent with a runtime of its own.
 	// +optional
 	// +k8s:optional
-	Runtime *AgentRuntimeSpec `json:"runtime,omitempty"`
+	Runtime *AgentCodingRuntime `json:"runtime,omitempty"`
 	// ttlAfterLastTask deletes the agent when it is idle for longer, and has no active task.
 	// +optional
 	// +k8s:optional
@@ -295,9 +295,9 @@ const (
 	ReasoningMax    ReasoningEffort = "max"
 )
 
-// AgentRuntimeSpec is the runtime of a coding agent. Exactly one of type and
+// AgentCodingRuntime is the runtime of a coding agent. Exactly one of type and
 // runtimeRef is set.
-type AgentRuntimeSpec struct {
+type AgentCodingRuntime struct {
 	// type is a coding agent that the platform runs: claude, codex, copilot or opencode.
 	// +optional
 	// +k8s:optional

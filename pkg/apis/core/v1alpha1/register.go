@@ -39,6 +39,7 @@ func KnownTypes() []runtime.Object {
 		&CatalogTool{}, &CatalogToolList{},
 		&Skill{}, &SkillList{},
 		&Budget{}, &BudgetList{},
+		&RuntimePool{}, &RuntimePoolList{}, &AgentRuntime{}, &AgentRuntimeList{},
 		&Session{}, &SessionList{},
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},

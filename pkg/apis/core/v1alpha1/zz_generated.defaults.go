@@ -20,11 +20,15 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&Agent{}, func(obj interface{}) { SetObjectDefaults_Agent(obj.(*Agent)) })
 	scheme.AddTypeDefaultingFunc(&AgentList{}, func(obj interface{}) { SetObjectDefaults_AgentList(obj.(*AgentList)) })
+	scheme.AddTypeDefaultingFunc(&AgentRuntime{}, func(obj interface{}) { SetObjectDefaults_AgentRuntime(obj.(*AgentRuntime)) })
+	scheme.AddTypeDefaultingFunc(&AgentRuntimeList{}, func(obj interface{}) { SetObjectDefaults_AgentRuntimeList(obj.(*AgentRuntimeList)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposal{}, func(obj interface{}) { SetObjectDefaults_MemoryProposal(obj.(*MemoryProposal)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposalList{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalList(obj.(*MemoryProposalList)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposalSearch{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalSearch(obj.(*MemoryProposalSearch)) })
 	scheme.AddTypeDefaultingFunc(&Provider{}, func(obj interface{}) { SetObjectDefaults_Provider(obj.(*Provider)) })
 	scheme.AddTypeDefaultingFunc(&ProviderList{}, func(obj interface{}) { SetObjectDefaults_ProviderList(obj.(*ProviderList)) })
+	scheme.AddTypeDefaultingFunc(&RuntimePool{}, func(obj interface{}) { SetObjectDefaults_RuntimePool(obj.(*RuntimePool)) })
+	scheme.AddTypeDefaultingFunc(&RuntimePoolList{}, func(obj interface{}) { SetObjectDefaults_RuntimePoolList(obj.(*RuntimePoolList)) })
 	scheme.AddTypeDefaultingFunc(&Session{}, func(obj interface{}) { SetObjectDefaults_Session(obj.(*Session)) })
 	scheme.AddTypeDefaultingFunc(&SessionList{}, func(obj interface{}) { SetObjectDefaults_SessionList(obj.(*SessionList)) })
 	scheme.AddTypeDefaultingFunc(&Task{}, func(obj interface{}) { SetObjectDefaults_Task(obj.(*Task)) })
@@ -82,6 +86,30 @@ func SetObjectDefaults_AgentList(in *AgentList) {
 	}
 }
 
+func SetObjectDefaults_AgentRuntime(in *AgentRuntime) {
+	if in.Spec.Capabilities != nil {
+		if in.Spec.Capabilities.Profile != nil {
+			if in.Spec.Capabilities.Profile.ACPProfile == "" {
+				in.Spec.Capabilities.Profile.ACPProfile = "acp.v1"
+			}
+		}
+	}
+	if in.Status.ObservedCapabilities != nil {
+		if in.Status.ObservedCapabilities.Profile != nil {
+			if in.Status.ObservedCapabilities.Profile.ACPProfile == "" {
+				in.Status.ObservedCapabilities.Profile.ACPProfile = "acp.v1"
+			}
+		}
+	}
+}
+
+func SetObjectDefaults_AgentRuntimeList(in *AgentRuntimeList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_AgentRuntime(a)
+	}
+}
+
 func SetObjectDefaults_MemoryProposal(in *MemoryProposal) {
 	if in.Spec.Type == "" {
 		in.Spec.Type = "memory"
@@ -117,6 +145,42 @@ func SetObjectDefaults_ProviderList(in *ProviderList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_Provider(a)
+	}
+}
+
+func SetObjectDefaults_RuntimePool(in *RuntimePool) {
+	if in.Spec.Runtime.Profile.ACPProfile == "" {
+		in.Spec.Runtime.Profile.ACPProfile = "acp.v1"
+	}
+	if in.Spec.ExecutionWorkspace != nil {
+		if in.Spec.ExecutionWorkspace.WorkspaceSlot == "" {
+			in.Spec.ExecutionWorkspace.WorkspaceSlot = "default"
+		}
+	}
+	if in.Spec.DesiredReplicas == nil {
+		var ptrVar1 int32 = 0
+		in.Spec.DesiredReplicas = &ptrVar1
+	}
+	if in.Spec.Capacity != nil {
+		if in.Spec.Capacity.MaxResidentSessions == nil {
+			var ptrVar1 int32 = 10
+			in.Spec.Capacity.MaxResidentSessions = &ptrVar1
+		}
+		if in.Spec.Capacity.MaxRunningPrompts == nil {
+			var ptrVar1 int32 = 4
+			in.Spec.Capacity.MaxRunningPrompts = &ptrVar1
+		}
+	}
+	if in.Spec.ColdStartTimeoutSeconds == nil {
+		var ptrVar1 int32 = 120
+		in.Spec.ColdStartTimeoutSeconds = &ptrVar1
+	}
+}
+
+func SetObjectDefaults_RuntimePoolList(in *RuntimePoolList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_RuntimePool(a)
 	}
 }
 

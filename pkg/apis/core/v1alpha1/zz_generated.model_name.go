@@ -14,6 +14,11 @@ func (in Agent) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentCodingRuntime) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentCodingRuntime"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AgentCoordination) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AgentCoordination"
 }
@@ -29,8 +34,53 @@ func (in AgentModel) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntime) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntime"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeAuth) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeAuth"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeCapabilities) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeCapabilities"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeDeployment) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeDeployment"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeGovernance) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeGovernance"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeLimits) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeLimits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AgentRuntimeSpec) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AgentRuntimeSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRuntimeToolPolicy) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRuntimeToolPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -394,6 +444,11 @@ func (in NamespacedReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PoolRuntime) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.PoolRuntime"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Provider) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.Provider"
 }
@@ -446,6 +501,56 @@ func (in RepositoryIdentity) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RetryPolicy) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.RetryPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimeModelLimits) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimeModelLimits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePool) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePool"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolLimits) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolLimits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolReservation) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolReservation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimePoolUse) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimePoolUse"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimeProfile) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimeProfile"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RuntimeTrustDomain) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RuntimeTrustDomain"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -21,6 +21,7 @@ import (
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	types "k8s.io/apimachinery/pkg/types"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
@@ -41,6 +42,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*Agent),
 					safe.Cast[*Agent](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type AgentRuntime
+	scheme.AddValidationFunc(
+		(*AgentRuntime)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_AgentRuntime(
+					ctx, op, nil, /* fldPath */
+					obj.(*AgentRuntime),
+					safe.Cast[*AgentRuntime](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -281,6 +297,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*Provider),
 					safe.Cast[*Provider](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type RuntimePool
+	scheme.AddValidationFunc(
+		(*RuntimePool)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_RuntimePool(
+					ctx, op, nil, /* fldPath */
+					obj.(*RuntimePool),
+					safe.Cast[*RuntimePool](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -601,6 +632,237 @@ func Validate_Agent(
 				return &oldObj.Status
 			})
 		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentCodingRuntime validates an instance of AgentCodingRuntime according
+// to declarative validation rules in the API schema.
+func Validate_AgentCodingRuntime(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentCodingRuntime) (errs field.ErrorList) {
+
+	{ // field AgentCodingRuntime.Type
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeType,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeType(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *AgentRuntimeType {
+				return &oldObj.Type
+			})
+		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.RuntimeRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *LocalReference {
+				return oldObj.RuntimeRef
+			})
+		errs = append(errs, fn(fldPath.Child("runtimeRef"), obj.RuntimeRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.ContractVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeContractVersion,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeContractVersion(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *RuntimeContractVersion {
+				return &oldObj.ContractVersion
+			})
+		errs = append(errs, fn(fldPath.Child("contractVersion"), &obj.ContractVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.DefaultMaxTurns
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *int32 {
+				return oldObj.DefaultMaxTurns
+			})
+		errs = append(errs, fn(fldPath.Child("defaultMaxTurns"), obj.DefaultMaxTurns, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.DefaultAllowedTools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 128).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) []string {
+				return oldObj.DefaultAllowedTools
+			})
+		errs = append(errs, fn(fldPath.Child("defaultAllowedTools"), obj.DefaultAllowedTools, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.DefaultAllowBash
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *bool {
+				return oldObj.DefaultAllowBash
+			})
+		errs = append(errs, fn(fldPath.Child("defaultAllowBash"), obj.DefaultAllowBash, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentCodingRuntime.DefaultReasoningEffort
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ReasoningEffort,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ReasoningEffort(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCodingRuntime) *ReasoningEffort {
+				return &oldObj.DefaultReasoningEffort
+			})
+		errs = append(errs, fn(fldPath.Child("defaultReasoningEffort"), &obj.DefaultReasoningEffort, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -1067,46 +1329,93 @@ func Validate_AgentModel(
 	return errs
 }
 
-// Validate_AgentRuntimeSpec validates an instance of AgentRuntimeSpec according
+// Validate_AgentRuntime validates an instance of AgentRuntime according
 // to declarative validation rules in the API schema.
-func Validate_AgentRuntimeSpec(
+func Validate_AgentRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *AgentRuntimeSpec) (errs field.ErrorList) {
+	obj, oldObj *AgentRuntime) (errs field.ErrorList) {
 
-	{ // field AgentRuntimeSpec.Type
+	// field AgentRuntime.TypeMeta has no validation
+
+	{ // field AgentRuntime.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *AgentRuntimeType,
+			obj, oldObj *v1.ObjectMeta,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
 					return nil
 				}
 			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
 			// call the type's validation function
-			errs = append(errs, Validate_AgentRuntimeType(ctx, op, fldPath, obj, oldObj)...)
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) *AgentRuntimeType {
-				return &oldObj.Type
+			func(oldObj *AgentRuntime) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
 			})
-		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeSpec.RuntimeRef
+	{ // field AgentRuntime.Spec
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *LocalReference,
+			obj, oldObj *AgentRuntimeSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntime) *AgentRuntimeSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntime.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntime) *AgentRuntimeStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeAuth validates an instance of AgentRuntimeAuth according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeAuth(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeAuth) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeAuth.BearerTokenSecretRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *KeyReference,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1123,15 +1432,856 @@ func Validate_AgentRuntimeSpec(
 				return // do not proceed
 			}
 			// call the type's validation function
-			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			errs = append(errs, Validate_KeyReference(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) *LocalReference {
-				return oldObj.RuntimeRef
+			func(oldObj *AgentRuntimeAuth) *KeyReference {
+				return oldObj.BearerTokenSecretRef
 			})
-		errs = append(errs, fn(fldPath.Child("runtimeRef"), obj.RuntimeRef, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("bearerTokenSecretRef"), obj.BearerTokenSecretRef, oldVal, oldObj != nil)...)
 	}
+
+	{ // field AgentRuntimeAuth.ControllerBearerTokenSecretRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *KeyReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_KeyReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeAuth) *KeyReference {
+				return oldObj.ControllerBearerTokenSecretRef
+			})
+		errs = append(errs, fn(fldPath.Child("controllerBearerTokenSecretRef"), obj.ControllerBearerTokenSecretRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeAuth.OperationCapabilitySecretRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *KeyReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_KeyReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeAuth) *KeyReference {
+				return oldObj.OperationCapabilitySecretRef
+			})
+		errs = append(errs, fn(fldPath.Child("operationCapabilitySecretRef"), obj.OperationCapabilitySecretRef, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeCapabilities validates an instance of AgentRuntimeCapabilities according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeCapabilities(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeCapabilities) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeCapabilities.RuntimeInstanceID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *string {
+				return &oldObj.RuntimeInstanceID
+			})
+		errs = append(errs, fn(fldPath.Child("runtimeInstanceID"), &obj.RuntimeInstanceID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.Profile
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeProfile,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeProfile(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *RuntimeProfile {
+				return oldObj.Profile
+			})
+		errs = append(errs, fn(fldPath.Child("profile"), obj.Profile, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.SupportsDrain
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *bool {
+				return &oldObj.SupportsDrain
+			})
+		errs = append(errs, fn(fldPath.Child("supportsDrain"), &obj.SupportsDrain, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.SupportsPublicationFinalization
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *bool {
+				return &oldObj.SupportsPublicationFinalization
+			})
+		errs = append(errs, fn(fldPath.Child("supportsPublicationFinalization"), &obj.SupportsPublicationFinalization, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.WorkspaceGovernance
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeGovernance,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeGovernance(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *AgentRuntimeGovernance {
+				return oldObj.WorkspaceGovernance
+			})
+		errs = append(errs, fn(fldPath.Child("workspaceGovernance"), obj.WorkspaceGovernance, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.McpPolicy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeToolPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeToolPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *AgentRuntimeToolPolicy {
+				return oldObj.McpPolicy
+			})
+		errs = append(errs, fn(fldPath.Child("mcpPolicy"), obj.McpPolicy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeCapabilities.Limits
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeLimits,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeLimits(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeCapabilities) *AgentRuntimeLimits {
+				return oldObj.Limits
+			})
+		errs = append(errs, fn(fldPath.Child("limits"), obj.Limits, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeDeployment validates an instance of AgentRuntimeDeployment according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeDeployment(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeDeployment) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeDeployment.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeDeployment) *AgentRuntimeMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeDeployment.Endpoint
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeDeployment) *string {
+				return &oldObj.Endpoint
+			})
+		errs = append(errs, fn(fldPath.Child("endpoint"), &obj.Endpoint, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeGovernance validates an instance of AgentRuntimeGovernance according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeGovernance(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeGovernance) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeGovernance.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeGovernanceMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeGovernanceMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeGovernance) *AgentRuntimeGovernanceMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeGovernance.Trusted
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeGovernance) *bool {
+				return &oldObj.Trusted
+			})
+		errs = append(errs, fn(fldPath.Child("trusted"), &obj.Trusted, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeGovernance.Guarantees
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 7).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with set semantics require unique values
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeGovernance) []string {
+				return oldObj.Guarantees
+			})
+		errs = append(errs, fn(fldPath.Child("guarantees"), obj.Guarantees, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForAgentRuntimeGovernanceMode = sets.New(GovernanceStrict, GovernanceTrusted)
+
+// Validate_AgentRuntimeGovernanceMode validates an instance of AgentRuntimeGovernanceMode according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeGovernanceMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeGovernanceMode) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeGovernanceMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeLimits validates an instance of AgentRuntimeLimits according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeLimits(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeLimits) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeLimits.MaxResidentSessions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxResidentSessions
+			})
+		errs = append(errs, fn(fldPath.Child("maxResidentSessions"), obj.MaxResidentSessions, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxConcurrentPrompts
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxConcurrentPrompts
+			})
+		errs = append(errs, fn(fldPath.Child("maxConcurrentPrompts"), obj.MaxConcurrentPrompts, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxRequestBytes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxRequestBytes
+			})
+		errs = append(errs, fn(fldPath.Child("maxRequestBytes"), obj.MaxRequestBytes, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxEventLineBytes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxEventLineBytes
+			})
+		errs = append(errs, fn(fldPath.Child("maxEventLineBytes"), obj.MaxEventLineBytes, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxTerminalResultBytes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxTerminalResultBytes
+			})
+		errs = append(errs, fn(fldPath.Child("maxTerminalResultBytes"), obj.MaxTerminalResultBytes, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxBufferedEvents
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxBufferedEvents
+			})
+		errs = append(errs, fn(fldPath.Child("maxBufferedEvents"), obj.MaxBufferedEvents, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxUpdateEventsPerSecond
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxUpdateEventsPerSecond
+			})
+		errs = append(errs, fn(fldPath.Child("maxUpdateEventsPerSecond"), obj.MaxUpdateEventsPerSecond, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MinPromptLeaseMillis
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MinPromptLeaseMillis
+			})
+		errs = append(errs, fn(fldPath.Child("minPromptLeaseMillis"), obj.MinPromptLeaseMillis, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxPromptLeaseMillis
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxPromptLeaseMillis
+			})
+		errs = append(errs, fn(fldPath.Child("maxPromptLeaseMillis"), obj.MaxPromptLeaseMillis, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxPendingPermissions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxPendingPermissions
+			})
+		errs = append(errs, fn(fldPath.Child("maxPendingPermissions"), obj.MaxPendingPermissions, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeLimits.MaxWorkspaceDeltaBytes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeLimits) *int64 {
+				return oldObj.MaxWorkspaceDeltaBytes
+			})
+		errs = append(errs, fn(fldPath.Child("maxWorkspaceDeltaBytes"), obj.MaxWorkspaceDeltaBytes, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForAgentRuntimeMode = sets.New(RuntimeExternalEndpoint)
+
+// Validate_AgentRuntimeMode validates an instance of AgentRuntimeMode according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeMode) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeSpec validates an instance of AgentRuntimeSpec according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeSpec) (errs field.ErrorList) {
 
 	{ // field AgentRuntimeSpec.ContractVersion
 		fn := func(
@@ -1146,11 +2296,8 @@ func Validate_AgentRuntimeSpec(
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1167,10 +2314,10 @@ func Validate_AgentRuntimeSpec(
 		errs = append(errs, fn(fldPath.Child("contractVersion"), &obj.ContractVersion, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeSpec.DefaultMaxTurns
+	{ // field AgentRuntimeSpec.Deployment
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *int32,
+			obj, oldObj *AgentRuntimeDeployment,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1178,35 +2325,43 @@ func Validate_AgentRuntimeSpec(
 					return nil
 				}
 			}
-			// call field-attached validations
-			earlyReturn := false
-			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1000); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
-				errs = append(errs, e...)
-			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeDeployment(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) *int32 {
-				return oldObj.DefaultMaxTurns
+			func(oldObj *AgentRuntimeSpec) *AgentRuntimeDeployment {
+				return &oldObj.Deployment
 			})
-		errs = append(errs, fn(fldPath.Child("defaultMaxTurns"), obj.DefaultMaxTurns, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("deployment"), &obj.Deployment, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeSpec.DefaultAllowedTools
+	{ // field AgentRuntimeSpec.ClientAuth
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj []string,
+			obj, oldObj *AgentRuntimeAuth,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeAuth(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeSpec) *AgentRuntimeAuth {
+				return &oldObj.ClientAuth
+			})
+		errs = append(errs, fn(fldPath.Child("clientAuth"), &obj.ClientAuth, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeSpec.Capabilities
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeCapabilities,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1216,59 +2371,36 @@ func Validate_AgentRuntimeSpec(
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 128).MarkShortCircuit(); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeCapabilities(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) []string {
-				return oldObj.DefaultAllowedTools
+			func(oldObj *AgentRuntimeSpec) *AgentRuntimeCapabilities {
+				return oldObj.Capabilities
 			})
-		errs = append(errs, fn(fldPath.Child("defaultAllowedTools"), obj.DefaultAllowedTools, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("capabilities"), obj.Capabilities, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeSpec.DefaultAllowBash
+	return errs
+}
+
+// Validate_AgentRuntimeStatus validates an instance of AgentRuntimeStatus according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeStatus) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeStatus.Ready
 		fn := func(
 			fldPath *field.Path,
 			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) *bool {
-				return oldObj.DefaultAllowBash
-			})
-		errs = append(errs, fn(fldPath.Child("defaultAllowBash"), obj.DefaultAllowBash, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeSpec.DefaultReasoningEffort
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ReasoningEffort,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1284,15 +2416,339 @@ func Validate_AgentRuntimeSpec(
 			if earlyReturn {
 				return // do not proceed
 			}
-			// call the type's validation function
-			errs = append(errs, Validate_ReasoningEffort(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeSpec) *ReasoningEffort {
-				return &oldObj.DefaultReasoningEffort
+			func(oldObj *AgentRuntimeStatus) *bool {
+				return &oldObj.Ready
 			})
-		errs = append(errs, fn(fldPath.Child("defaultReasoningEffort"), &obj.DefaultReasoningEffort, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("ready"), &obj.Ready, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.ObservedGeneration
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) *int64 {
+				return &oldObj.ObservedGeneration
+			})
+		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.ObservedCapabilities
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRuntimeCapabilities,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRuntimeCapabilities(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) *AgentRuntimeCapabilities {
+				return oldObj.ObservedCapabilities
+			})
+		errs = append(errs, fn(fldPath.Child("observedCapabilities"), obj.ObservedCapabilities, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.LastValidated
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) *v1.Time {
+				return oldObj.LastValidated
+			})
+		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.ObservedSecretVersions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj map[string]string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxProperties(ctx, op, fldPath, obj, oldObj, 8).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) map[string]string {
+				return oldObj.ObservedSecretVersions
+			})
+		errs = append(errs, fn(fldPath.Child("observedSecretVersions"), obj.ObservedSecretVersions, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRuntimeToolPolicy validates an instance of AgentRuntimeToolPolicy according
+// to declarative validation rules in the API schema.
+func Validate_AgentRuntimeToolPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRuntimeToolPolicy) (errs field.ErrorList) {
+
+	{ // field AgentRuntimeToolPolicy.AllowedTools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with set semantics require unique values
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeToolPolicy) []string {
+				return oldObj.AllowedTools
+			})
+		errs = append(errs, fn(fldPath.Child("allowedTools"), obj.AllowedTools, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeToolPolicy.DisallowedTools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with set semantics require unique values
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeToolPolicy) []string {
+				return oldObj.DisallowedTools
+			})
+		errs = append(errs, fn(fldPath.Child("disallowedTools"), obj.DisallowedTools, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeToolPolicy.AllowBash
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeToolPolicy) *bool {
+				return oldObj.AllowBash
+			})
+		errs = append(errs, fn(fldPath.Child("allowBash"), obj.AllowBash, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentRuntimeToolPolicy.ApprovalRequiredTools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with set semantics require unique values
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRuntimeToolPolicy) []string {
+				return oldObj.ApprovalRequiredTools
+			})
+		errs = append(errs, fn(fldPath.Child("approvalRequiredTools"), obj.ApprovalRequiredTools, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -1770,7 +3226,7 @@ func Validate_AgentSpec(
 	{ // field AgentSpec.Runtime
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *AgentRuntimeSpec,
+			obj, oldObj *AgentCodingRuntime,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1787,11 +3243,11 @@ func Validate_AgentSpec(
 				return // do not proceed
 			}
 			// call the type's validation function
-			errs = append(errs, Validate_AgentRuntimeSpec(ctx, op, fldPath, obj, oldObj)...)
+			errs = append(errs, Validate_AgentCodingRuntime(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *AgentRuntimeSpec {
+			func(oldObj *AgentSpec) *AgentCodingRuntime {
 				return oldObj.Runtime
 			})
 		errs = append(errs, fn(fldPath.Child("runtime"), obj.Runtime, oldVal, oldObj != nil)...)
@@ -6854,6 +8310,69 @@ func Validate_NamespacedReference(
 	return errs
 }
 
+// Validate_PoolRuntime validates an instance of PoolRuntime according
+// to declarative validation rules in the API schema.
+func Validate_PoolRuntime(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *PoolRuntime) (errs field.ErrorList) {
+
+	{ // field PoolRuntime.Image
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *PoolRuntime) *string {
+				return &oldObj.Image
+			})
+		errs = append(errs, fn(fldPath.Child("image"), &obj.Image, oldVal, oldObj != nil)...)
+	}
+
+	{ // field PoolRuntime.Profile
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeProfile,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeProfile(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *PoolRuntime) *RuntimeProfile {
+				return &oldObj.Profile
+			})
+		errs = append(errs, fn(fldPath.Child("profile"), &obj.Profile, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_Provider validates an instance of Provider according
 // to declarative validation rules in the API schema.
 func Validate_Provider(
@@ -7874,6 +9393,21 @@ func Validate_RetryPolicy(
 	return errs
 }
 
+var symbolsForRuntimeACPProfile = sets.New(ACPProfileV1)
+
+// Validate_RuntimeACPProfile validates an instance of RuntimeACPProfile according
+// to declarative validation rules in the API schema.
+func Validate_RuntimeACPProfile(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimeACPProfile) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeACPProfile, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 var symbolsForRuntimeContractVersion = sets.New(HarnessV1, HarnessV2)
 
 // Validate_RuntimeContractVersion validates an instance of RuntimeContractVersion according
@@ -7884,6 +9418,1474 @@ func Validate_RuntimeContractVersion(
 
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeContractVersion, nil); len(e) != 0 {
 		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimeModelLimits validates an instance of RuntimeModelLimits according
+// to declarative validation rules in the API schema.
+func Validate_RuntimeModelLimits(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimeModelLimits) (errs field.ErrorList) {
+
+	{ // field RuntimeModelLimits.Context
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeModelLimits) *int64 {
+				return oldObj.Context
+			})
+		errs = append(errs, fn(fldPath.Child("context"), obj.Context, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeModelLimits.Output
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeModelLimits) *int64 {
+				return oldObj.Output
+			})
+		errs = append(errs, fn(fldPath.Child("output"), obj.Output, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePool validates an instance of RuntimePool according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePool(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePool) (errs field.ErrorList) {
+
+	// field RuntimePool.TypeMeta has no validation
+
+	{ // field RuntimePool.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePool) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePool.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePool) *RuntimePoolSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePool.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePool) *RuntimePoolStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForRuntimePoolAdmission = sets.New(PoolAdmissionAccepting, PoolAdmissionAmbiguous, PoolAdmissionClosed, PoolAdmissionDraining)
+
+// Validate_RuntimePoolAdmission validates an instance of RuntimePoolAdmission according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolAdmission(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolAdmission) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolAdmission, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForRuntimePoolLifecycle = sets.New(PoolAmbiguous, PoolDegraded, PoolDraining, PoolQuiescent, PoolServing, PoolStarting, PoolStopped, PoolStopping)
+
+// Validate_RuntimePoolLifecycle validates an instance of RuntimePoolLifecycle according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolLifecycle(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolLifecycle) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolLifecycle, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePoolLimits validates an instance of RuntimePoolLimits according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolLimits(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolLimits) (errs field.ErrorList) {
+
+	{ // field RuntimePoolLimits.MaxResidentSessions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolLimits) *int32 {
+				return oldObj.MaxResidentSessions
+			})
+		errs = append(errs, fn(fldPath.Child("maxResidentSessions"), obj.MaxResidentSessions, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolLimits.MaxRunningPrompts
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolLimits) *int32 {
+				return oldObj.MaxRunningPrompts
+			})
+		errs = append(errs, fn(fldPath.Child("maxRunningPrompts"), obj.MaxRunningPrompts, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePoolReservation validates an instance of RuntimePoolReservation according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolReservation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolReservation) (errs field.ErrorList) {
+
+	{ // field RuntimePoolReservation.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.LongName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolReservation) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolReservation.TaskUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolReservation) *types.UID {
+				return &oldObj.TaskUID
+			})
+		errs = append(errs, fn(fldPath.Child("taskUID"), &obj.TaskUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolReservation.ExpiresAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolReservation) *v1.Time {
+				return oldObj.ExpiresAt
+			})
+		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePoolSpec validates an instance of RuntimePoolSpec according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolSpec) (errs field.ErrorList) {
+
+	{ // field RuntimePoolSpec.TrustDomain
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeTrustDomain,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeTrustDomain(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *RuntimeTrustDomain {
+				return &oldObj.TrustDomain
+			})
+		errs = append(errs, fn(fldPath.Child("trustDomain"), &obj.TrustDomain, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.RuntimeNamespace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.ShortName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *string {
+				return &oldObj.RuntimeNamespace
+			})
+		errs = append(errs, fn(fldPath.Child("runtimeNamespace"), &obj.RuntimeNamespace, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.Runtime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *PoolRuntime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_PoolRuntime(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *PoolRuntime {
+				return &oldObj.Runtime
+			})
+		errs = append(errs, fn(fldPath.Child("runtime"), &obj.Runtime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.ExecutionWorkspace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ExecutionWorkspace,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ExecutionWorkspace(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *ExecutionWorkspace {
+				return oldObj.ExecutionWorkspace
+			})
+		errs = append(errs, fn(fldPath.Child("executionWorkspace"), obj.ExecutionWorkspace, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.DesiredReplicas
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *int32 {
+				return oldObj.DesiredReplicas
+			})
+		errs = append(errs, fn(fldPath.Child("desiredReplicas"), obj.DesiredReplicas, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.Capacity
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolLimits,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolLimits(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *RuntimePoolLimits {
+				return oldObj.Capacity
+			})
+		errs = append(errs, fn(fldPath.Child("capacity"), obj.Capacity, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolSpec.ColdStartTimeoutSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 3600); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolSpec) *int32 {
+				return oldObj.ColdStartTimeoutSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("coldStartTimeoutSeconds"), obj.ColdStartTimeoutSeconds, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePoolStatus validates an instance of RuntimePoolStatus according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolStatus) (errs field.ErrorList) {
+
+	{ // field RuntimePoolStatus.ObservedGeneration
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *int64 {
+				return &oldObj.ObservedGeneration
+			})
+		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.Lifecycle
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolLifecycle,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolLifecycle(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *RuntimePoolLifecycle {
+				return &oldObj.Lifecycle
+			})
+		errs = append(errs, fn(fldPath.Child("lifecycle"), &obj.Lifecycle, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.Admission
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolAdmission,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolAdmission(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *RuntimePoolAdmission {
+				return &oldObj.Admission
+			})
+		errs = append(errs, fn(fldPath.Child("admission"), &obj.Admission, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.ActiveInstance
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *string {
+				return &oldObj.ActiveInstance
+			})
+		errs = append(errs, fn(fldPath.Child("activeInstance"), &obj.ActiveInstance, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.Capacity
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimePoolUse,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimePoolUse(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *RuntimePoolUse {
+				return oldObj.Capacity
+			})
+		errs = append(errs, fn(fldPath.Child("capacity"), obj.Capacity, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimePoolUse validates an instance of RuntimePoolUse according
+// to declarative validation rules in the API schema.
+func Validate_RuntimePoolUse(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimePoolUse) (errs field.ErrorList) {
+
+	{ // field RuntimePoolUse.Resident
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolUse) *int32 {
+				return &oldObj.Resident
+			})
+		errs = append(errs, fn(fldPath.Child("resident"), &obj.Resident, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolUse.Running
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolUse) *int32 {
+				return &oldObj.Running
+			})
+		errs = append(errs, fn(fldPath.Child("running"), &obj.Running, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolUse.Queued
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolUse) *int32 {
+				return &oldObj.Queued
+			})
+		errs = append(errs, fn(fldPath.Child("queued"), &obj.Queued, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolUse.Reserved
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolUse) *int32 {
+				return &oldObj.Reserved
+			})
+		errs = append(errs, fn(fldPath.Child("reserved"), &obj.Reserved, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimePoolUse.Reservations
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []RuntimePoolReservation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RuntimePoolReservation); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimePoolUse) []RuntimePoolReservation {
+				return oldObj.Reservations
+			})
+		errs = append(errs, fn(fldPath.Child("reservations"), obj.Reservations, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimeProfile validates an instance of RuntimeProfile according
+// to declarative validation rules in the API schema.
+func Validate_RuntimeProfile(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimeProfile) (errs field.ErrorList) {
+
+	{ // field RuntimeProfile.ProtocolVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ProtocolVersion
+			})
+		errs = append(errs, fn(fldPath.Child("protocolVersion"), &obj.ProtocolVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.Digest
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 71); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.Digest
+			})
+		errs = append(errs, fn(fldPath.Child("digest"), &obj.Digest, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.DigestSchemaVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.DigestSchemaVersion
+			})
+		errs = append(errs, fn(fldPath.Child("digestSchemaVersion"), &obj.DigestSchemaVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ACPProfile
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeACPProfile,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeACPProfile(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *RuntimeACPProfile {
+				return &oldObj.ACPProfile
+			})
+		errs = append(errs, fn(fldPath.Child("acpProfile"), &obj.ACPProfile, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.AdapterDigests
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj map[string]string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxProperties(ctx, op, fldPath, obj, oldObj, 64).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) map[string]string {
+				return oldObj.AdapterDigests
+			})
+		errs = append(errs, fn(fldPath.Child("adapterDigests"), obj.AdapterDigests, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ProviderKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ProviderKind
+			})
+		errs = append(errs, fn(fldPath.Child("providerKind"), &obj.ProviderKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.Model
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.Model
+			})
+		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ModelLimits
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RuntimeModelLimits,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RuntimeModelLimits(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *RuntimeModelLimits {
+				return oldObj.ModelLimits
+			})
+		errs = append(errs, fn(fldPath.Child("modelLimits"), obj.ModelLimits, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.PolicyDigest
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 71); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.PolicyDigest
+			})
+		errs = append(errs, fn(fldPath.Child("policyDigest"), &obj.PolicyDigest, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ConfigurationDigest
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 71); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ConfigurationDigest
+			})
+		errs = append(errs, fn(fldPath.Child("configurationDigest"), &obj.ConfigurationDigest, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.WorkspaceIntent
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.WorkspaceIntent
+			})
+		errs = append(errs, fn(fldPath.Child("workspaceIntent"), &obj.WorkspaceIntent, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ProxyCredentialRole
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ProxyCredentialRole
+			})
+		errs = append(errs, fn(fldPath.Child("proxyCredentialRole"), &obj.ProxyCredentialRole, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ProxyCredentialScope
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ProxyCredentialScope
+			})
+		errs = append(errs, fn(fldPath.Child("proxyCredentialScope"), &obj.ProxyCredentialScope, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeProfile.ResourceClass
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeProfile) *string {
+				return &oldObj.ResourceClass
+			})
+		errs = append(errs, fn(fldPath.Child("resourceClass"), &obj.ResourceClass, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RuntimeTrustDomain validates an instance of RuntimeTrustDomain according
+// to declarative validation rules in the API schema.
+func Validate_RuntimeTrustDomain(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RuntimeTrustDomain) (errs field.ErrorList) {
+
+	{ // field RuntimeTrustDomain.Namespace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.ShortName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeTrustDomain) *string {
+				return &oldObj.Namespace
+			})
+		errs = append(errs, fn(fldPath.Child("namespace"), &obj.Namespace, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RuntimeTrustDomain.IDentity
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RuntimeTrustDomain) *string {
+				return &oldObj.IDentity
+			})
+		errs = append(errs, fn(fldPath.Child("identity"), &obj.IDentity, oldVal, oldObj != nil)...)
 	}
 
 	return errs

@@ -42,6 +42,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=core.platform.ai, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("agents"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Agents().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("agentruntimes"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().AgentRuntimes().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("approvals"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Approvals().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("budgets"):
@@ -54,6 +56,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().MemoryProposals().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("providers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Providers().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("runtimepools"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().RuntimePools().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("sessions"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Core().V1alpha1().Sessions().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("skills"):

@@ -23,9 +23,12 @@ func ownKinds() []string {
 	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills", "memories", "memoryproposals"}
 }
 
-// ownRules returns the kinds with which administrators of a namespace limit everybody else. Who may write what they limit
-// reads them.
-func ownRules() []string { return []string{"budgets"} }
+// ownRules returns the kinds that administrators of a namespace write, because they limit everybody else or send a Secret's
+// value elsewhere. Everybody who uses them reads them.
+func ownRules() []string { return []string{"budgets", "agentruntimes"} }
+
+// ownPools returns the kinds that controllers own. People read them.
+func ownPools() []string { return []string{"runtimepools"} }
 
 // ownQuestions returns the kinds that are created to ask something: to find objects of other kinds, or for the verdict of
 // policies. Nothing of them is stored.
@@ -72,11 +75,11 @@ func (g grants) create(r resource.Role) (paths []string) {
 
 // ownReads returns what else people with a role may read: the objects that the server and the workers write.
 func (g grants) ownReads(r resource.Role) []string {
-	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, ownRules(), g.read(r))
+	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, ownRules(), ownPools(), g.read(r))
 }
 
 func ownStatus() []string {
-	status := append(ownKinds(), ownRules()...)
+	status := slices.Concat(ownKinds(), ownRules(), ownPools())
 	for i := range status {
 		status[i] += "/status"
 	}

@@ -12,6 +12,7 @@ import (
 	turns "github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
+	"github.com/platform-ai/platform/pkg/server/registry/core/agentruntime"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
@@ -20,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
+	"github.com/platform-ai/platform/pkg/server/registry/core/runtimepool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -115,6 +117,8 @@ func All(o Options) []resource.Resource {
 		catalogtool.Definition(tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
 		budgets,
+		runtimepool.Definition(guard.Closed[*v1alpha1.RuntimePool](workers, "runtimepools")),
+		agentruntime.Definition(guard.Closed[*v1alpha1.AgentRuntime](workers, "agentruntimes")),
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
 		chats,

@@ -12,45 +12,22 @@ import (
 // AgentRuntimeSpecApplyConfiguration represents a declarative configuration of the AgentRuntimeSpec type for use
 // with apply.
 //
-// AgentRuntimeSpec is the runtime of a coding agent. Exactly one of type and
-// runtimeRef is set.
+// AgentRuntimeSpec is where a runtime is, and what is agreed with it.
 type AgentRuntimeSpecApplyConfiguration struct {
-	// type is a coding agent that the platform runs: claude, codex, copilot or opencode.
-	Type *corev1alpha1.AgentRuntimeType `json:"type,omitempty"`
-	// runtimeRef is an AgentRuntime that was registered.
-	RuntimeRef *LocalReferenceApplyConfiguration `json:"runtimeRef,omitempty"`
-	// contractVersion is the protocol with the runtime: platform.harness.v1 or platform.harness.v2. It cannot be changed.
+	// contractVersion is the version of the contract between controller and runtime.
 	ContractVersion *corev1alpha1.RuntimeContractVersion `json:"contractVersion,omitempty"`
-	// defaultMaxTurns limits the prompt loop where the task does not, from 1 to 1000 turns.
-	DefaultMaxTurns *int32 `json:"defaultMaxTurns,omitempty"`
-	// defaultAllowedTools are the tools where the task names none. Unset means the runtime's own; an empty list allows none.
-	DefaultAllowedTools []string `json:"defaultAllowedTools,omitempty"`
-	// defaultAllowBash allows shell commands where the task does not say.
-	DefaultAllowBash *bool `json:"defaultAllowBash,omitempty"`
-	// defaultReasoningEffort is low, medium, high or xhigh for codex, also max for claude, and refused for the others.
-	DefaultReasoningEffort *corev1alpha1.ReasoningEffort `json:"defaultReasoningEffort,omitempty"`
+	// deployment is where the runtime is.
+	Deployment *AgentRuntimeDeploymentApplyConfiguration `json:"deployment,omitempty"`
+	// clientAuth is how the controller proves who it is.
+	ClientAuth *AgentRuntimeAuthApplyConfiguration `json:"clientAuth,omitempty"`
+	// capabilities is what the runtime must be able to do. What it reports is in the status.
+	Capabilities *AgentRuntimeCapabilitiesApplyConfiguration `json:"capabilities,omitempty"`
 }
 
 // AgentRuntimeSpecApplyConfiguration constructs a declarative configuration of the AgentRuntimeSpec type for use with
 // apply.
 func AgentRuntimeSpec() *AgentRuntimeSpecApplyConfiguration {
 	return &AgentRuntimeSpecApplyConfiguration{}
-}
-
-// WithType sets the Type field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Type field is set to the value of the last call.
-func (b *AgentRuntimeSpecApplyConfiguration) WithType(value corev1alpha1.AgentRuntimeType) *AgentRuntimeSpecApplyConfiguration {
-	b.Type = &value
-	return b
-}
-
-// WithRuntimeRef sets the RuntimeRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RuntimeRef field is set to the value of the last call.
-func (b *AgentRuntimeSpecApplyConfiguration) WithRuntimeRef(value *LocalReferenceApplyConfiguration) *AgentRuntimeSpecApplyConfiguration {
-	b.RuntimeRef = value
-	return b
 }
 
 // WithContractVersion sets the ContractVersion field in the declarative configuration to the given value
@@ -61,36 +38,26 @@ func (b *AgentRuntimeSpecApplyConfiguration) WithContractVersion(value corev1alp
 	return b
 }
 
-// WithDefaultMaxTurns sets the DefaultMaxTurns field in the declarative configuration to the given value
+// WithDeployment sets the Deployment field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the DefaultMaxTurns field is set to the value of the last call.
-func (b *AgentRuntimeSpecApplyConfiguration) WithDefaultMaxTurns(value int32) *AgentRuntimeSpecApplyConfiguration {
-	b.DefaultMaxTurns = &value
+// If called multiple times, the Deployment field is set to the value of the last call.
+func (b *AgentRuntimeSpecApplyConfiguration) WithDeployment(value *AgentRuntimeDeploymentApplyConfiguration) *AgentRuntimeSpecApplyConfiguration {
+	b.Deployment = value
 	return b
 }
 
-// WithDefaultAllowedTools adds the given value to the DefaultAllowedTools field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the DefaultAllowedTools field.
-func (b *AgentRuntimeSpecApplyConfiguration) WithDefaultAllowedTools(values ...string) *AgentRuntimeSpecApplyConfiguration {
-	for i := range values {
-		b.DefaultAllowedTools = append(b.DefaultAllowedTools, values[i])
-	}
+// WithClientAuth sets the ClientAuth field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientAuth field is set to the value of the last call.
+func (b *AgentRuntimeSpecApplyConfiguration) WithClientAuth(value *AgentRuntimeAuthApplyConfiguration) *AgentRuntimeSpecApplyConfiguration {
+	b.ClientAuth = value
 	return b
 }
 
-// WithDefaultAllowBash sets the DefaultAllowBash field in the declarative configuration to the given value
+// WithCapabilities sets the Capabilities field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the DefaultAllowBash field is set to the value of the last call.
-func (b *AgentRuntimeSpecApplyConfiguration) WithDefaultAllowBash(value bool) *AgentRuntimeSpecApplyConfiguration {
-	b.DefaultAllowBash = &value
-	return b
-}
-
-// WithDefaultReasoningEffort sets the DefaultReasoningEffort field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the DefaultReasoningEffort field is set to the value of the last call.
-func (b *AgentRuntimeSpecApplyConfiguration) WithDefaultReasoningEffort(value corev1alpha1.ReasoningEffort) *AgentRuntimeSpecApplyConfiguration {
-	b.DefaultReasoningEffort = &value
+// If called multiple times, the Capabilities field is set to the value of the last call.
+func (b *AgentRuntimeSpecApplyConfiguration) WithCapabilities(value *AgentRuntimeCapabilitiesApplyConfiguration) *AgentRuntimeSpecApplyConfiguration {
+	b.Capabilities = value
 	return b
 }

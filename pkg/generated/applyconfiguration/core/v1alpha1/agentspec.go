@@ -38,7 +38,7 @@ type AgentSpecApplyConfiguration struct {
 	// coordination lets the agent delegate to other agents.
 	Coordination *AgentCoordinationApplyConfiguration `json:"coordination,omitempty"`
 	// runtime makes this a coding agent with a runtime of its own.
-	Runtime *AgentRuntimeSpecApplyConfiguration `json:"runtime,omitempty"`
+	Runtime *AgentCodingRuntimeApplyConfiguration `json:"runtime,omitempty"`
 	// ttlAfterLastTask deletes the agent when it is idle for longer, and has no active task.
 	TTLAfterLastTask *metav1.Duration `json:"ttlAfterLastTask,omitempty"`
 }
@@ -150,7 +150,7 @@ func (b *AgentSpecApplyConfiguration) WithCoordination(value *AgentCoordinationA
 // WithRuntime sets the Runtime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Runtime field is set to the value of the last call.
-func (b *AgentSpecApplyConfiguration) WithRuntime(value *AgentRuntimeSpecApplyConfiguration) *AgentSpecApplyConfiguration {
+func (b *AgentSpecApplyConfiguration) WithRuntime(value *AgentCodingRuntimeApplyConfiguration) *AgentSpecApplyConfiguration {
 	b.Runtime = value
 	return b
 }

@@ -13,6 +13,14 @@ type AgentListerExpansion interface{}
 // AgentNamespaceLister.
 type AgentNamespaceListerExpansion interface{}
 
+// AgentRuntimeListerExpansion allows custom methods to be added to
+// AgentRuntimeLister.
+type AgentRuntimeListerExpansion interface{}
+
+// AgentRuntimeNamespaceListerExpansion allows custom methods to be added to
+// AgentRuntimeNamespaceLister.
+type AgentRuntimeNamespaceListerExpansion interface{}
+
 // ApprovalListerExpansion allows custom methods to be added to
 // ApprovalLister.
 type ApprovalListerExpansion interface{}
@@ -68,6 +76,14 @@ type ProviderListerExpansion interface{}
 // ProviderNamespaceListerExpansion allows custom methods to be added to
 // ProviderNamespaceLister.
 type ProviderNamespaceListerExpansion interface{}
+
+// RuntimePoolListerExpansion allows custom methods to be added to
+// RuntimePoolLister.
+type RuntimePoolListerExpansion interface{}
+
+// RuntimePoolNamespaceListerExpansion allows custom methods to be added to
+// RuntimePoolNamespaceLister.
+type RuntimePoolNamespaceListerExpansion interface{}
 
 // SessionListerExpansion allows custom methods to be added to
 // SessionLister.

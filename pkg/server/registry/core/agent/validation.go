@@ -52,7 +52,7 @@ func validateModel(m *v1alpha1.AgentModel, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateRuntime(r *v1alpha1.AgentRuntimeSpec, path *field.Path) field.ErrorList {
+func validateRuntime(r *v1alpha1.AgentCodingRuntime, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case r.Type == "" && r.RuntimeRef == nil:

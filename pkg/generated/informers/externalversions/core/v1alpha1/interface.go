@@ -13,6 +13,8 @@ import (
 type Interface interface {
 	// Agents returns a AgentInformer.
 	Agents() TypedAgentInformer
+	// AgentRuntimes returns a AgentRuntimeInformer.
+	AgentRuntimes() TypedAgentRuntimeInformer
 	// Approvals returns a ApprovalInformer.
 	Approvals() TypedApprovalInformer
 	// Budgets returns a BudgetInformer.
@@ -25,6 +27,8 @@ type Interface interface {
 	MemoryProposals() TypedMemoryProposalInformer
 	// Providers returns a ProviderInformer.
 	Providers() TypedProviderInformer
+	// RuntimePools returns a RuntimePoolInformer.
+	RuntimePools() TypedRuntimePoolInformer
 	// Sessions returns a SessionInformer.
 	Sessions() TypedSessionInformer
 	// Skills returns a SkillInformer.
@@ -49,6 +53,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // Agents returns a TypedAgentInformer.
 func (v *version) Agents() TypedAgentInformer {
 	return &agentInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// AgentRuntimes returns a TypedAgentRuntimeInformer.
+func (v *version) AgentRuntimes() TypedAgentRuntimeInformer {
+	return &agentRuntimeInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Approvals returns a TypedApprovalInformer.
@@ -79,6 +88,11 @@ func (v *version) MemoryProposals() TypedMemoryProposalInformer {
 // Providers returns a TypedProviderInformer.
 func (v *version) Providers() TypedProviderInformer {
 	return &providerInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// RuntimePools returns a TypedRuntimePoolInformer.
+func (v *version) RuntimePools() TypedRuntimePoolInformer {
+	return &runtimePoolInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Sessions returns a TypedSessionInformer.

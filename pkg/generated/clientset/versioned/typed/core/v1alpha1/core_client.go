@@ -16,6 +16,7 @@ import (
 type CoreV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AgentsGetter
+	AgentRuntimesGetter
 	ApprovalsGetter
 	BudgetsGetter
 	CatalogToolsGetter
@@ -26,6 +27,7 @@ type CoreV1alpha1Interface interface {
 	MemoryProposalSearchesGetter
 	MemorySearchesGetter
 	ProvidersGetter
+	RuntimePoolsGetter
 	SessionsGetter
 	SkillsGetter
 	TasksGetter
@@ -43,6 +45,10 @@ type CoreV1alpha1Client struct {
 
 func (c *CoreV1alpha1Client) Agents(namespace string) AgentInterface {
 	return newAgents(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) AgentRuntimes(namespace string) AgentRuntimeInterface {
+	return newAgentRuntimes(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Approvals(namespace string) ApprovalInterface {
@@ -83,6 +89,10 @@ func (c *CoreV1alpha1Client) MemorySearches(namespace string) MemorySearchInterf
 
 func (c *CoreV1alpha1Client) Providers(namespace string) ProviderInterface {
 	return newProviders(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) RuntimePools(namespace string) RuntimePoolInterface {
+	return newRuntimePools(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Sessions(namespace string) SessionInterface {

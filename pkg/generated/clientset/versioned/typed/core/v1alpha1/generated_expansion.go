@@ -7,6 +7,8 @@ package v1alpha1
 
 type AgentExpansion interface{}
 
+type AgentRuntimeExpansion interface{}
+
 type ApprovalExpansion interface{}
 
 type BudgetExpansion interface{}
@@ -26,6 +28,8 @@ type MemoryProposalSearchExpansion interface{}
 type MemorySearchExpansion interface{}
 
 type ProviderExpansion interface{}
+
+type RuntimePoolExpansion interface{}
 
 type SessionExpansion interface{}
 
