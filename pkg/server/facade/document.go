@@ -31,7 +31,7 @@ func documentRow() rest.Row {
 // kinds returns the kinds of native answers.
 func kinds() map[string]string {
 	return map[string]string{
-		"tasks": "Task", "agents": "Agent", "providers": "Provider", "tools": "Tool", "skills": "Skill", "catalogtools": "CatalogTool", "sessions": "Session",
+		"tasks": "Task", "agents": "Agent", "providers": "Provider", "tools": "Tool", "skills": "Skill", "catalogtools": "CatalogTool", "sessions": "Session", "runtimepools": "RuntimePool", "agentruntimes": "AgentRuntime",
 		"approvals": "Approval", "memories": "Memory", "memoryproposals": "MemoryProposal", "chats": "Chat", "secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage",
 		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/fork": "TaskFork",
