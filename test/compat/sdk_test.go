@@ -18,6 +18,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -44,14 +45,14 @@ turns:
 `
 
 // onScript starts a server whose Providers "openai" and "claude" are both served by the scripted model.
-func onScript(t *testing.T) (*server, string) {
+func onScript(t *testing.T, configure ...func(*standalone.Options)) (*server, string) {
 	t.Helper()
 	parsed, err := script.Parse([]byte(turns))
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := newVendor(t, script.New(parsed, io.Discard).ServeHTTP)
-	s := start(t)
+	s := start(t, configure...)
 	s.namespace("team")
 	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")

@@ -153,6 +153,37 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
+// Sequences of the client end the text of an answer, in each form, and messages name the one that did.
+func TestServerToolsStop(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached]\nOne two three four."}}]}`)
+	token := s.token("team", "client", "chat-tasks")
+	for name, a := range apis() {
+		for _, stream := range []bool{false, true} {
+			member := `"stop":["three","zebra"]`
+			if strings.Contains(a.path, "messages") {
+				member = `"stop_sequences":["three","zebra"]`
+			}
+			body := `{` + member + `,` + a.body(stream, "count")[1:]
+			got := s.post(a.path, body, "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			if text := said(t, got.body); got.code != http.StatusOK || text != "One two " {
+				t.Errorf("%s: %d %q %s", name, got.code, text, got.body)
+			}
+			ends := strings.Contains(got.body, `"finish_reason":"stop"`)
+			if strings.Contains(a.path, "messages") {
+				ends = strings.Contains(got.body, `"stop_reason":"stop_sequence"`) && strings.Contains(got.body, `"stop_sequence":"three"`)
+			}
+			if last, _ := v.last(); !ends || strings.Contains(last.body, "zebra") {
+				t.Errorf("%s: %s", name, got.body)
+			}
+		}
+		wrong := s.post(a.path, `{"`+map[bool]string{true: "stop_sequences", false: "stop"}[strings.Contains(a.path, "messages")]+`":[""],`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+		if wrong.code != http.StatusBadRequest {
+			t.Errorf("%s: an empty sequence: %d %s", name, wrong.code, wrong.body)
+		}
+	}
+}
+
 // A permission that the caller lacks is data for the model.
 func TestServerToolsDenied(t *testing.T) {
 	t.Parallel()

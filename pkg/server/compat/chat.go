@@ -88,6 +88,10 @@ func fromChat(in *incoming) (*translated, error) {
 		return nil, err
 	}
 	t := &translated{usage: in.usage}
+	var err error
+	if t.stops, err = c.stops(); err != nil {
+		return nil, err
+	}
 	t.Temperature = c.Temperature
 	for _, limit := range []*int64{c.MaxCompletionTokens, c.MaxTokens} {
 		if limit != nil && t.MaxTokens == 0 {
@@ -122,13 +126,25 @@ func (c *chatRequest) neutral() error {
 		"parallel_tool_calls": unlike(c.ParallelToolCalls, true), "store": unlike(c.Store, false), "logprobs": unlike(c.Logprobs, false),
 		"tool_choice":     !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
 		"response_format": c.ResponseFormat != nil && c.ResponseFormat.Type != "text",
-		"stop":            !null(c.Stop) && !bytes.Equal(c.Stop, []byte("[]")),
 	} {
 		if changes {
 			return untranslatable(name, "this value")
 		}
 	}
 	return nil
+}
+
+// stops returns the sequences that end the answer.
+func (c *chatRequest) stops() (list []string, err error) {
+	var one string
+	switch {
+	case null(c.Stop):
+	case json.Unmarshal(c.Stop, &one) == nil:
+		list = []string{one}
+	case json.Unmarshal(c.Stop, &list) != nil:
+		return nil, invalid("stop", "stop: must be a text or a list of texts")
+	}
+	return list, checkStops("stop", list)
 }
 
 // message reads a message. After is set if something other than a system message came before.
@@ -303,8 +319,13 @@ func (f *chatForm) whole(r *llm.Response, stop string) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// stoppedBy does nothing, because chat completions do not name the sequence.
+func (*chatForm) stoppedBy(string) {}
+
 func (*chatForm) stop(r llm.StopReason) (string, bool) {
 	switch r {
+	case stopSequence:
+		return string(llm.StopEnd), true
 	case llm.StopEnd, llm.StopLength, llm.StopToolCalls, llm.StopFiltered:
 		return string(r), true
 	}

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,6 +22,8 @@ var seeds = []string{
 		`{"id":"2","type":"function","function":{"name":"b","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}]}`,
 	`{"model":"m","store":false,"input":[{"type":"reasoning","encrypted_content":"AA==","summary":[]}],"include":["reasoning.encrypted_content"]}`,
 	`{"messages":[1],"stream":true,"stream_options":{"include_usage":false,"x":[1.0]}}`,
+	`{"model":"m","messages":[{"role":"user","content":"a","content":"b"}]}`, `{"model":"m","Messages":[1],"messages":[{"role":"user","content":"a"}]}`,
+	`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}`,
 	`{"model":"m","model":"n","messages":[1]}`, `{"model":1}`, `{"messages":[1]}x`, `[]`, ``, "{\"\\u006dodel\":\"m\",\"messages\":[1]}",
 }
 
@@ -120,6 +124,112 @@ func FuzzTranslate(f *testing.F) {
 			if !bytes.Contains([]byte(carried), []byte(text)) {
 				t.Fatalf("%q was dropped from %s", text, body)
 			}
+		}
+	})
+}
+
+// FuzzConversation: what a model with the server's tools reads has every text of the client's conversation that does not
+// belong to the client's own tools, and no text twice. Otherwise the request is refused.
+func FuzzConversation(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(true, s)
+		f.Add(false, s)
+	}
+	f.Add(true, `{"model":"m","stop":["x","\n"],"messages":[{"role":"developer","content":"be brief"},{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},`+
+		`{"role":"assistant","content":"three","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"four"},{"role":"user","content":"five"}],"tools":[]}`)
+	f.Add(false, `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"stop_sequences":["x"],"messages":[{"role":"user","content":"one"},`+
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`)
+	f.Fuzz(func(t *testing.T, chat bool, body string) {
+		op := opMessages
+		if chat {
+			op = opChat
+		}
+		in, err := read(op, []byte(body))
+		if err != nil {
+			return
+		}
+		req, err := in.conversation()
+		if err != nil {
+			if p, ok := asProblem(err); !ok || p.code != 400 {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		var carried strings.Builder
+		for _, m := range req.Messages {
+			carried.WriteString(m.Text + "\x00")
+			if len(m.ToolCalls) > 0 || m.ToolCallID != "" {
+				t.Fatalf("a call of the client's tools is left: %+v", m)
+			}
+		}
+		rest := carried.String()
+		for _, text := range spoken(t, body) {
+			_, after, found := strings.Cut(rest, text)
+			if !found && !strings.Contains(carried.String(), text) {
+				t.Fatalf("%q was dropped from %s", text, body)
+			}
+			rest = after
+		}
+	})
+}
+
+// spoken returns the texts of the system, the user and the assistant.
+func spoken(t *testing.T, body string) (all []string) {
+	var c struct {
+		System   any              `json:"system"`
+		Messages []map[string]any `json:"messages"`
+	}
+	if json.Unmarshal([]byte(body), &c) != nil {
+		t.Fatal("a body that is not JSON was read")
+	}
+	add := func(content any) {
+		switch v := content.(type) {
+		case string:
+			all = append(all, v)
+		case []any:
+			for _, b := range v {
+				if block, ok := b.(map[string]any); ok && block["type"] == "text" {
+					text, _ := block["text"].(string)
+					all = append(all, text)
+				}
+			}
+		}
+	}
+	add(c.System)
+	for _, m := range c.Messages {
+		if m["role"] != "tool" && m["role"] != "function" {
+			add(m["content"])
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
+}
+
+// FuzzStop: however a text is cut into pieces, what is shown of it is what comes before the first sequence.
+func FuzzStop(f *testing.F) {
+	f.Add("one two three", "tw", " thr", uint8(2))
+	f.Add("aaab", "aab", "ab", uint8(1))
+	f.Fuzz(func(t *testing.T, text, one, two string, step uint8) {
+		if one == "" || two == "" {
+			return
+		}
+		want := text
+		for end := range len(text) + 1 { // the first sequence that is complete; of two, the longer one
+			before, found := strings.CutSuffix(text[:end], one)
+			other, also := strings.CutSuffix(text[:end], two)
+			if also && (!found || len(other) < len(before)) {
+				before, found = other, true
+			}
+			if found {
+				want = before
+				break
+			}
+		}
+		s, got := stopper{sequences: []string{one, two}}, ""
+		for at := 0; at < len(text); at += int(step) + 1 {
+			got += s.add(text[at:min(at+int(step)+1, len(text))])
+		}
+		if got += s.rest(); got != want {
+			t.Fatalf("%q before %q or %q is %q, want %q", text, one, two, got, want)
 		}
 	})
 }

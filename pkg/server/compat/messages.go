@@ -53,14 +53,17 @@ func fromMessages(in *incoming) (*translated, error) {
 		return nil, err
 	}
 	for name, changes := range map[string]bool{
-		"top_p": unlike(c.TopP, 1), "stop_sequences": len(c.StopSequences) > 0, "thinking": c.Thinking != nil && c.Thinking.Type != "disabled",
+		"top_p": unlike(c.TopP, 1), "thinking": c.Thinking != nil && c.Thinking.Type != "disabled",
 		"tool_choice": c.ToolChoice != nil && (c.ToolChoice.Type != "auto" || unlike(c.ToolChoice.DisableParallelToolUse, false)),
 	} {
 		if changes {
 			return nil, untranslatable(name, "this value")
 		}
 	}
-	t := &translated{}
+	t := &translated{stops: c.StopSequences}
+	if err := checkStops("stop_sequences", t.stops); err != nil {
+		return nil, err
+	}
 	t.Temperature, t.MaxTokens = c.Temperature, c.MaxTokens
 	for _, tool := range c.Tools {
 		if tool.Type != "" && tool.Type != "custom" {
@@ -191,8 +194,9 @@ func assistantTurn(blocks []json.RawMessage) ([]llm.Message, error) {
 // messageForm writes answers as messages.
 type messageForm struct {
 	id, model string
-	open      bool // a block of text
-	index     int  // of the next block
+	sequence  *string // that ended the answer
+	open      bool    // a block of text
+	index     int     // of the next block
 }
 
 func newMessageForm(model string) *messageForm {
@@ -285,7 +289,7 @@ func (f *messageForm) end(r *llm.Response, list []llm.ToolCall, stop string) []b
 		out = append(out, f.close()...)
 	}
 	out = append(out, sse("message_delta", map[string]any{
-		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": f.usageOf(r.Usage),
+		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": f.sequence}, "usage": f.usageOf(r.Usage),
 	})...)
 	return append(out, sse("message_stop", map[string]any{"type": "message_stop"})...)
 }
@@ -305,12 +309,16 @@ func (f *messageForm) whole(r *llm.Response, stop string) ([]byte, error) {
 		}
 		out.Content = append(out.Content, toolBlock{"tool_use", c.ID, c.Name, raw})
 	}
-	out.StopReason, out.Usage = &stop, f.usageOf(r.Usage)
+	out.StopReason, out.StopSequence, out.Usage = &stop, f.sequence, f.usageOf(r.Usage)
 	return json.Marshal(out)
 }
 
+func (f *messageForm) stoppedBy(sequence string) { f.sequence = &sequence }
+
 func (*messageForm) stop(r llm.StopReason) (string, bool) {
 	switch r {
+	case stopSequence:
+		return string(stopSequence), true
 	case llm.StopEnd:
 		return "end_turn", true
 	case llm.StopLength:

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
@@ -31,8 +33,8 @@ func (in *incoming) conversation() (*translated, error) {
 		body["system"] = plain(system)
 	}
 	var messages []fields
-	if json.Unmarshal(body["messages"], &messages) != nil {
-		return nil, invalid("messages", "messages: must be a list of objects")
+	if wrong, err := kjson.UnmarshalStrict(body["messages"], &messages); err != nil || len(wrong) > 0 {
+		return nil, invalid("messages", "messages: must be a list of objects without members that occur twice")
 	}
 	kept := messages[:0]
 	for _, m := range messages {
@@ -83,8 +85,8 @@ func stripped(m fields) bool {
 // plain returns content without calls and results of tools, thinking, and marks for caches.
 func plain(content json.RawMessage) json.RawMessage {
 	var blocks []fields
-	if json.Unmarshal(content, &blocks) != nil {
-		return content // a text
+	if wrong, err := kjson.UnmarshalStrict(content, &blocks); err != nil || len(wrong) > 0 {
+		return content // a text; anything else is refused later
 	}
 	kept := blocks[:0]
 	for _, b := range blocks {

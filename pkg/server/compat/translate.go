@@ -4,7 +4,6 @@
 package compat
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	kjson "sigs.k8s.io/json"
 
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
@@ -22,6 +24,8 @@ import (
 type translated struct {
 	llm.Request
 
+	// stops end the answer where one of them would appear in its text.
+	stops []string
 	// usage is set if the client asked for a report of its usage in the stream.
 	usage bool
 }
@@ -38,28 +42,36 @@ func (in *incoming) translate() (*translated, error) {
 	}
 }
 
-// strict reads JSON into a struct, and refuses members that the struct lacks.
+// strict reads JSON into a struct. It refuses members that the struct lacks, names that differ in case, members that occur
+// twice, and bytes that are not UTF-8, because a reading of any of them would lose something.
 func strict(data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		return nil
+	if !utf8.Valid(data) {
+		return untranslatable("", "text that is not UTF-8")
 	}
+	wrong, err := kjson.UnmarshalStrict(data, into)
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return untranslatable(kind.Field, "this form")
 	}
-	name, unknown := strings.CutPrefix(err.Error(), `json: unknown field "`)
-	if unknown {
-		return untranslatable(strings.TrimSuffix(name, `"`), "")
+	if err != nil {
+		return invalid("", "the body cannot be read: %v", err)
 	}
-	return invalid("", "the body cannot be read: %v", err)
+	if len(wrong) == 0 {
+		return nil
+	}
+	field, ok := errors.AsType[kjson.FieldError](wrong[0])
+	if !ok || strings.HasPrefix(field.Error(), "duplicate") {
+		return untranslatable("", "a member that occurs twice")
+	}
+	return untranslatable(field.FieldPath(), "")
 }
 
 // untranslatable refuses what the protocol of the Provider cannot carry.
 func untranslatable(param, what string) problem {
 	if what != "" {
 		what = ": " + what
+	}
+	if param == "" {
+		what = strings.TrimPrefix(what, ": ")
 	}
 	return invalid(param, "%s%s cannot be carried over to a Provider of another protocol; leave it out, or use a Provider of the same protocol", param, what)
 }
@@ -69,6 +81,9 @@ func (a *attempt) ask() error {
 	req, err := a.in.translate()
 	if err != nil {
 		return err
+	}
+	if len(req.stops) > 0 { // the answer does not say which of them ended it
+		return untranslatable(a.in.stopsName(), "this value")
 	}
 	c := a.candidate
 	model, err := c.LLM()
@@ -147,6 +162,8 @@ type form interface {
 	whole(r *llm.Response, stop string) ([]byte, error)
 	// stop returns the protocol's name of a reason; false if it has none.
 	stop(r llm.StopReason) (string, bool)
+	// stoppedBy notes the sequence that ended the answer.
+	stoppedBy(sequence string)
 }
 
 // speaker writes the answer of a model to the client.

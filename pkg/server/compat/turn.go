@@ -37,6 +37,8 @@ type turn struct {
 	out    *speaker
 	looks  *watchful
 	lead   lead
+	stop   stopper
+	stops  []string
 	shown  bool // the present answer of the model has been shown in part
 	used   agentloop.Totals
 	answer agentloop.Config
@@ -57,7 +59,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	defer cancel(nil)
 	defer x.h.o.Clock.AfterFunc(limits.MaxDuration, func() { cancel(errTime) }).Stop()
 	a := &attempt{exchange: x, in: in, candidate: choice.Candidates[0], release: func() {}, ctx: ctx}
-	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}}
+	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}, stops: req.stops}
 	t.looks.beat = t.beat
 	catalogue, err := x.toolset(candidates[0], t.looks.wrap)
 	if err != nil {
@@ -71,7 +73,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id,
 		}}),
 		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
-		Part: func(p llm.Part) { t.say(t.lead.add(p.Text)) }, Restart: t.restart, Called: t.called,
+		Part: func(p llm.Part) { t.say(t.stop.add(t.lead.add(p.Text))) }, Restart: t.restart, Called: t.called,
 	}
 	if t.answer.Temperature == nil {
 		t.answer.Temperature = choice.Temperature
@@ -105,13 +107,15 @@ func (t *turn) run(messages []llm.Message) error {
 	limits := &t.h.o.Limits
 	left := limits.MaxIterations
 	for ends := 0; ; ends++ {
-		t.lead, t.shown = lead{}, false
+		t.begin()
 		t.answer.MaxIterations = left
 		result, err := agentloop.Run(t.ctx, t.answer, messages)
-		t.say(t.lead.rest())
+		t.endText()
 		t.count(result.Usage)
 		left -= result.Iterations
 		text, ended := unmarked(result.Text)
+		cut := stopper{sequences: t.stops}
+		text = cut.add(text) + cut.rest()
 		switch {
 		case errors.Is(err, agentloop.ErrMaxIterations), errors.Is(err, agentloop.ErrRepeated):
 			if text == "" {
@@ -121,6 +125,9 @@ func (t *turn) run(messages []llm.Message) error {
 			return t.finish(text, llm.StopEnd)
 		case err != nil:
 			return t.failed(err)
+		case cut.hit != "":
+			t.out.form.stoppedBy(cut.hit)
+			return t.finish(text, stopSequence)
 		case ended, ends >= limits.MaxPrematureEnds, left <= 0, result.StopReason != llm.StopEnd:
 			return t.finish(text, result.StopReason)
 		}
@@ -186,7 +193,9 @@ func (t *turn) separate() {
 
 // restart is called when the model begins an answer again.
 func (t *turn) restart() {
-	t.lead = lead{}
+	shown := t.shown
+	t.begin()
+	t.shown = shown
 	if t.shown {
 		t.say(restartText)
 	}
@@ -194,15 +203,21 @@ func (t *turn) restart() {
 
 // called shows the result of a tool, and prepares for the model's next answer.
 func (t *turn) called(c llm.ToolCall, r tool.Result) {
-	t.say(t.lead.rest())
+	t.endText()
 	t.separate()
 	shown, _ := redact.Text(r.Text)
 	if len(shown) > maxProgress {
 		shown = strings.ToValidUTF8(shown[:maxProgress], "") + "…"
 	}
 	t.say(fmt.Sprintf("(%s: %s)\n\n", c.Name, shown))
-	t.lead, t.shown = lead{}, false
+	t.begin()
 }
+
+// begin prepares for the next answer of the model.
+func (t *turn) begin() { t.lead, t.stop, t.shown = lead{}, stopper{sequences: t.stops}, false }
+
+// endText shows what is left of an answer that is complete.
+func (t *turn) endText() { t.say(t.stop.add(t.lead.rest()) + t.stop.rest()) }
 
 func (t *turn) count(u agentloop.Totals) {
 	t.used.InputTokens += u.InputTokens
