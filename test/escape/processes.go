@@ -129,7 +129,7 @@ func nilOf(errno syscall.Errno) error {
 var status = map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapAmb": "0000000000000000"}
 
 func (t Target) privileges() []attempt {
-	return []attempt{
+	return append(t.kernel(), []attempt{
 		{"have privileges", func() error {
 			b, err := os.ReadFile("/proc/self/status")
 			if err != nil {
@@ -169,5 +169,5 @@ func (t Target) privileges() []attempt {
 			}
 			return errDenied
 		}},
-	}
+	}...)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor/process"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 const (
@@ -33,22 +32,6 @@ const hostCommandsRefused = "container tasks are commands of the host here, whic
 
 // imagesRefused is the reason why a container task that names an image fails.
 const imagesRefused = "container tasks are commands of the host here, so another program than that of the image would run; leave spec.image out"
-
-// programRefusal returns why programs of runs cannot be started on this machine; empty if they can.
-func (o *Options) programRefusal(ctx context.Context) string {
-	log := klog.FromContext(ctx)
-	if o.SandboxOff {
-		log.Error(nil, "THE SANDBOX IS OFF (--sandbox=off): programs of agents and tasks can read all that this process can, including the administrator's key")
-		return ""
-	}
-	k := sandbox.Probe()
-	if err := k.Check(); err != nil {
-		log.Error(err, "Tasks that run programs are refused (with --sandbox=off they run without a sandbox)")
-		return err.Error() + "; the operator can run them without (--sandbox=off)"
-	}
-	log.Info("Programs of runs are confined to a sandbox", "by", k.String())
-	return ""
-}
 
 // control runs the controllers until ctx ends. Runs continue after it returns, and the next process finds them again.
 func (o *Options) control(ctx context.Context, a *assembly) (err error) {
@@ -69,7 +52,10 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true,
 	}
-	options.ImageRefusal, options.ProgramRefusal = imagesRefused, o.programRefusal(ctx)
+	options.ImageRefusal = imagesRefused
+	if options.ProgramRefusal, err = o.programRefusal(ctx); err != nil {
+		return err
+	}
 	if !o.AllowHostCommands {
 		options.ContainerRefusal = hostCommandsRefused
 	}

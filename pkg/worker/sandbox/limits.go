@@ -15,4 +15,6 @@ type Limits struct {
 	// Processes bounds how many processes and threads the user may have in addition to its present
 	// ones. It does not apply to root.
 	Processes uint64
+	// FileBytes bounds the size of each file that a process writes.
+	FileBytes uint64
 }

@@ -31,7 +31,9 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,6 +64,9 @@ type Kernel struct {
 	Landlock int `json:"landlock"`
 	// Seccomp says whether system calls can be filtered.
 	Seccomp bool `json:"seccomp"`
+	// UserNamespaces says whether users may make namespaces. The sandbox does not need them: a program that makes one
+	// remains in its Landlock domain.
+	UserNamespaces bool `json:"userNamespaces,omitempty"`
 }
 
 // ErrUnavailable is in the chain of the error for a sandbox that cannot be set up.
@@ -71,7 +76,17 @@ var ErrUnavailable = errors.New("programs cannot be run in a sandbox here")
 func Probe() Kernel {
 	// A kernel with filters refuses an unreadable filter with EFAULT. A kernel without them returns another error.
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
-	return Kernel{Landlock: landlockVersion(), Seccomp: errors.Is(err, unix.EFAULT) && auditArch != 0}
+	return Kernel{Landlock: landlockVersion(), Seccomp: errors.Is(err, unix.EFAULT) && auditArch != 0, UserNamespaces: userNamespaces()}
+}
+
+// userNamespaces reports whether the kernel's parameters let users make namespaces.
+func userNamespaces() bool {
+	most, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
+	if err != nil || strings.TrimSpace(string(most)) == "0" {
+		return false
+	}
+	switched, err := os.ReadFile("/proc/sys/kernel/unprivileged_userns_clone") // Debian has it
+	return err != nil || strings.TrimSpace(string(switched)) != "0"
 }
 
 // Check returns an error that says why this kernel cannot run programs in a sandbox; nil if it can.

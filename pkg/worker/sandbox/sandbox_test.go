@@ -204,6 +204,9 @@ func (g *ground) tryAll(t *testing.T, p Policy) {
 	if !tried || len(open) > 0 {
 		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), out)
 	}
+	if left := missing(t, out); len(left) > 0 {
+		t.Errorf("not tried:\n%s\nof\n%s", strings.Join(left, "\n"), out)
+	}
 }
 
 // TestAttemptsWork: without a sandbox most of the ways are open, so the attempts are real.

@@ -35,6 +35,9 @@ const socketTypeMask = 0xf
 //     among them) and the network. A pair of connected sockets can reach nothing else and remains allowed.
 //   - Keyrings, which belong to the operator's session.
 //   - io_uring, whose operations filters do not see.
+//   - Namespaces and mounts, programs and modules for the kernel, and its counters and page faults. A program needs
+//     privileges for most of these, or a user namespace, in which it has them: much of the kernel can only be attacked
+//     from there.
 //   - Before version 3 of Landlock, truncating files without writing to them.
 func filterRules(p Policy, k Kernel) []rule {
 	rules := []rule{
@@ -42,6 +45,17 @@ func filterRules(p Policy, k Kernel) []rule {
 		{call: unix.SYS_ADD_KEY, errno: unix.EPERM},
 		{call: unix.SYS_REQUEST_KEY, errno: unix.EPERM},
 		{call: unix.SYS_IO_URING_SETUP, errno: unix.ENOSYS},
+		// A filter cannot read the flags of clone3, which are in memory. C libraries then use clone.
+		{call: unix.SYS_CLONE3, errno: unix.ENOSYS},
+	}
+	for _, call := range [...]uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		rules = append(rules, rule{call: call, errno: unix.EPERM, when: []condition{{arg: 0, mask: unix.CLONE_NEWUSER, value: unix.CLONE_NEWUSER}}})
+	}
+	for _, call := range [...]uint32{
+		unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_FSOPEN, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_KEXEC_LOAD,
+	} {
+		rules = append(rules, rule{call: call, errno: unix.EPERM})
 	}
 	if !p.Network {
 		rules = append(rules,

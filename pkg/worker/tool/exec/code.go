@@ -107,6 +107,9 @@ func New(o Options) (tool.Tool, error) {
 	if o.Limits.Processes == 0 {
 		o.Limits.Processes = d.Processes
 	}
+	if o.Limits.FileBytes == 0 {
+		o.Limits.FileBytes = d.FileBytes
+	}
 	if o.Path == "" {
 		o.Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	}

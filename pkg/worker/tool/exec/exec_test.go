@@ -203,6 +203,17 @@ func TestMemoryLimitStopsAProgram(t *testing.T) {
 	}
 }
 
+// TestFileLimit: a program that fills a file is stopped, in its children, too.
+func TestFileLimit(t *testing.T) {
+	o := options(t)
+	o.Limits.FileBytes = 1 << 20
+	got, _ := execute(t, o, Arguments{Language: "bash", Code: "head -c 3000000 /dev/zero > f; echo $?; stat -c %s f; (ulimit -f unlimited) 2>/dev/null || echo kept"})
+	lines := strings.Split(strings.TrimSpace(got.Output), "\n")
+	if len(lines) != 3 || lines[0] == "0" || lines[1] != strconv.Itoa(1<<20) || lines[2] != "kept" && os.Getuid() != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestWholeTreeIsKilled starts processes that try to survive: in the
 // background, in a session of their own, with no parent, and all of it at once.
 func TestWholeTreeIsKilled(t *testing.T) {

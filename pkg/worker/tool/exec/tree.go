@@ -219,6 +219,9 @@ func rlimits(l sandbox.Limits) ([]sandbox.Limit, error) {
 	if l.MemoryBytes > 0 {
 		add(unix.RLIMIT_DATA, l.MemoryBytes)
 	}
+	if l.FileBytes > 0 {
+		add(unix.RLIMIT_FSIZE, l.FileBytes)
+	}
 	if len(set) > 0 {
 		add(unix.RLIMIT_CORE, 0)
 	}
@@ -242,7 +245,7 @@ func userThreads() (uint64, error) {
 	return uint64(n), nil
 }
 
-// defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes.
+// defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes, 4 GiB a file.
 func defaultLimits() sandbox.Limits {
-	return sandbox.Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024}
+	return sandbox.Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024, FileBytes: 4 << 30}
 }
