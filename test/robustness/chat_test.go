@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
@@ -50,8 +51,9 @@ func chatScript() string {
 
 // chatClient is a client of a server that comes and goes.
 type chatClient struct {
-	api  *versioned.Clientset
-	core kubernetes.Interface
+	api    *versioned.Clientset
+	core   kubernetes.Interface
+	config *rest.Config
 }
 
 func newChatClient(t *testing.T, kubeconfig string) *chatClient {
@@ -65,7 +67,7 @@ func newChatClient(t *testing.T, kubeconfig string) *chatClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &chatClient{api, core}
+	return &chatClient{api, core, cfg}
 }
 
 // follow reads the frames of a session's turn until the last one, however often the connection ends meanwhile.
