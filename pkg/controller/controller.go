@@ -13,7 +13,7 @@
 //	                  sessions                         get create
 //	                  {tasks,agents,providers,sessions,skills,tools}/status  patch
 //	                  executionevents                  list
-//	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events  create
+//	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get
 //	batch             jobs                             get list watch create patch delete
 //	""                pods                             get list watch

@@ -100,6 +100,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Memories:    st.Memories,
 			Limits:      limits,
 			Usage:       st.Ledger,
+			PutLink:     st.Ledger.PutLink,
 			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),

@@ -84,6 +84,7 @@ func permissions() []permission {
 		{"create", "approvals/decision", "a"},
 		{"create", "executionevents", ""},
 		{"create", "executionevents/controlled", ""},
+		{"create", "usagelinks", ""},
 	}
 }
 

@@ -112,3 +112,43 @@ func TestUsage(t *testing.T) {
 		t.Errorf("a report that is refused: %d %q %q", code, out, errs)
 	}
 }
+
+// TestUsageLinks: a controller records that a task created a pull request and that it was merged; the report shows both. No
+// role of users, and no worker, may record it.
+func TestUsageLinks(t *testing.T) {
+	t.Parallel()
+	p := &platform{t: t, Server: Start(t)}
+	task, err := p.tasks().Create(t.Context(), &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{Name: "publisher", Annotations: map[string]string{
+			v1alpha1.LabelPrefix + "github-repository": "owner/repo", v1alpha1.LabelPrefix + "monitor-item-kind": "issue", v1alpha1.LabelPrefix + "monitor-item-number": "7",
+		}},
+		Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/apis/core.platform.ai/v1alpha1/namespaces/default/usagelinks"
+	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"UsageLink","spec":{"taskUID":%q,"repository":"owner/repo","number":8,"origin":"created","evidenceID":"d-1","state":"merged","mergedAt":"2026-01-01T00:00:00Z"}}`, task.UID)
+	for _, role := range []string{"platform-viewer", "platform-editor", "platform-operator", "platform-approver", "admin"} {
+		restAs(t, p.Server, "default", role, role).post(path, body).want(t, 403)
+	}
+	_, worker := restTask(t, p.Server, "worker")
+	worker.post(path, body).want(t, 403)
+	report := func() *v1alpha1.UsageSummaryOf {
+		t.Helper()
+		u, err := p.client().CoreV1alpha1().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Status.Summary
+	}
+	if s := report(); s.PRsOpened != nil || s.PRsMerged != nil {
+		t.Errorf("without a link: %+v", s)
+	}
+	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if s := report(); s.PRsOpened == nil || *s.PRsOpened != 1 || *s.PRsMerged != 1 {
+		t.Errorf("with a link: %+v", s)
+	}
+}

@@ -221,6 +221,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.UsageAmount{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_UsageAmount(ref),
 		v1alpha1.UsageBreakdown{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref),
 		v1alpha1.UsageCost{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageCost(ref),
+		v1alpha1.UsageLink{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageLink(ref),
+		v1alpha1.UsageLinkSpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageLinkSpec(ref),
 		v1alpha1.UsageMeasured{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageMeasured(ref),
 		v1alpha1.UsageMeasurement{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_UsageMeasurement(ref),
 		v1alpha1.UsageMeasurementList{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_UsageMeasurementList(ref),
@@ -12963,6 +12965,174 @@ func schema_pkg_apis_core_v1alpha1_UsageCost(ref common.ReferenceCallback) commo
 		},
 		Dependencies: []string{
 			v1alpha1.UsageAmount{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageLink(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each observation, and no role of users may. The record is kept with those of usage, and reports show it; there is no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what was observed. The answer has it as it was recorded: a merge stays, and a pull request without a receipt of its creation is assisted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.UsageLinkSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageLinkSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageLinkSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageLinkSpec is an observation of a pull request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the task that created, changed or reviewed the pull request. It may be deleted by now.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/REPOSITORY.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"githubID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "githubID is the identity that the code host gave it, which outlives a renamed repository; 0 if it is not known.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is its address.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the revision that state and ready are about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is created, assisted or review_only.\n\nPossible enum values:\n - `\"assisted\"` : the task worked on a pull request that somebody else created, or whose receipt is not known.\n - `\"created\"` : the task published the pull request, and the receipt of that is known.\n - `\"review_only\"` : the task only reviewed it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"assisted", "created", "review_only"},
+						},
+					},
+					"evidenceID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "evidenceID is the receipt of what origin claims: the delivery, commit or review that proves it. Without one, created is recorded as assisted.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is open, closed, merged or unknown.\n\nPossible enum values:\n - `\"closed\"`\n - `\"merged\"`\n - `\"open\"`\n - `\"unknown\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"closed", "merged", "open", "unknown"},
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready is set if it could be merged when it was observed. It holds for ten minutes.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"readinessReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readinessReason says why it is ready or not.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when it was created.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"mergedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mergedAt is when it was merged.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"closedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "closedAt is when it was closed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedAt is when the code host was asked; now by default.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"taskUID", "repository", "number", "origin", "state"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -44,7 +44,7 @@ func KnownTypes() []runtime.Object {
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},
 		&TranscriptSearch{},
-		&UsageReport{},
+		&UsageReport{}, &UsageLink{},
 		&UsageMeasurement{}, &UsageMeasurementList{},
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{},

@@ -974,6 +974,16 @@ func (in UsageCost) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageLink) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageLink"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageLinkSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageLinkSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UsageMeasured) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.UsageMeasured"
 }

@@ -527,6 +527,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type UsageLink
+	scheme.AddValidationFunc(
+		(*UsageLink)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_UsageLink(
+					ctx, op, nil, /* fldPath */
+					obj.(*UsageLink),
+					safe.Cast[*UsageLink](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type UsageMeasurement
 	scheme.AddValidationFunc(
 		(*UsageMeasurement)(nil),
@@ -18712,6 +18727,487 @@ func Validate_UsageKind(
 	obj, oldObj *UsageKind) (errs field.ErrorList) {
 
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageKind, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageLink validates an instance of UsageLink according
+// to declarative validation rules in the API schema.
+func Validate_UsageLink(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageLink) (errs field.ErrorList) {
+
+	// field UsageLink.TypeMeta has no validation
+
+	{ // field UsageLink.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLink) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLink.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageLinkSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageLinkSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLink) *UsageLinkSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForUsageLinkOrigin = sets.New(UsageLinkAssisted, UsageLinkCreated, UsageLinkReviewOnly)
+
+// Validate_UsageLinkOrigin validates an instance of UsageLinkOrigin according
+// to declarative validation rules in the API schema.
+func Validate_UsageLinkOrigin(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageLinkOrigin) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkOrigin, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageLinkSpec validates an instance of UsageLinkSpec according
+// to declarative validation rules in the API schema.
+func Validate_UsageLinkSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageLinkSpec) (errs field.ErrorList) {
+
+	{ // field UsageLinkSpec.TaskUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *types.UID {
+				return &oldObj.TaskUID
+			})
+		errs = append(errs, fn(fldPath.Child("taskUID"), &obj.TaskUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.Repository
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *string {
+				return &oldObj.Repository
+			})
+		errs = append(errs, fn(fldPath.Child("repository"), &obj.Repository, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageLinkSpec.GitHubID has no validation
+
+	{ // field UsageLinkSpec.URL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *string {
+				return &oldObj.URL
+			})
+		errs = append(errs, fn(fldPath.Child("url"), &obj.URL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.Origin
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageLinkOrigin,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageLinkOrigin(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *UsageLinkOrigin {
+				return &oldObj.Origin
+			})
+		errs = append(errs, fn(fldPath.Child("origin"), &obj.Origin, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.EvidenceID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *string {
+				return &oldObj.EvidenceID
+			})
+		errs = append(errs, fn(fldPath.Child("evidenceID"), &obj.EvidenceID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *UsageLinkState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_UsageLinkState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *UsageLinkState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	// field UsageLinkSpec.Ready has no validation
+
+	{ // field UsageLinkSpec.ReadinessReason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *string {
+				return &oldObj.ReadinessReason
+			})
+		errs = append(errs, fn(fldPath.Child("readinessReason"), &obj.ReadinessReason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.CreatedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *v1.Time {
+				return oldObj.CreatedAt
+			})
+		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.MergedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *v1.Time {
+				return oldObj.MergedAt
+			})
+		errs = append(errs, fn(fldPath.Child("mergedAt"), obj.MergedAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.ClosedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *v1.Time {
+				return oldObj.ClosedAt
+			})
+		errs = append(errs, fn(fldPath.Child("closedAt"), obj.ClosedAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkSpec.ObservedAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MicroTime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkSpec) *v1.MicroTime {
+				return oldObj.ObservedAt
+			})
+		errs = append(errs, fn(fldPath.Child("observedAt"), obj.ObservedAt, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForUsageLinkState = sets.New(UsageLinkClosed, UsageLinkMerged, UsageLinkOpen, UsageLinkUnknown)
+
+// Validate_UsageLinkState validates an instance of UsageLinkState according
+// to declarative validation rules in the API schema.
+func Validate_UsageLinkState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageLinkState) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 

@@ -55,6 +55,8 @@ type Options struct {
 	StreamTimeout time.Duration
 	// Usage has the records that reports are made of. Without it they are refused.
 	Usage usage.Reader
+	// PutLink stores a link to a pull request beside them. Without it links are refused.
+	PutLink func(usage.Link) error
 }
 
 // originMessages is how many messages of a session are read at a time to find out where a proposal comes from.
@@ -108,6 +110,7 @@ func All(o Options) []resource.Resource {
 	workers.Session = sessions.Get
 	reports := usagereport.New(usagereport.Options{
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
+		Links: guard.UsageLinks(workers), PutLink: o.PutLink,
 	})
 	return []resource.Resource{
 		tasks,
@@ -131,5 +134,6 @@ func All(o Options) []resource.Resource {
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
 		reports,
 		reports.Measurements(),
+		reports.Links(),
 	}
 }

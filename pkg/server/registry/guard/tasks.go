@@ -152,6 +152,19 @@ func UsageMeasurements(w *Workers) resource.Guard[*v1alpha1.UsageMeasurement] {
 	}
 }
 
+// UsageLinks is the guard of usagelinks, which controllers write. No worker does.
+func UsageLinks(w *Workers) resource.Guard[*v1alpha1.UsageLink] {
+	return &rule[*v1alpha1.UsageLink]{
+		w: w, resource: v1alpha1.Resource("usagelinks"),
+		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageLink) error {
+			return errNotAWorkers
+		},
+		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageLink) bool, error) {
+			return nil, errNotAWorkers
+		},
+	}
+}
+
 // Chats is the guard of chats, which are for people and not for workers.
 func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
 	return &rule[*v1alpha1.Chat]{

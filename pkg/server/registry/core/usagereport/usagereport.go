@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package usagereport serves usagereports, where a selection is created and answered with the report, and
-// usagemeasurements, the records that reports are made of. Nothing is stored here.
+// usagemeasurements, the records that reports are made of, and stores usagelinks, what controllers know of pull requests.
 //
 // Both show tasks, sessions and what RepositoryMonitors asked for, so the caller needs to list all three in the
 // namespace, and to get each Gateway whose tasks are shown.
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -41,6 +42,9 @@ type Options struct {
 	Guard     resource.Guard[*v1alpha1.UsageReport]
 	// Measurements is the guard of usagemeasurements.
 	Measurements resource.Guard[*v1alpha1.UsageMeasurement]
+	// Links is the guard of usagelinks. PutLink stores one; without it they are refused.
+	Links   resource.Guard[*v1alpha1.UsageLink]
+	PutLink func(usage.Link) error
 }
 
 // Resource is the resource usagereports.
@@ -48,6 +52,7 @@ type Resource struct {
 	resource.Resource
 	o          Options
 	namespaces corev1.NamespaceLister // may be nil
+	linking    sync.Mutex
 }
 
 // New makes the resource usagereports.

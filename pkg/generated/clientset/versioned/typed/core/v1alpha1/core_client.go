@@ -34,6 +34,7 @@ type CoreV1alpha1Interface interface {
 	ToolsGetter
 	ToolCallsGetter
 	TranscriptSearchesGetter
+	UsageLinksGetter
 	UsageMeasurementsGetter
 	UsageReportsGetter
 }
@@ -117,6 +118,10 @@ func (c *CoreV1alpha1Client) ToolCalls(namespace string) ToolCallInterface {
 
 func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {
 	return newTranscriptSearches(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) UsageLinks(namespace string) UsageLinkInterface {
+	return newUsageLinks(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) UsageMeasurements(namespace string) UsageMeasurementInterface {

@@ -43,6 +43,8 @@ type ToolCallExpansion interface{}
 
 type TranscriptSearchExpansion interface{}
 
+type UsageLinkExpansion interface{}
+
 type UsageMeasurementExpansion interface{}
 
 type UsageReportExpansion interface{}

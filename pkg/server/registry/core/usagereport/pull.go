@@ -1,0 +1,153 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package usagereport
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// Links returns the resource usagelinks, by which controllers record pull requests.
+func (r *Resource) Links() resource.Resource {
+	return &resource.Definition[*v1alpha1.UsageLink]{
+		Resource: v1alpha1.SchemeGroupVersion.WithResource("usagelinks"),
+		Kind:     "UsageLink",
+		Singular: "usagelink",
+		Guard:    r.o.Links,
+		Shape:    resource.Action[*v1alpha1.UsageLink]{Create: r.link},
+	}
+}
+
+// link records one observation.
+func (r *Resource) link(ctx context.Context, l *v1alpha1.UsageLink) (*v1alpha1.UsageLink, error) {
+	namespace, now := request.NamespaceValue(ctx), r.o.Clock.Now()
+	if r.o.Ledger == nil || r.o.PutLink == nil {
+		return nil, problem(http.StatusNotImplemented, "NotImplemented", "this server records no usage of models")
+	}
+	if errs := checkLink(&l.Spec, now); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("UsageLink").GroupKind(), "", errs)
+	}
+	r.linking.Lock() // one observation after the other, so that none forgets what another one found
+	defer r.linking.Unlock()
+	v, err := r.o.Ledger.At(ctx, namespace, now)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	if t, err := v.Task(string(l.Spec.TaskUID)); err != nil {
+		return nil, err
+	} else if t == nil {
+		return nil, problem(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("spec.taskUID: no task of the namespace %q has the UID %q", namespace, l.Spec.TaskUID))
+	}
+	next := linkOf(namespace, &l.Spec, now)
+	for old, err := range v.Links(next.TaskUID) {
+		switch {
+		case err != nil:
+			return nil, err
+		case old.ID != next.ID:
+		case next.ObservedAt.Before(old.ObservedAt):
+			return nil, apierrors.NewConflict(v1alpha1.Resource("usagelinks"), next.ID, fmt.Errorf("a later observation, of %s, is recorded", old.ObservedAt.Format(time.RFC3339Nano)))
+		default:
+			keep(&next, old)
+		}
+	}
+	if !resource.IsDryRun(ctx) {
+		if err := r.o.PutLink(next); err != nil {
+			return nil, err
+		}
+	}
+	l.Namespace, l.Spec = namespace, specOf(&next)
+	return l, nil
+}
+
+// keep adds what an earlier observation of the same link proved: a merge, and the receipt of the creation.
+func keep(next *usage.Link, old *usage.Link) {
+	if old.State == usage.PRMerged {
+		next.State, next.MergedAt, next.Ready = old.State, old.MergedAt, false
+	}
+	if old.Origin == usage.OriginCreated {
+		next.Origin, next.EvidenceID = old.Origin, old.EvidenceID
+	}
+	if next.GithubID == 0 {
+		next.GithubID = old.GithubID
+	}
+	if next.CreatedAt.IsZero() {
+		next.CreatedAt = old.CreatedAt
+	}
+}
+
+func checkLink(s *v1alpha1.UsageLinkSpec, now time.Time) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec")
+	if owner, name, ok := strings.Cut(s.Repository, "/"); !ok || owner == "" || name == "" || strings.ContainsAny(name, "/ \x00") {
+		errs = append(errs, field.Invalid(path.Child("repository"), s.Repository, "must be OWNER/REPOSITORY"))
+	}
+	if s.Ready && s.State != v1alpha1.UsageLinkOpen {
+		errs = append(errs, field.Invalid(path.Child("ready"), s.Ready, "may be true only if state is open"))
+	}
+	if (s.MergedAt != nil) != (s.State == v1alpha1.UsageLinkMerged) {
+		errs = append(errs, field.Invalid(path.Child("mergedAt"), field.OmitValueType{}, "must be given if state is merged, and only then"))
+	}
+	if s.ObservedAt != nil && s.ObservedAt.After(now) {
+		errs = append(errs, field.Invalid(path.Child("observedAt"), field.OmitValueType{}, "must not be in the future"))
+	}
+	return errs
+}
+
+// linkOf returns the record of an observation. A creation without a receipt is assistance.
+func linkOf(namespace string, s *v1alpha1.UsageLinkSpec, now time.Time) usage.Link {
+	repository := strings.ToLower(s.Repository)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", s.TaskUID, repository, s.Number))
+	l := usage.Link{
+		ID: hex.EncodeToString(sum[:16]), Namespace: namespace, TaskUID: string(s.TaskUID), Repository: repository, Number: s.Number, GithubID: s.GitHubID,
+		URL: s.URL, HeadSHA: s.HeadSHA, Origin: usage.Origin(s.Origin), EvidenceID: s.EvidenceID, State: usage.PRState(s.State), Ready: s.Ready,
+		ReadinessReason: s.ReadinessReason, ObservedAt: now,
+	}
+	if l.Origin == usage.OriginCreated && l.EvidenceID == "" {
+		l.Origin = usage.OriginAssisted
+	}
+	if s.ObservedAt != nil {
+		l.ObservedAt = s.ObservedAt.UTC()
+	}
+	l.CreatedAt, l.MergedAt, l.ClosedAt = timeOf(s.CreatedAt), timeOf(s.MergedAt), timeOf(s.ClosedAt)
+	return l
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// specOf shows a record.
+func specOf(l *usage.Link) v1alpha1.UsageLinkSpec {
+	at := func(t time.Time) *metav1.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &metav1.Time{Time: t}
+	}
+	return v1alpha1.UsageLinkSpec{
+		TaskUID: types.UID(l.TaskUID), Repository: l.Repository, Number: l.Number, GitHubID: l.GithubID, URL: l.URL, HeadSHA: l.HeadSHA,
+		Origin: v1alpha1.UsageLinkOrigin(l.Origin), EvidenceID: l.EvidenceID, State: v1alpha1.UsageLinkState(l.State), Ready: l.Ready,
+		ReadinessReason: l.ReadinessReason, CreatedAt: at(l.CreatedAt), MergedAt: at(l.MergedAt), ClosedAt: at(l.ClosedAt),
+		ObservedAt: &metav1.MicroTime{Time: l.ObservedAt},
+	}
+}
