@@ -1,0 +1,57 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestUsageColumns: what a run records of an answer, by vendor and by what a cache had to do with it. OpenAI, and Azure
+// with it, includes cached tokens in its input and does not report what a cache took. A dash is not reported.
+func TestUsageColumns(t *testing.T) {
+	const answer = `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}
+
+data: {"object":"chat.completion.chunk","choices":[]%s}
+
+data: [DONE]
+
+`
+	for cache, c := range map[string]struct{ usage, want string }{
+		"none":       {`,"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}`, "100 7 0 -"},
+		"unreported": {`,"usage":{"prompt_tokens":100,"completion_tokens":7}`, "100 7 - -"},
+		"read":       {`,"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":60}}`, "100 7 60 -"},
+		"write":      {`,"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}`, "100 7 0 -"},
+		"both":       {`,"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60}}`, "100 7 60 -"},
+		"no usage":   {``, "- - - -"},
+	} {
+		for vendor, azure := range map[string]*Azure{"openai": nil, "azure": {Deployment: "prod"}} {
+			t.Run(vendor+"/"+cache, func(t *testing.T) {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, fmt.Sprintf(answer, c.usage)) //nolint:staticcheck // the client may have left
+				}))
+				defer server.Close()
+				got, err := newClient(t, Config{APIKey: "k", BaseURL: server.URL, Azure: azure}).Generate(t.Context(), ask("hi"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				u, columns := got.Usage, ""
+				for _, n := range []*int64{u.InputTokens, u.OutputTokens, u.CachedInputTokens, u.CacheWriteInputTokens} {
+					if n == nil {
+						columns += " -"
+					} else {
+						columns += fmt.Sprintf(" %d", *n)
+					}
+				}
+				if columns[1:] != c.want {
+					t.Errorf("the columns are %s, want %s", columns[1:], c.want)
+				}
+			})
+		}
+	}
+}
