@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ type outbox[T any] struct {
 	size func(T) int
 	// window is how long a first item waits for others.
 	window time.Duration
+	// opening is how long the very first item waits for others instead, unless flush is called. A short run then sends all
+	// that it has in one request.
+	opening time.Duration
 	// windowed, if not nil, is called after each window.
 	windowed func()
 	clock    clock.Clock
@@ -72,6 +76,8 @@ type outbox[T any] struct {
 
 	wake chan struct{}
 	done chan struct{}
+	// rush ends the opening.
+	rush chan struct{}
 	// hurry is closed by close, to end the current window and all later ones at once.
 	hurry  chan struct{}
 	cancel context.CancelFunc
@@ -80,7 +86,7 @@ type outbox[T any] struct {
 // start starts the goroutine that sends. It ends with close.
 func (o *outbox[T]) start(ctx context.Context) {
 	ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // close calls it
-	o.wake, o.done, o.hurry = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	o.wake, o.rush, o.done, o.hurry = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	go o.loop(ctx)
 }
 
@@ -169,6 +175,10 @@ func (o *outbox[T]) flush(ctx context.Context, before int) error {
 	}
 	o.mu.Unlock()
 	select {
+	case o.rush <- struct{}{}:
+	default:
+	}
+	select {
 	case <-done:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -227,13 +237,16 @@ func (o *outbox[T]) loop(ctx context.Context) {
 
 // gather waits for the length of a window for more items, unless close was called.
 func (o *outbox[T]) gather(ctx context.Context) {
-	if o.window == 0 {
+	window := cmp.Or(o.opening, o.window)
+	o.opening = 0
+	if window == 0 {
 		return
 	}
-	t := o.clock.NewTimer(o.window)
+	t := o.clock.NewTimer(window)
 	defer t.Stop()
 	select {
 	case <-t.C():
+	case <-o.rush:
 	case <-o.hurry:
 		return
 	case <-ctx.Done():

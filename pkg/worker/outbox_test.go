@@ -200,3 +200,31 @@ func TestClosingWaitsForNoWindow(t *testing.T) {
 		t.Errorf("lost %d, got %v", lost, s.got)
 	}
 }
+
+// TestOpening: the first items are sent together when the outbox is closed, or at once if somebody waits for them.
+func TestOpening(t *testing.T) {
+	for name, wait := range map[string]func(o *outbox[string]) error{
+		"closed":  func(o *outbox[string]) error { o.close(time.Hour); return nil },
+		"flushed": func(o *outbox[string]) error { return o.flush(t.Context(), 0) },
+	} {
+		s := &server{seen: map[string]bool{}}
+		o := &outbox[string]{name: "test", send: s.send, size: func(x string) int { return len(x) }, clock: clock.RealClock{}, opening: time.Hour}
+		o.start(t.Context())
+		o.add("a")
+		o.add("b")
+		if err := wait(o); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.requests != 1 || !slices.Equal(s.got, []string{"a", "b"}) {
+			t.Errorf("%s: %q with %d requests", name, s.got, s.requests)
+		}
+		// Later items do not wait.
+		if name == "flushed" {
+			o.add("c")
+			if err := o.flush(t.Context(), 0); err != nil || !slices.Equal(s.got, []string{"a", "b", "c"}) {
+				t.Errorf("later: %v, %q", err, s.got)
+			}
+			o.close(time.Hour)
+		}
+	}
+}

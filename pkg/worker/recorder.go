@@ -45,10 +45,13 @@ var (
 	_ runner.Log      = (*taskLog)(nil)
 )
 
+// opening is how long the event that the worker has started waits for others.
+const opening = 50 * time.Millisecond
+
 func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {
 	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), secret: s, log: log}
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
-		name: "events", size: sizeOfEvent, clock: clk, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
+		name: "events", size: sizeOfEvent, clock: clk, opening: opening, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
 			return appendEvents(ctx, a, c, batch)
 		},
@@ -63,15 +66,13 @@ func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *tas
 func appendEvents(ctx context.Context, a *client.API, c *Config, batch []*v1alpha1.ExecutionEvent) error {
 	tasks := a.CoreV1alpha1().Tasks(c.TaskNamespace)
 	if len(batch) == 1 {
-		_, err := tasks.AppendEvent(ctx, c.TaskName, batch[0], metav1.CreateOptions{})
-		return err
+		return tasks.AppendEvent(ctx, c.TaskName, batch[0])
 	}
 	list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, 0, len(batch))}
 	for _, e := range batch {
 		list.Items = append(list.Items, *e)
 	}
-	_, err := tasks.AppendEvents(ctx, c.TaskName, list, metav1.CreateOptions{})
-	return err
+	return tasks.AppendEvents(ctx, c.TaskName, list)
 }
 
 // Commit records an event and returns when it is stored, with everything that was recorded

@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,16 +23,14 @@ func (r Tasks) List(ctx context.Context, opts metav1.ListOptions) (*v1alpha1.Tas
 	return &l, r.list(ctx, opts, &l)
 }
 
-// AppendEvent appends an event to the stream of a task.
-func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.ExecutionEvent, opts metav1.CreateOptions) (*v1alpha1.ExecutionEvent, error) {
-	var stored v1alpha1.ExecutionEvent
-	return &stored, r.post(ctx, task, "events", opts, e, &stored)
+// AppendEvent appends an event to the stream of a task. The answer is not read.
+func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.ExecutionEvent) error {
+	return r.request(http.MethodPost).Name(task).SubResource("events").Body(e).Do(ctx).Error()
 }
 
-// AppendEvents appends events to the stream of a task in one commit.
-func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList, opts metav1.CreateOptions) (*v1alpha1.ExecutionEventList, error) {
-	var stored v1alpha1.ExecutionEventList
-	return &stored, r.post(ctx, task, "events", opts, l, &stored)
+// AppendEvents appends events to the stream of a task in one commit. The answer is not read.
+func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList) error {
+	return r.request(http.MethodPost).Name(task).SubResource("events").Body(l).Do(ctx).Error()
 }
 
 // Cancel requests that a task is cancelled.
