@@ -212,6 +212,8 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrFailed marks every error after a write has failed: the outcome of that write is unknown.
 	ErrFailed = errors.New("the store failed")
+	// ErrDamaged marks errors of reading data whose checksum does not match. All other data can be read.
+	ErrDamaged = errors.New("a part of the store is damaged")
 	// ErrCheckpoint refuses a second checkpoint while one is open.
 	ErrCheckpoint = errors.New("another checkpoint is open")
 	// ErrFull refuses a write for which there is no room. The remaining space is kept for deletes, for

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,8 +56,8 @@ type Options struct {
 	// OnFatal is called once, with the store's locks held, if the disk fails in a way that leaves the
 	// outcome of a write unknown. It should end the process. Default: log the error and exit with status 1.
 	OnFatal func(error)
-	// OnCorruption, if set, is called for a damaged block instead of OnFatal, and reading the block returns
-	// an error. It is for checking a store that is not in use.
+	// OnCorruption, if set, is called for a damaged block, which is otherwise logged and counted. Reading the block returns an
+	// engine.ErrDamaged in any case.
 	OnCorruption func(error)
 	// Mark is the path of a small file, outside of Dir, that records what the store must hold. If it is set, a store that has
 	// lost some of that is refused with a *LossError. The file is made if it does not exist.
@@ -107,18 +108,20 @@ var _ engine.Engine = (*Engine)(nil)
 // Engine implements engine.Engine. All methods may be called concurrently. It has many methods because the interface has
 // them, and each phase of a commit and each rule of a full disk is one.
 type Engine struct {
-	opts      Options
-	log       logr.Logger
-	db        *pebble.DB
-	marked    *markedFS // nil without a mark
-	losses    int       // accepted losses; set by Open
-	lock      *pebble.Lock
-	metrics   *metrics
-	space     *space
-	disk      *disk
-	wait      *patience   // of the opening
-	probing   atomic.Bool // a probe of the disk is in progress
-	reclaimer *reclaimer
+	opts          Options
+	log           logr.Logger
+	db            *pebble.DB
+	marked        *markedFS // nil without a mark
+	losses        int       // accepted losses; set by Open
+	lock          *pebble.Lock
+	metrics       *metrics
+	space         *space
+	disk          *disk
+	wait          *patience // of the opening
+	damage        *damage
+	readerOptions sstable.ReaderOptions // for verifying tables
+	probing       atomic.Bool           // a probe of the disk is in progress
+	reclaimer     *reclaimer
 
 	// refs counts operations in flight. Close adds closedRefs to refuse new ones.
 	refs    atomic.Int64
@@ -185,7 +188,7 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 	e.disk = &disk{clock: o.Clock, slow: e.slow}
 	o.FS = observed{raw, e.disk, wait}
 	e.opts = o
-	e.reclaimer = newReclaimer(e)
+	e.reclaimer, e.damage = newReclaimer(e), &damage{log: log}
 	e.metrics = newMetrics(e)
 	lock, check, err := claim(&o)
 	if err != nil {
@@ -201,7 +204,7 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 	close(e.previous)
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, err), check.m.close(), lock.Close())
+			err = errors.Join(fmt.Errorf("open store %s: %w", o.Dir, readable(err)), check.m.close(), lock.Close())
 		}
 	}()
 	if err := check.resolve(&o); err != nil {
@@ -227,6 +230,7 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 		}
 	}
 	wait.open.Store(true)
+	go e.scrub(e.reclaimer.ctx)
 	return e, nil
 }
 
@@ -246,6 +250,7 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // values are read by their exact key
 	}
+	e.readerOptions = o.MakeReaderOptions()
 	return o
 }
 
@@ -332,8 +337,8 @@ func (e *Engine) Healthy() error {
 	if f := e.failure.Load(); f != nil {
 		return f.err()
 	}
-	// On a full disk background work fails. Reads and deletes go on, and a restart would not help.
-	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) {
+	// On a full disk, or over a damaged table, background work fails. Reads and deletes go on, and a restart would not help.
+	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) && !corrupted(*err) {
 		return fmt.Errorf("background work: %w", *err)
 	}
 	if e.refs.Load() < 0 {

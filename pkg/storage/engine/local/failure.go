@@ -80,6 +80,7 @@ func (e *Engine) events() *pebble.EventListener {
 			e.log.Info("Writes are stalled until background work catches up", "reason", i.Reason)
 		},
 	}
+	l.DataCorruption = e.damage.note
 	if e.opts.OnCorruption != nil {
 		l.DataCorruption = func(i pebble.DataCorruptionInfo) { e.opts.OnCorruption(fmt.Errorf("%s: %w", i.Path, i.Details)) }
 	}

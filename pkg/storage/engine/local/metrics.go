@@ -20,7 +20,7 @@ type metrics struct {
 	commitSeconds, syncSeconds         prometheus.Histogram
 	backgroundErrors, slowDisk, stalls prometheus.Counter
 
-	full, freeBytes, losses, waits *prometheus.Desc
+	full, freeBytes, losses, waits, damaged *prometheus.Desc
 
 	revision, failed, diskBytes, walBytes, memTableBytes *prometheus.Desc
 	cacheBytes, cacheHits, cacheMisses                   *prometheus.Desc
@@ -58,6 +58,7 @@ func newMetrics(e *Engine) *metrics {
 		failed:            desc("failed", "1 after the store stopped because the disk failed."),
 		full:              desc("disk_full", "1 while the volume has less free than the reserve, and writes that add to the store are refused."),
 		waits:             desc("disk_wait_seconds", "Time that the oldest operation of the disk has been in progress."),
+		damaged:           desc("damaged_files", "Files of the store in which a checksum did not match."),
 		losses:            desc("accepted_losses", "Parts of the store that were lost, and without which it was opened with --accept-data-loss."),
 		freeBytes:         desc("disk_free_bytes", "Space that is free on the volume of the store; 0 if it is not known."),
 		diskBytes:         desc("disk_bytes", "Space that the store uses on disk."),
@@ -88,7 +89,7 @@ func (m *metrics) own() metric.Group {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{
-		m.full, m.freeBytes, m.losses, m.waits, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
+		m.full, m.freeBytes, m.losses, m.waits, m.damaged, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
 		m.l0Files, m.readAmplification, m.compactionDebt,
 	} {
 		ch <- d
@@ -109,6 +110,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		full = 1
 	}
 	gauge(m.full, full)
+	gauge(m.damaged, float64(m.engine.damage.count()))
 	gauge(m.waits, waits.Seconds())
 	gauge(m.losses, float64(m.engine.losses))
 	gauge(m.freeBytes, float64(m.engine.space.free.Load()))

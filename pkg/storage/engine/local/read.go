@@ -24,7 +24,7 @@ func (e *Engine) Get(key []byte) (val []byte, ok bool, err error) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %q: %w", key, err)
+		return nil, false, fmt.Errorf("read %q: %w", key, readable(err))
 	}
 	val = append(make([]byte, 0, len(v)), v...)
 	return val, true, closer.Close()
@@ -79,20 +79,20 @@ func (i *iter) Key() []byte { return i.it.Key() }
 func (i *iter) Value() []byte {
 	v, err := i.it.ValueAndErr()
 	if err != nil && i.err == nil {
-		i.err = err
+		i.err = readable(err)
 	}
 	return v
 }
 
 // Error returns the first error met. After a move that returned false, check it: the move may have failed.
-func (i *iter) Error() error { return errors.Join(i.err, i.it.Error()) }
+func (i *iter) Error() error { return errors.Join(i.err, readable(i.it.Error())) }
 
 // Close ends the iterator and returns the first error met. It may be called again.
 func (i *iter) Close() error {
 	if i.it == nil {
 		return nil
 	}
-	err := errors.Join(i.err, i.it.Close())
+	err := errors.Join(i.err, readable(i.it.Close()))
 	i.it = nil
 	i.engine.release()
 	return err
