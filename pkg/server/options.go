@@ -9,6 +9,7 @@
 //	limits.go   what one task may store
 //	chat.go     the limits of chats
 //	stores.go   the folder of the store, and waiting for its lock
+//	memory.go   the limit of memory
 //	standby.go  the ports while the store cannot be opened
 //	listen.go   the secure listener and the plain one of the REST paths
 //	generic.go  the generic server's configuration: TLS, the loopback client, audit

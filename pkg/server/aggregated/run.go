@@ -35,6 +35,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	server.LimitMemory(ctx)
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err
