@@ -45,9 +45,9 @@ func memoryOfGroup(root fs.FS) int64 {
 			continue
 		}
 		base, file := "sys/fs/cgroup", "memory.max"
-		switch {
-		case parts[1] == "": // version 2
-		case parts[1] == "memory":
+		switch parts[1] {
+		case "": // version 2
+		case "memory":
 			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		default:
 			continue

@@ -71,4 +71,6 @@ func (e *damagedError) Unwrap() error { return e.cause }
 func (e *damagedError) Is(target error) bool { return target == engine.ErrDamaged }
 
 // corrupted reports whether background work failed because of a damaged table, which a restart does not mend.
-func corrupted(err error) bool { return pebble.IsCorruptionError(err) || errors.Is(err, engine.ErrDamaged) }
+func corrupted(err error) bool {
+	return pebble.IsCorruptionError(err) || errors.Is(err, engine.ErrDamaged)
+}

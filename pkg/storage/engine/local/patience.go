@@ -112,6 +112,7 @@ func (p *patience) rest(cause error) {
 	if errno := syscall.Errno(0); errors.As(cause, &errno) {
 		text = errno.Error() // the same for all files
 	}
+	//nolint:forbidigo // these pauses are for a real disk
 	if now := time.Now(); now.Sub(p.logged[text]) >= repeatEvery && p.ctx.Err() == nil {
 		p.logged[text] = now
 		p.log.Info("The store cannot be opened yet; trying again until it can", "cause", text, "operation", cause.Error())
@@ -119,7 +120,7 @@ func (p *patience) rest(cause error) {
 	if p.waiting != nil {
 		p.waiting(cause, p.pause)
 	}
-	timer := time.NewTimer(p.pause)
+	timer := time.NewTimer(p.pause) //nolint:forbidigo // as above
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -36,7 +36,7 @@ type deletedRange struct {
 }
 
 func newReclaimer(e *Engine) *reclaimer {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the context of Open
 	return &reclaimer{e: e, ctx: ctx, stop: stop}
 }
 

@@ -92,7 +92,7 @@ func (e *Engine) verify(ctx context.Context, path string) (err error) {
 
 // sleep waits, and reports whether ctx goes on.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d) //nolint:forbidigo // of a real disk
 	defer timer.Stop()
 	select {
 	case <-timer.C:
