@@ -108,7 +108,7 @@ func (x *scanner) identified(i int) int {
 	q, n := quoteAt(s, k)
 	if n == 0 {
 		to := unquotedEnd(s, k)
-		if v := s[k:to]; v == "" || placeholder(v) || v == Marker || commonWords[strings.ToLower(v)] {
+		if v := s[k:to]; v == "" || !told(v) && !strings.Contains(before, "user ") || expression(v) || placeholder(v) || v == Marker || commonWords[strings.ToLower(v)] {
 			return 0
 		}
 		return x.remove(k, to)

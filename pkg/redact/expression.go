@@ -20,7 +20,8 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	if quote {
 		return prompt(v) || template(v)
 	}
-	if codeWords[v] || expression(v) || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
+	name, _, _ := strings.Cut(v, "<")
+	if codeWords[name] || expression(v) || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
 		return true
 	}
 	spaced := s[p.i] == ':' || p.ke < p.i && is(s[p.i-1], blank)

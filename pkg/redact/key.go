@@ -323,6 +323,9 @@ func opaque(v string) bool {
 // number, or letters that no language puts together.
 func keyLike(v string) bool {
 	v = strings.TrimRight(v, closers+"=")
+	if len(v) >= 40 && len(v) <= 4096 && all(v, base64Byte) && changes(v)*100 >= 38*len(v) {
+		return true
+	}
 	if len(v) < 10 || len(v) > 400 || v[0] == '/' || strings.ContainsAny(v, "()[]{}<>@#\\") || strings.Contains(v, "://") || strings.HasPrefix(v, "sha") {
 		return false
 	}

@@ -173,7 +173,9 @@ func (x *scanner) scheme(i int) int {
 	}
 	k := run(s, i, blank)
 	if _, n := quoteAt(s, k); n > 0 {
-		k += n
+		if k += n; k < len(s) && s[k] == '+' {
+			return 0 // "Bearer "+token
+		}
 	}
 	to := k
 	random := false

@@ -1,0 +1,164 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/test/corpus"
+)
+
+// Aims of the measurement, in secrets that stay and texts that are changed, of 1,000.
+const (
+	mostLeaked  = 10
+	mostTouched = 5
+)
+
+// values are the forms of keys that vendors issue without a mark: only the name says that they are secret.
+var values = []string{
+	"[0-9a-f]{32}", "[0-9a-f]{40}", "[0-9a-f]{64}", "[A-Za-z0-9]{24}", "[A-Za-z0-9]{40}", "[A-Z0-9]{20}", "[a-z0-9]{32}", "[A-Za-z0-9_-]{43}",
+	"[A-Za-z0-9+/]{43}=", "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "[0-9]{18}", "[A-Z0-9]{8}-[A-Z0-9]{8}-[A-Z0-9]{8}",
+}
+
+// TestCorpusTellingKeys measures how many secrets stay under a name that tells of them.
+func TestCorpusTellingKeys(t *testing.T) {
+	names := map[string][]string{
+		"token, secret or password": {"API_TOKEN", "client_secret", "db_password", "apiKey", "x-api-secret", "accessToken", "vault.token", "AWS_SECRET_ACCESS_KEY"},
+		"a name that ends in key":   {"ACME_KEY", "app_key", "serviceKey", "x-acme-key", "vendor_key", "stripe_key", "masterKey", "maps.key"},
+	}
+	for kind, keys := range names {
+		leaked, all := 0, 0
+		for _, key := range keys {
+			for i, pattern := range values {
+				for seed := range uint64(5) {
+					secret := corpus.Pattern(pattern, seed+uint64(i)*17)
+					for _, format := range []string{"export %s=%s\n", "%s: %s\n", "%s = \"%s\"\n", `{"%s": "%s"}`, "curl -H '%s: %s' https://example.com", "tool --%s=%s run", "got %s=%s, then"} {
+						text := fmt.Sprintf(format, key, secret)
+						all++
+						if got, _ := redact.Text(text); strings.Contains(got, secret) {
+							if leaked++; leaked < 10 {
+								t.Logf("stays: %q", text)
+							}
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d of %d secrets stay, %.2f %%", kind, leaked, all, 100*float64(leaked)/float64(all))
+		if leaked*1000 > all*mostLeaked {
+			t.Errorf("%s: more than %d of 1,000 secrets stay", kind, mostLeaked)
+		}
+	}
+}
+
+// TestCorpusInnocent measures how many texts of the Go library and of this repository are changed. REDACT_INNOCENT names
+// more folders, separated as in PATH.
+func TestCorpusInnocent(t *testing.T) {
+	goroot, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := append([]string{filepath.Join(strings.TrimSpace(string(goroot)), "src"), "../../pkg"}, filepath.SplitList(os.Getenv("REDACT_INNOCENT"))...)
+	for _, folder := range folders {
+		touched, all := 0, 0
+		for _, file := range sample(t, folder, 1000) {
+			raw, err := os.ReadFile(file)
+			if err != nil || bytes.IndexByte(raw, 0) >= 0 {
+				continue
+			}
+			for _, text := range split(string(raw)) {
+				all++
+				if got, changed := redact.Output(text); changed {
+					if touched++; touched < 20 {
+						t.Logf("%s: %q", filepath.Base(file), firstChange(text, got))
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d of %d texts are changed, %.2f %%", folder, touched, all, 100*float64(touched)/float64(max(all, 1)))
+		if strings.HasPrefix(folder, strings.TrimSpace(string(goroot))) && (all < 1000 || touched*1000 > all*mostTouched) {
+			t.Errorf("%s: more than %d of 1,000 texts are changed", folder, mostTouched)
+		}
+	}
+}
+
+// sample returns up to n source files and documents below a folder, always the same ones.
+func sample(t *testing.T, folder string, n int) []string {
+	t.Helper()
+	var files []string
+	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch filepath.Ext(path) {
+		case ".go", ".md", ".js", ".ts", ".py", ".yaml", ".json", ".txt", ".sh":
+			if err == nil && d.Type().IsRegular() && !strings.HasSuffix(path, "_test.go") {
+				files = append(files, path)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	r.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+	return files[:min(n, len(files))]
+}
+
+// split divides a file into texts of 200 to 2,000 bytes, at empty lines where it has any.
+func split(s string) []string {
+	var all []string
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if len(line) > 2000 {
+			continue
+		}
+		if b.Len() >= 200 && (strings.TrimSpace(line) == "" || b.Len()+len(line) > 2000) {
+			all = append(all, b.String())
+			b.Reset()
+		}
+		b.WriteString(line)
+	}
+	if b.Len() >= 200 {
+		all = append(all, b.String())
+	}
+	return all
+}
+
+// firstChange returns the first line that differs.
+func firstChange(before, after string) string {
+	lines := strings.Split(after, "\n")
+	for i, line := range strings.Split(before, "\n") {
+		if i >= len(lines) || line != lines[i] {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// TestKept are lines that mention secrets and hold none.
+func TestKept(t *testing.T) {
+	for _, text := range []string{
+		"the token is expired", "The secret is stored in a vault and the key is rotated.", "the password is base64-encoded", "the key is 256 bits long",
+		"def login(user: str, password: Optional[str] = None) -> Token:", "for token in tokens:\n    yield token\n", "for token in tokens:\n    break\n",
+		"this.#cacheMaxKeys = options.maxKeys", "this.#aVeryLongNameOfAPrivateField.get(x)", "this.token = token;", "const password = await read.password('Password: ')",
+		"nodes identified by reqs.Previous", `h.Set("Authorization", "Bearer "+c.APIKey)`, "AccessToken: tokenRes.AccessToken,\n", "tokens = append(tokens, last)",
+		"for _, cookie := range all {", "SYS_LOOKUP_DCOOKIE = 212", "secretName: test\n", "TokenURL: \"https://example.com/oauth2/token\",", "`Bearer ${token}`",
+		"f(password=password, user=user)", "return errors.New(\"private key: \" + err.Error())", "// NextPageToken: The next page.", "primary_key=123e4567-e89b-12d3-a456-426614174000",
+		"cacheKey: 9f86d081884c7d659a2feaa0c55ad015", "password: string;", "token: Option<String>,", "credentials: could not parse key", "--token-ttl 0", "key: app.kubernetes.io/name",
+	} {
+		if got, changed := redact.Output(text); changed {
+			t.Errorf("%q became %q", text, got)
+		}
+		if got, changed := redact.Text(text); changed && !strings.Contains(text, "://") {
+			t.Errorf("text %q became %q", text, got)
+		}
+	}
+}
