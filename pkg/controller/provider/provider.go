@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider reports whether Providers can be used: whether the Secret with the API key
-// exists. It makes no request to the vendor, and does not keep the key.
+// Package provider reports whether Providers can be used: whether the Secret with the API key exists and, for Providers with
+// spec.probe, whether the vendor accepts it. It does not keep the key.
 package provider
 
 import (
@@ -40,7 +40,7 @@ func Add(mgr manager.Manager, c clock.PassiveClock) error {
 	v := validate{now: c.Now, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 		s := &corev1.Secret{}
 		return s, mgr.GetClient().Get(ctx, key, s)
-	}}
+	}, probe: newProbes(c.Now).ask}
 	return builder.ControllerManagedBy(mgr).Named("provider").For(&v1alpha1.Provider{}).Complete(&step.Reconciler[*v1alpha1.Provider]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Provider { return &v1alpha1.Provider{} },
@@ -48,21 +48,23 @@ func Add(mgr manager.Manager, c clock.PassiveClock) error {
 	})
 }
 
-// validate checks that the Secret has the key.
+// validate checks that the Secret has the key and, if the Provider says so, that its endpoint answers.
 type validate struct {
 	now    func() time.Time
 	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
+	// probe asks the endpoint with a key that is in a Secret of that version.
+	probe func(ctx context.Context, p *v1alpha1.Provider, key, secretVersion string) answer
 }
 
 func (s validate) do(ctx context.Context, p *v1alpha1.Provider) error {
-	message, err := s.problem(ctx, p)
+	found, message, err := s.check(ctx, p)
 	if err != nil {
 		return err
 	}
 	ready := message == ""
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValidationSucceeded,
-		Message: "the API key was found", ObservedGeneration: p.Generation,
+		Message: found, ObservedGeneration: p.Generation,
 	}
 	wait := step.Wait{After: recheckReady, Reason: c.Message}
 	if !ready {
@@ -99,24 +101,28 @@ func coolDown(p *v1alpha1.Provider, now time.Time) time.Duration {
 	return 0
 }
 
-// problem returns what is wrong, or an empty string.
-func (s validate) problem(ctx context.Context, p *v1alpha1.Provider) (string, error) {
+// check returns what was found, or what is wrong.
+func (s validate) check(ctx context.Context, p *v1alpha1.Provider) (found, problem string, err error) {
 	ref := p.Spec.SecretRef
 	if ref.Key == "" {
 		ref.Key = defaultKey
 	}
 	secret, err := s.secret(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name})
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("Secret %q does not exist", ref.Name), nil
+		return "", fmt.Sprintf("Secret %q does not exist", ref.Name), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("secret: %w", err)
+		return "", "", fmt.Errorf("secret: %w", err)
 	}
 	if len(secret.Data[ref.Key]) == 0 {
-		return fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
+		return "", fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
 	}
 	if problems := vendors.Check(&p.Spec, field.NewPath("spec")); len(problems) > 0 {
-		return problems.ToAggregate().Error(), nil
+		return "", problems.ToAggregate().Error(), nil
 	}
-	return "", nil
+	if !p.Spec.Probe {
+		return fmt.Sprintf("Secret %q has the key %q; whether the endpoint accepts it was not checked (spec.probe)", ref.Name, ref.Key), "", nil
+	}
+	a := s.probe(ctx, p, string(secret.Data[ref.Key]), secret.ResourceVersion)
+	return a.found, a.problem, nil
 }

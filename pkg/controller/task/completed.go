@@ -5,12 +5,14 @@ package task
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 // completed writes a missing terminal event of a finished task again, and
@@ -18,6 +20,8 @@ import (
 type completed struct {
 	end  endFunc
 	post func(ctx context.Context, target string, body webhookBody) error
+	// warn writes a warning about the task for people.
+	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
 
 func (s completed) do(ctx context.Context, t *v1alpha1.Task) error {
@@ -46,6 +50,12 @@ func (s completed) do(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	if err := s.post(ctx, t.Spec.WebhookURL, body); err != nil {
 		klog.FromContext(ctx).Info("Completion callback was not delivered", "cause", err.Error())
+		if errors.Is(err, egress.ErrRefused) || errors.Is(err, errWebhookURL) {
+			s.warn(ctx, t, v1alpha1.EventReasonWebhookRefused, "spec.webhookURL: the completion callback is not sent there: "+err.Error()+
+				"; it must be a public address, or one that the operator allowed (--webhook-allow)")
+			return step.Wait{After: webhookRefusedRetry, Reason: "the destination of the completion callback is refused"}
+		}
+		s.warn(ctx, t, v1alpha1.EventReasonWebhookFailed, "the completion callback was not delivered and will be sent again: "+err.Error())
 		return step.Wait{After: webhookRetry, Reason: "the completion callback was not delivered"}
 	}
 	t.Status.WebhookDelivered = true

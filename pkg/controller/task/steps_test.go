@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -547,12 +548,17 @@ func TestCompleted(t *testing.T) {
 		ended     bool
 		posts     int
 		delivered bool
+		warned    string
 	}{
 		{name: "not yet", task: task(isStarted, hooked), want: "nil"},
 		{name: "no callback", task: task(done), want: "done"},
 		{name: "delivered", task: task(done, hooked), want: "done", posts: 1, delivered: true},
 		{name: "not twice", task: task(done, hooked, func(t *v1alpha1.Task) { t.Status.WebhookDelivered = true }), want: "done", delivered: true},
-		{name: "again later", task: task(done, hooked), err: errBoom, want: "wait 30s", posts: 1},
+		{name: "again later", task: task(done, hooked), err: errBoom, want: "wait 30s", posts: 1, warned: "WebhookFailed: the completion callback was not delivered and will be sent again: boom"},
+		{
+			name: "a refused destination", task: task(done, hooked), err: fmt.Errorf("dial: %w", egress.ErrRefused), want: "wait 1h0m0s", posts: 1,
+			warned: "WebhookRefused: spec.webhookURL: the completion callback is not sent there: dial: address not allowed; it must be a public address, or one that the operator allowed (--webhook-allow)",
+		},
 		{name: "a missing terminal event", task: task(hooked, func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskFailed }), want: "done", ended: true},
 	} {
 		l := &eventLog{}
@@ -564,8 +570,13 @@ func TestCompleted(t *testing.T) {
 			}
 			return tc.err
 		}}
+		warned := ""
+		s.warn = func(_ context.Context, _ *v1alpha1.Task, reason, message string) { warned = reason + ": " + message }
 		t.Run(tc.name, func(t *testing.T) {
 			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
+			if warned != tc.warned {
+				t.Errorf("warned %q, want %q", warned, tc.warned)
+			}
 			if posts != tc.posts || tc.task.Status.WebhookDelivered != tc.delivered || (l.end != nil) != tc.ended {
 				t.Errorf("%d posts, delivered %v, end %+v", posts, tc.task.Status.WebhookDelivered, l.end)
 			}

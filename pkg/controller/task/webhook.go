@@ -22,7 +22,9 @@ import (
 const (
 	webhookTimeout = 30 * time.Second
 	webhookRetry   = 30 * time.Second
-	webhookAgent   = "Platform-Controller/1.0"
+	// webhookRefusedRetry is longer, because only the operator or a change of names lets a refused destination be reached.
+	webhookRefusedRetry = time.Hour
+	webhookAgent        = "Platform-Controller/1.0"
 )
 
 // webhookBody is the body of a completion callback.
@@ -87,12 +89,12 @@ func (w *webhook) post(ctx context.Context, target string, body webhookBody) err
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
-		return fmt.Errorf("webhook: %w", err)
+		return err
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("webhook: the receiver answered with status %d", resp.StatusCode)
+		return fmt.Errorf("the receiver answered with status %d", resp.StatusCode)
 	}
 	return nil
 }

@@ -6068,6 +6068,13 @@ func schema_pkg_apis_core_v1alpha1_ProviderSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"probe": {
+						SchemaProps: spec.SchemaProps{
+							Description: "probe asks the server for its models every few minutes, with the key of secretRef. The condition Ready then says whether the server was reached and accepts the key. Listing models costs nothing at the known vendors.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"rateLimit": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rateLimit limits the requests of all tasks that use this provider.",

@@ -56,6 +56,11 @@ type ProviderSpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	DefaultModel string `json:"defaultModel,omitempty"`
+	// probe asks the server for its models every few minutes, with the key of secretRef. The condition Ready then says
+	// whether the server was reached and accepts the key. Listing models costs nothing at the known vendors.
+	// +optional
+	// +k8s:optional
+	Probe bool `json:"probe,omitempty"`
 	// rateLimit limits the requests of all tasks that use this provider.
 	// +optional
 	// +k8s:optional

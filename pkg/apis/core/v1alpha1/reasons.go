@@ -287,7 +287,7 @@ const (
 const (
 	// ReasonReady, of Ready of an Agent, True: all that it refers to was found.
 	ReasonReady = "Ready"
-	// ReasonValidationSucceeded, of Ready of a Provider, True: its API key was found.
+	// ReasonValidationSucceeded, of Ready of a Provider, True: its API key was found, and accepted if spec.probe is set.
 	ReasonValidationSucceeded = "ValidationSucceeded"
 	// ReasonValidationFailed, of Ready, False: the object refers to what is not there, or contradicts itself. The message
 	// names the first problem.

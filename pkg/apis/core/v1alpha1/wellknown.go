@@ -109,6 +109,11 @@ const (
 	EventReasonIteration = "AutonomousIteration"
 	// EventReasonScheduledRun: a run of a schedule was created.
 	EventReasonScheduledRun = "ScheduledRun"
+	// EventReasonWebhookRefused: the completion callback is not sent, because the address in spec.webhookURL may not be
+	// reached.
+	EventReasonWebhookRefused = "WebhookRefused"
+	// EventReasonWebhookFailed: the receiver of the completion callback did not take it; it is sent again.
+	EventReasonWebhookFailed = "WebhookFailed"
 	// EventReasonMissedSchedule: a run of a schedule was not created, because its starting deadline had passed.
 	EventReasonMissedSchedule = "MissedSchedule"
 )

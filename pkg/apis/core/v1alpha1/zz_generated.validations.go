@@ -8891,6 +8891,34 @@ func Validate_ProviderSpec(
 		errs = append(errs, fn(fldPath.Child("defaultModel"), &obj.DefaultModel, oldVal, oldObj != nil)...)
 	}
 
+	{ // field ProviderSpec.Probe
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderSpec) *bool {
+				return &oldObj.Probe
+			})
+		errs = append(errs, fn(fldPath.Child("probe"), &obj.Probe, oldVal, oldObj != nil)...)
+	}
+
 	{ // field ProviderSpec.RateLimit
 		fn := func(
 			fldPath *field.Path,

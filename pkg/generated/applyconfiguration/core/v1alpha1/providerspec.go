@@ -22,6 +22,9 @@ type ProviderSpecApplyConfiguration struct {
 	BaseURL *string `json:"baseURL,omitempty"`
 	// defaultModel is the model where neither task nor agent names one.
 	DefaultModel *string `json:"defaultModel,omitempty"`
+	// probe asks the server for its models every few minutes, with the key of secretRef. The condition Ready then says
+	// whether the server was reached and accepts the key. Listing models costs nothing at the known vendors.
+	Probe *bool `json:"probe,omitempty"`
 	// rateLimit limits the requests of all tasks that use this provider.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// azure is needed by type azure-openai and refused for the others.
@@ -66,6 +69,14 @@ func (b *ProviderSpecApplyConfiguration) WithBaseURL(value string) *ProviderSpec
 // If called multiple times, the DefaultModel field is set to the value of the last call.
 func (b *ProviderSpecApplyConfiguration) WithDefaultModel(value string) *ProviderSpecApplyConfiguration {
 	b.DefaultModel = &value
+	return b
+}
+
+// WithProbe sets the Probe field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Probe field is set to the value of the last call.
+func (b *ProviderSpecApplyConfiguration) WithProbe(value bool) *ProviderSpecApplyConfiguration {
+	b.Probe = &value
 	return b
 }
 
