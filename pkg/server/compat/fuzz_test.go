@@ -27,6 +27,18 @@ var seeds = []string{
 	`{"model":"m","model":"n","messages":[1]}`, `{"model":1}`, `{"messages":[1]}x`, `[]`, ``, "{\"\\u006dodel\":\"m\",\"messages\":[1]}",
 }
 
+// conversations are bodies that can be translated: of both protocols.
+var conversations = []string{
+	`{"messages":[{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}},` +
+		`{"id":"2","type":"function","function":{"name":"b","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"one"},{"role":"tool","tool_call_id":"2","content":"two"}]}`,
+	`{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"a","input":{}},{"type":"tool_use","id":"2","name":"b","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"one"},{"type":"tool_result","tool_use_id":"2","content":"two"},{"type":"text","text":"go on"}]}]}`,
+	`{"model":"m","stop":["x","\n"],"messages":[{"role":"developer","content":"be brief"},{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},` +
+		`{"role":"assistant","content":"three","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"four"},{"role":"user","content":"five"}],"tools":[]}`,
+	`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"stop_sequences":["x"],"messages":[{"role":"user","content":"one"},` +
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
+}
+
 // FuzzPass: what a Provider of the same protocol gets differs from what the client sent in the model's name and the report of
 // usage alone, byte for byte, or the request is refused.
 func FuzzPass(f *testing.F) {
@@ -37,140 +49,144 @@ func FuzzPass(f *testing.F) {
 	}
 	ops := []operation{opChat, opResponses, opMessages, opCount}
 	f.Fuzz(func(t *testing.T, which byte, body, model string) {
-		op := ops[int(which)%len(ops)]
-		in, err := read(op, []byte(body))
-		if err != nil {
-			if p, ok := asProblem(err); !ok || p.code != 400 {
-				t.Fatalf("refused with %v", err)
-			}
-			return
-		}
-		same, err := in.forModel(in.model, false)
-		if err != nil || string(same) != body {
-			t.Fatalf("the body changed although nothing had to: %s, %v", same, err)
-		}
-		out, err := in.forModel(model, true)
-		if err != nil {
-			return
-		}
-		sent, got := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-		if json.Unmarshal([]byte(body), &sent) != nil || json.Unmarshal(out, &got) != nil {
-			t.Fatalf("not JSON any more: %s", out)
-		}
-		var name string
-		if in.model != model {
-			valid, _ := json.Marshal(model)
-			if json.Unmarshal(valid, &model) != nil || json.Unmarshal(got["model"], &name) != nil || name != model {
-				t.Fatalf("model %q became %q", model, name)
-			}
-		}
-		delete(sent, "model")
-		delete(got, "model")
-		if in.hidesUsage() {
-			delete(sent, "stream_options")
-			delete(got, "stream_options")
-		}
-		for name, value := range sent {
-			if !bytes.Equal(value, got[name]) {
-				t.Fatalf("member %q became %s", name, got[name])
-			}
-		}
-		if len(sent) != len(got) {
-			t.Fatalf("%d members became %d", len(sent), len(got))
-		}
+		checkPass(t, ops[int(which)%len(ops)], body, model)
 	})
+}
+
+// checkPass checks one body, and returns 1 if it is passed on.
+func checkPass(t *testing.T, op operation, body, model string) int {
+	t.Helper()
+	in, err := read(op, []byte(body))
+	if err != nil {
+		if p, ok := asProblem(err); !ok || p.code != 400 {
+			t.Fatalf("refused with %v", err)
+		}
+		return 0
+	}
+	same, err := in.forModel(in.model, false)
+	if err != nil || string(same) != body {
+		t.Fatalf("the body changed although nothing had to: %s, %v", same, err)
+	}
+	out, err := in.forModel(model, true)
+	if err != nil {
+		return 0
+	}
+	sent, got := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if json.Unmarshal([]byte(body), &sent) != nil || json.Unmarshal(out, &got) != nil {
+		t.Fatalf("not JSON any more: %s", out)
+	}
+	var name string
+	if in.model != model {
+		valid, _ := json.Marshal(model)
+		if json.Unmarshal(valid, &model) != nil || json.Unmarshal(got["model"], &name) != nil || name != model {
+			t.Fatalf("model %q became %q", model, name)
+		}
+	}
+	delete(sent, "model")
+	delete(got, "model")
+	if in.hidesUsage() {
+		delete(sent, "stream_options")
+		delete(got, "stream_options")
+	}
+	for name, value := range sent {
+		if !bytes.Equal(value, got[name]) {
+			t.Fatalf("member %q became %s", name, got[name])
+		}
+	}
+	if len(sent) != len(got) {
+		t.Fatalf("%d members became %d", len(sent), len(got))
+	}
+	return 1
 }
 
 // FuzzTranslate: a request that is translated for a Provider of the other protocol has lost nothing: each text, call and
 // result is in the translation. Otherwise it is refused.
 func FuzzTranslate(f *testing.F) {
-	for _, s := range seeds {
+	for _, s := range slices.Concat(seeds, conversations) {
 		f.Add(true, s)
 		f.Add(false, s)
 	}
-	f.Add(true, `{"messages":[{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}},`+
-		`{"id":"2","type":"function","function":{"name":"b","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"one"},{"role":"tool","tool_call_id":"2","content":"two"}]}`)
-	f.Add(false, `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"a","input":{}},{"type":"tool_use","id":"2","name":"b","input":{}}]},`+
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"one"},{"type":"tool_result","tool_use_id":"2","content":"two"},{"type":"text","text":"go on"}]}]}`)
 	f.Fuzz(func(t *testing.T, chat bool, body string) {
-		op := opMessages
-		if chat {
-			op = opChat
-		}
-		in, err := read(op, []byte(body))
-		if err != nil {
-			return
-		}
-		req, err := in.translate()
-		if err != nil {
-			if p, ok := asProblem(err); !ok || p.code != 400 {
-				t.Fatalf("refused with %v", err)
-			}
-			return
-		}
-		var all any
-		if json.Unmarshal(in.data, &all) != nil {
-			t.Fatal("a body that is not JSON was translated")
-		}
-		carried := ""
-		for _, m := range req.Messages {
-			carried += m.Text + "\x00" + m.ToolCallID + "\x00"
-			for _, c := range m.ToolCalls {
-				carried += c.ID + "\x00" + c.Name + "\x00" + c.Arguments + "\x00"
-			}
-		}
-		conversation, _ := all.(map[string]any)
-		for _, text := range texts(conversation["messages"]) {
-			if !bytes.Contains([]byte(carried), []byte(text)) {
-				t.Fatalf("%q was dropped from %s", text, body)
-			}
-		}
+		checkTranslate(t, map[bool]operation{true: opChat, false: opMessages}[chat], body)
 	})
+}
+
+// checkTranslate checks one body, and returns 1 if it is translated.
+func checkTranslate(t *testing.T, op operation, body string) int {
+	t.Helper()
+	in, err := read(op, []byte(body))
+	if err != nil {
+		return 0
+	}
+	req, err := in.translate()
+	if err != nil {
+		if p, ok := asProblem(err); !ok || p.code != 400 {
+			t.Fatalf("refused with %v", err)
+		}
+		return 0
+	}
+	var all any
+	if json.Unmarshal(in.data, &all) != nil {
+		t.Fatal("a body that is not JSON was translated")
+	}
+	carried := ""
+	for _, m := range req.Messages {
+		carried += m.Text + "\x00" + m.ToolCallID + "\x00"
+		for _, c := range m.ToolCalls {
+			carried += c.ID + "\x00" + c.Name + "\x00" + c.Arguments + "\x00"
+		}
+	}
+	conversation, _ := all.(map[string]any)
+	for _, text := range texts(conversation["messages"]) {
+		if !bytes.Contains([]byte(carried), []byte(text)) {
+			t.Fatalf("%q was dropped from %s", text, body)
+		}
+	}
+	return 1
 }
 
 // FuzzConversation: what a model with the server's tools reads has every text of the client's conversation that does not
 // belong to the client's own tools, and no text twice. Otherwise the request is refused.
 func FuzzConversation(f *testing.F) {
-	for _, s := range seeds {
+	for _, s := range slices.Concat(seeds, conversations) {
 		f.Add(true, s)
 		f.Add(false, s)
 	}
-	f.Add(true, `{"model":"m","stop":["x","\n"],"messages":[{"role":"developer","content":"be brief"},{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},`+
-		`{"role":"assistant","content":"three","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"four"},{"role":"user","content":"five"}],"tools":[]}`)
-	f.Add(false, `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"stop_sequences":["x"],"messages":[{"role":"user","content":"one"},`+
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`)
 	f.Fuzz(func(t *testing.T, chat bool, body string) {
-		op := opMessages
-		if chat {
-			op = opChat
-		}
-		in, err := read(op, []byte(body))
-		if err != nil {
-			return
-		}
-		req, err := in.conversation()
-		if err != nil {
-			if p, ok := asProblem(err); !ok || p.code != 400 {
-				t.Fatalf("refused with %v", err)
-			}
-			return
-		}
-		var carried strings.Builder
-		for _, m := range req.Messages {
-			carried.WriteString(m.Text + "\x00")
-			if len(m.ToolCalls) > 0 || m.ToolCallID != "" {
-				t.Fatalf("a call of the client's tools is left: %+v", m)
-			}
-		}
-		rest := carried.String()
-		for _, text := range spoken(t, body) {
-			_, after, found := strings.Cut(rest, text)
-			if !found && !strings.Contains(carried.String(), text) {
-				t.Fatalf("%q was dropped from %s", text, body)
-			}
-			rest = after
-		}
+		checkConversation(t, map[bool]operation{true: opChat, false: opMessages}[chat], body)
 	})
+}
+
+// checkConversation checks one body, and returns 1 if a model with the server's tools gets it.
+func checkConversation(t *testing.T, op operation, body string) int {
+	t.Helper()
+	in, err := read(op, []byte(body))
+	if err != nil {
+		return 0
+	}
+	req, err := in.conversation()
+	if err != nil {
+		if p, ok := asProblem(err); !ok || p.code != 400 {
+			t.Fatalf("refused with %v", err)
+		}
+		return 0
+	}
+	var carried strings.Builder
+	for _, m := range req.Messages {
+		carried.WriteString(m.Text + "\x00")
+		if len(m.ToolCalls) > 0 || m.ToolCallID != "" {
+			t.Fatalf("a call of the client's tools is left: %+v", m)
+		}
+	}
+	rest := carried.String()
+	for _, text := range spoken(t, body) {
+		_, after, found := strings.Cut(rest, text)
+		if !found && !strings.Contains(carried.String(), text) {
+			t.Fatalf("%q was dropped from %s", text, body)
+		}
+		rest = after
+	}
+	return 1
 }
 
 // spoken returns the texts of the system, the user and the assistant.

@@ -128,33 +128,51 @@ func kindOf(block json.RawMessage) string {
 	return b.Type
 }
 
+// Blocks have a struct for each type, because a member that belongs to another type would otherwise be lost.
+type (
+	textBlock struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	toolBlock struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	resultBlock struct {
+		Type      string          `json:"type"`
+		ToolUseID string          `json:"tool_use_id"`
+		Content   json.RawMessage `json:"content"`
+		IsError   bool            `json:"is_error"`
+	}
+)
+
 func userTurn(blocks []json.RawMessage) ([]llm.Message, error) {
 	var out []llm.Message
 	for _, raw := range blocks {
-		var b struct {
-			Type      string          `json:"type"`
-			Text      string          `json:"text"`
-			ToolUseID string          `json:"tool_use_id"`
-			Content   json.RawMessage `json:"content"`
-			IsError   bool            `json:"is_error"`
-		}
-		if kind := kindOf(raw); kind != "text" && kind != "tool_result" {
-			return nil, untranslatable("messages", "a block of type "+kind)
-		}
-		if err := strict(raw, &b); err != nil {
-			return nil, err
-		}
-		switch {
-		case b.IsError:
-			return nil, untranslatable("messages", "is_error of a tool_result")
-		case b.Type == "tool_result":
+		switch kind := kindOf(raw); kind {
+		case "text":
+			var b textBlock
+			if err := strict(raw, &b); err != nil {
+				return nil, err
+			}
+			out = append(out, llm.Message{Role: llm.RoleUser, Text: b.Text})
+		case "tool_result":
+			var b resultBlock
+			if err := strict(raw, &b); err != nil {
+				return nil, err
+			}
+			if b.IsError {
+				return nil, untranslatable("messages", "is_error of a tool_result")
+			}
 			text, err := textOf(b.Content, "messages", "\n")
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, llm.Message{Role: llm.RoleTool, ToolCallID: b.ToolUseID, Text: text})
 		default:
-			out = append(out, llm.Message{Role: llm.RoleUser, Text: b.Text})
+			return nil, untranslatable("messages", "a block of type "+kind)
 		}
 	}
 	return out, nil
@@ -163,29 +181,27 @@ func userTurn(blocks []json.RawMessage) ([]llm.Message, error) {
 func assistantTurn(blocks []json.RawMessage) ([]llm.Message, error) {
 	out := llm.Message{Role: llm.RoleAssistant}
 	for _, raw := range blocks {
-		var b struct {
-			Type  string          `json:"type"`
-			Text  string          `json:"text"`
-			ID    string          `json:"id"`
-			Name  string          `json:"name"`
-			Input json.RawMessage `json:"input"`
-		}
-		kind := kindOf(raw)
-		if kind != "text" && kind != "tool_use" {
-			return nil, untranslatable("messages", "a block of type "+kind)
-		}
-		if err := strict(raw, &b); err != nil {
-			return nil, err
-		}
-		switch {
-		case kind == "text" && len(out.ToolCalls) > 0:
-			return nil, untranslatable("messages", "a text after a tool_use")
-		case kind == "text":
+		switch kind := kindOf(raw); kind {
+		case "text":
+			var b textBlock
+			if err := strict(raw, &b); err != nil {
+				return nil, err
+			}
+			if len(out.ToolCalls) > 0 {
+				return nil, untranslatable("messages", "a text after a tool_use")
+			}
 			out.Text += b.Text
-		case !isObject(string(b.Input)):
-			return nil, invalid("messages", "messages: the input of a tool_use must be an object")
-		default:
+		case "tool_use":
+			var b toolBlock
+			if err := strict(raw, &b); err != nil {
+				return nil, err
+			}
+			if !isObject(string(b.Input)) {
+				return nil, invalid("messages", "messages: the input of a tool_use must be an object")
+			}
 			out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
+		default:
+			return nil, untranslatable("messages", "a block of type "+kind)
 		}
 	}
 	return []llm.Message{out}, nil
@@ -220,19 +236,6 @@ type messageReply struct {
 	StopSequence *string      `json:"stop_sequence"`
 	Usage        messageUsage `json:"usage"`
 }
-
-type (
-	textBlock struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	toolBlock struct {
-		Type  string          `json:"type"`
-		ID    string          `json:"id"`
-		Name  string          `json:"name"`
-		Input json.RawMessage `json:"input"`
-	}
-)
 
 // usageOf returns the usage; figures that are unknown are 0, because the protocol requires them.
 func (*messageForm) usageOf(u llm.Usage) messageUsage {
