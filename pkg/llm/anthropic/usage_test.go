@@ -5,7 +5,6 @@ package anthropic
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -40,7 +39,7 @@ data: {"type":"message_stop"}
 		t.Run(cache, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, fmt.Sprintf(answer, c.usage)) //nolint:staticcheck // the client may have left
+				_, _ = fmt.Fprintf(w, answer, c.usage) // the client may have left
 			}))
 			defer server.Close()
 			got, err := newClient(t, Config{APIKey: "k", BaseURL: server.URL}).Generate(t.Context(), ask("hi"), nil)

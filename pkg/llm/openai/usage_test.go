@@ -5,7 +5,6 @@ package openai
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -33,7 +32,7 @@ data: [DONE]
 			t.Run(vendor+"/"+cache, func(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "text/event-stream")
-					_, _ = io.WriteString(w, fmt.Sprintf(answer, c.usage)) //nolint:staticcheck // the client may have left
+					_, _ = fmt.Fprintf(w, answer, c.usage) // the client may have left
 				}))
 				defer server.Close()
 				got, err := newClient(t, Config{APIKey: "k", BaseURL: server.URL, Azure: azure}).Generate(t.Context(), ask("hi"), nil)

@@ -61,7 +61,7 @@ func TestLinks(t *testing.T) {
 	} {
 		out, err := r.link(ctx, &v1alpha1.UsageLink{Spec: c.spec})
 		if err != nil {
-			if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != c.code || !strings.Contains(err.Error(), c.want) { //nolint:errorlint // as the kit answers it
+			if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != c.code || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %d %s", c.name, err, c.code, c.want)
 			}
 		} else if got := string(out.Spec.Origin) + " " + string(out.Spec.State); c.code != 0 || got != c.want || out.Spec.Repository != "o/r" {
