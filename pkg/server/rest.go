@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -33,11 +34,15 @@ func (p *Process) serveREST(ctx context.Context) error {
 	mux.HandleFunc("/healthz", health.Alive)
 	mux.HandleFunc("/readyz", health.Ready)
 	mux.Handle("/", p.API.REST)
+	handler := http.Handler(mux)
+	if addr, ok := p.Listeners.Plain.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
+		handler = ownHost(mux)
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
-		Handler: mux, Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
+		Handler: handler, Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
 		ErrorLog:    p.Sparse.Logger(ctx),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
@@ -57,6 +62,23 @@ func (p *Process) serveREST(ctx context.Context) error {
 		return fmt.Errorf("REST listener: %w", err)
 	}
 	return <-stopped
+}
+
+// ownHost refuses requests for other names than those of this machine. A page may have its own name lead to a loopback
+// address, and would then be of the same origin as the listener.
+func ownHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.Host
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host
+		}
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if net.ParseIP(strings.Trim(name, "[]")) == nil && name != "localhost" && !strings.HasSuffix(name, ".localhost") {
+			http.Error(w, `{"error":{"code":421,"message":"this listener is for localhost; use that name or an address"}}`, http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // apiReady asks the API server whether it is ready.

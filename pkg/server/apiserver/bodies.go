@@ -26,11 +26,14 @@ func (c *Config) guard(h http.Handler) http.Handler {
 	return c.Intake.Guard(h)
 }
 
-// guardListener makes guard the outermost handler of the secure listener.
+// guardListener makes guard the outermost handler of the secure listener, and withoutAmbient the next.
 func (c *Config) guardListener() {
 	chain := c.Generic.BuildHandlerChainFunc
 	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
-		return c.guard(chain(api, g))
+		if g.RequestInfoResolver != nil {
+			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
+		}
+		return c.guard(withoutAmbient(chain(api, g)))
 	}
 }
 

@@ -79,8 +79,11 @@ func position(name, value string) (int64, error) {
 	if err != nil || n < 0 || !number(value) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be a number from 0", name, clip(value)))
 	}
-	return n, nil
+	return min(n, maxPosition), nil
 }
+
+// maxPosition is beyond every event. Greater positions mean the same, and positions can be added to without an overflow.
+const maxPosition = 1 << 62
 
 // number reports whether s consists of digits only.
 func number(s string) bool {

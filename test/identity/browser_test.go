@@ -1,0 +1,104 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
+)
+
+// answer makes a request as the administrator, whose certificate a browser would send, too. Header is pairs of name and value.
+func (s *server) answer(method, path, body string, header ...string) (int, http.Header, string) {
+	s.t.Helper()
+	client := must(rest.HTTPClientFor(s.Admin))(s.t)
+	req := must(http.NewRequestWithContext(s.t.Context(), method, s.Admin.Host+path, strings.NewReader(body)))(s.t)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp := must(client.Do(req))(s.t)
+	defer resp.Body.Close()
+	return resp.StatusCode, resp.Header, string(must(io.ReadAll(resp.Body))(s.t))
+}
+
+// A page cannot use the administrator's certificate, which a browser sends by itself, natively or on REST, with or without a
+// Content-Type. Its preflight of the native API is not answered.
+func TestPagesHaveNoCertificate(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	s := start(t, i.options(external.ModeOff))
+	s.namespace("team")
+	const native = "/apis/core.platform.ai/v1alpha1/namespaces/team/tasks"
+	const body = `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"NAME"},"spec":{"type":"container","command":["true"]}}`
+	for n, header := range [][]string{
+		{"Origin", "https://evil.example"},
+		{"Origin", "null"},
+		{"Origin", "https://evil.example", "Content-Type", "text/plain"},
+		{"Origin", "https://evil.example", "Content-Type", "application/json"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Origin", "https://evil.example", "Authorization", "Bearer x"},
+	} {
+		for _, r := range []struct{ method, path string }{{"POST", native}, {"POST", native + "?dryRun=All"}, {"GET", native}, {"DELETE", native}, {"POST", "/api/v1/tasks?namespace=team"}, {"GET", "/backup"}} {
+			code, _, text := s.answer(r.method, r.path, strings.Replace(body, "NAME", fmt.Sprint("page-", n), 1), header...)
+			if code != http.StatusUnauthorized && code != http.StatusForbidden {
+				t.Errorf("%s %s with %v: %d %s", r.method, r.path, header, code, text)
+			}
+		}
+	}
+	if list := must(s.admin().CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 0 {
+		t.Errorf("pages created %d tasks", len(list.Items))
+	}
+	code, head, text := s.answer(http.MethodOptions, native, "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST")
+	if head.Get("Access-Control-Allow-Origin") != "" || code < 400 {
+		t.Errorf("preflight: %d %s", code, text)
+	}
+	if code, _, text := s.answer(http.MethodPost, native, strings.Replace(body, "NAME", "own", 1)); code != http.StatusCreated {
+		t.Errorf("without a page: %d %s", code, text)
+	}
+}
+
+// Odd requests get the answer that they deserve.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	s := start(t, i.options(external.ModeOff))
+	for _, path := range []string{"/api/v1/proxy", "/api/v1/watch", "/apis/core.platform.ai/v1alpha1/proxy"} {
+		if code, _, text := s.answer(http.MethodGet, path, ""); code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
+	tasks := s.admin().CoreV1alpha1().Tasks("default")
+	must(tasks.Create(t.Context(), task, metav1.CreateOptions{}))(t)
+	for _, e := range []v1alpha1.EventType{v1alpha1.EventModelMessage, v1alpha1.EventTaskSucceeded} { // which closes the stream
+		must(tasks.AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: e}, metav1.CreateOptions{}))(t)
+	}
+	for _, path := range []string{"/api/v1/tasks/a/stream?after=", "/api/v1/tasks/a/events?after="} {
+		code, _, text := s.answer(http.MethodGet, path+fmt.Sprint(math.MaxInt64), "")
+		if code >= 500 || strings.Contains(text, "gap") {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	if code, _, text := s.answer(http.MethodPost, "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks", strings.Repeat("x", 4<<20)); code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a long body: %d %s", code, text)
+	}
+	for host, want := range map[string]int{"localhost:7080": 200, "a.localhost": 200, "127.0.0.1": 200, "[::1]:7080": 200, "evil.example": 421, "localhost.evil.example:7080": 421} {
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, s.RESTURL+"/healthz", nil))(t)
+		req.Host = host
+		resp := must(http.DefaultClient.Do(req))(t)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("Host %s: %s", host, resp.Status)
+		}
+	}
+}
