@@ -68,7 +68,7 @@ func TestReferences(t *testing.T) {
 		{"coordinates", with(func(s *v1alpha1.AgentSpec) {
 			s.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{*ref("a")}}
 		}), ""},
-		{"both", with(func(s *v1alpha1.AgentSpec) { s.Runtime = &v1alpha1.AgentRuntimeSpec{} }), "providerRef and runtime are both set"},
+		{"both", with(func(s *v1alpha1.AgentSpec) { s.Runtime = &v1alpha1.AgentCodingRuntime{} }), "providerRef and runtime are both set"},
 		{"neither", v1alpha1.AgentSpec{}, "neither providerRef, model.provider nor runtime is set"},
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},
 		{"no provider", v1alpha1.AgentSpec{ProviderRef: ref("gone")}, `Provider "gone" does not exist in namespace "n"`},

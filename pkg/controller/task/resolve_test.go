@@ -87,7 +87,7 @@ func TestResolve(t *testing.T) {
 			Skills: []v1alpha1.SkillReference{{Name: "s"}, {ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "text"}}},
 		}),
 		agent("off", v1alpha1.AgentSpec{ProviderRef: ref("p"), Tools: []v1alpha1.AgentTool{{Name: "weather", Enabled: new(false)}}}),
-		agent("runtime", v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentRuntimeSpec{Type: v1alpha1.RuntimeClaude}}),
+		agent("runtime", v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeClaude}}),
 		agent("noskill", v1alpha1.AgentSpec{ProviderRef: ref("p"), Skills: []v1alpha1.SkillReference{{Name: "gone"}}}),
 		agent("noprompt", v1alpha1.AgentSpec{ProviderRef: ref("p"), SystemPrompt: &v1alpha1.AgentSystemPrompt{ConfigMapRef: &v1alpha1.KeyReference{Name: "c", Key: "gone"}}}),
 		agent("nosecret", v1alpha1.AgentSpec{ProviderRef: ref("p"), SecretRef: &v1alpha1.LocalReference{Name: "gone"}}),
