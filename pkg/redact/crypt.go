@@ -15,8 +15,12 @@ func (x *scanner) crypt(i int) int {
 	if n := name - i - 1; n == 0 || n > 9 || name >= len(s) || s[name] != '$' || i > 0 && is(s[i-1], alnum) || !cryptSchemes[strings.ToLower(s[i+1:name])] {
 		return 0
 	}
+	limit := i + maxSeen
+	if fold(s[i+1:], "krb5") {
+		limit = i + 16*maxSeen // it holds a whole ticket
+	}
 	to, last := name+1, name+1
-	for to < len(s) && to-i < maxSeen && (is(s[to], base64Byte) || strings.IndexByte("$.,:@-_", s[to]) >= 0) {
+	for to < min(len(s), limit) && (is(s[to], base64Byte) || strings.IndexByte("$.,:@-_", s[to]) >= 0) {
 		if s[to] == '$' {
 			last = to + 1
 		}
