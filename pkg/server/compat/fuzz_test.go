@@ -77,7 +77,10 @@ func checkPass(t *testing.T, op operation, body, model string) int {
 	}
 	var name string
 	if in.model != model {
-		valid, _ := json.Marshal(model)
+		valid, err := json.Marshal(model)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if json.Unmarshal(valid, &model) != nil || json.Unmarshal(got["model"], &name) != nil || name != model {
 			t.Fatalf("model %q became %q", model, name)
 		}

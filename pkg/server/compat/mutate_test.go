@@ -35,10 +35,10 @@ var names = []string{
 func mutate(r *rand.Rand, body string) string {
 	var opens, values []int
 	for i, c := range body {
-		switch {
-		case c == '{' || c == '[':
+		switch c {
+		case '{', '[':
 			opens = append(opens, i+1)
-		case c == ':':
+		case ':':
 			values = append(values, i+1)
 		}
 	}
