@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,33 +63,30 @@ func faulty(t reflect.Type, raw []byte, path string) error {
 func inside(t reflect.Type, raw []byte, path string) error {
 	switch t.Kind() {
 	case reflect.Struct:
-		var members map[string]json.RawMessage
-		if json.Unmarshal(raw, &members) != nil {
-			return nil
-		}
-		return member(t, members, path)
+		return member(t, parts[map[string]json.RawMessage](raw), path)
 	case reflect.Slice, reflect.Array:
-		var items []json.RawMessage
-		if json.Unmarshal(raw, &items) != nil {
-			return nil
-		}
-		for i, item := range items {
+		for i, item := range parts[[]json.RawMessage](raw) {
 			if found := faulty(t.Elem(), item, fmt.Sprintf("%s[%d]", path, i)); found != nil {
 				return found
 			}
 		}
 	case reflect.Map:
-		var members map[string]json.RawMessage
-		if json.Unmarshal(raw, &members) != nil {
-			return nil
-		}
-		for name, m := range members {
+		for name, m := range parts[map[string]json.RawMessage](raw) {
 			if found := faulty(t.Elem(), m, path+"["+name+"]"); found != nil {
 				return found
 			}
 		}
 	}
 	return nil
+}
+
+// parts returns the parts of a JSON text; none if it has another form.
+func parts[T any](raw []byte) T {
+	var found, none T
+	if json.Unmarshal(raw, &found) != nil {
+		return none
+	}
+	return found
 }
 
 // member looks for the fault in the fields of a struct.
@@ -128,7 +126,7 @@ func misfit(t reflect.Type, raw []byte, err error) string {
 	case t.Kind() == reflect.Bool:
 		wanted = "true or false"
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
-		wanted = "a whole number of at most " + fmt.Sprint(t.Bits()) + " bits"
+		wanted = "a whole number of at most " + strconv.Itoa(t.Bits()) + " bits"
 	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
 		wanted = "a list"
 	case t.Kind() == reflect.Float64, t.Kind() == reflect.Float32:
