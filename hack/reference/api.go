@@ -184,6 +184,8 @@ func (a *apiPage) typeName(e ast.Expr) string {
 	case *ast.Ident:
 		t := a.src.types[e.Name]
 		switch {
+		case e.Name == "Duration":
+			return "duration, such as 30m"
 		case t == nil:
 			return simple(e.Name)
 		case t.under != "" && a.values(e.Name) == nil:
@@ -200,8 +202,6 @@ func foreign(name string) string {
 	switch name {
 	case "metav1.Time", "metav1.MicroTime":
 		return "time (RFC 3339)"
-	case "metav1.Duration":
-		return "duration, such as 30m"
 	case "apiextensionsv1.JSON", "runtime.RawExtension":
 		return "any JSON"
 	case "types.UID":

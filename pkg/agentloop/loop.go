@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -57,6 +58,8 @@ var (
 type Config struct {
 	// Candidates are the model and its fallbacks; at least one.
 	Candidates []llm.Candidate
+	// Cooling, if set, returns until when each candidate is asked last because of what other runs met; see llm.Cooling.
+	Cooling func(context.Context) []time.Time
 	// Policy is the retry policy; the zero value means the defaults.
 	Policy llm.Policy
 	// Tools that the model may call; nil for none.
@@ -131,7 +134,7 @@ type Result struct {
 // Run continues the conversation until the model's final answer. The error is ErrMaxIterations,
 // ErrBlankAnswer, ErrApproval or an *llm.Error.
 func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
-	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}}
+	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}, cooling: llm.Cooling{Look: c.Cooling}}
 	if n := len(messages); n > 0 && messages[n-1].Role == llm.RoleUser {
 		l.prompt = messages[n-1].Text
 	}

@@ -103,7 +103,7 @@ func (a *app) describe(cmd *cobra.Command, n *newTask, args []string) (*v1alpha1
 		{"command", func() { s.Command = n.command }},
 		{"arg", func() { s.Args = n.args }},
 		{"session", func() { s.SessionRef = &v1alpha1.TaskSessionReference{Name: n.session, Create: true} }},
-		{"timeout", func() { s.Timeout = &metav1.Duration{Duration: n.timeout} }},
+		{"timeout", func() { s.Timeout = v1alpha1.DurationOf(n.timeout) }},
 		{"priority", func() { s.Priority = &n.priority }},
 		{"schedule", func() { s.Schedule = n.schedule }},
 		{"timezone", func() { s.TimeZone = n.zone }},

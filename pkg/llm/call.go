@@ -79,6 +79,7 @@ func Call(ctx context.Context, o Options, req Request) (Response, error) {
 		resp Response
 		err  error
 	)
+	o.Cooling.look(ctx, o.Candidates, o.Clock.Now())
 	for _, i := range o.Cooling.order(o.Candidates, o.Clock.Now()) {
 		resp, err = c.try(ctx, o.Candidates[i])
 		o.Cooling.note(i, err, o.Clock.Now())

@@ -217,6 +217,34 @@ func TestCoolingOfOtherRuns(t *testing.T) {
 	call("p0")
 }
 
+// TestCoolingIsReadAgain: a run that goes on learns what other runs met since it began, and that it is over.
+func TestCoolingIsReadAgain(t *testing.T) {
+	c := &stepClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
+	asked, looks, others := "", 0, make([]time.Time, 2)
+	o := llm.Options{
+		Clock: c, Cooling: &llm.Cooling{Look: func(context.Context) []time.Time { looks++; return slices.Clone(others) }},
+		Candidates: []llm.Candidate{candidate(t, "p0", "turns: [{reply: {text: fine}}]"), candidate(t, "p1", "turns: [{reply: {text: fine}}]")},
+		Observer:   llm.Observer{Started: func(a llm.Attempt) { asked = a.Provider }},
+	}
+	call := func(want string, wantLooks int) {
+		t.Helper()
+		if _, err := llm.Call(t.Context(), o, llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}}); err != nil || asked != want || looks != wantLooks {
+			t.Errorf("%s was asked after %d looks, want %s after %d; %v", asked, looks, want, wantLooks, err)
+		}
+	}
+	call("p0", 0)
+	others[0] = c.Now().Add(time.Hour)
+	call("p0", 0) // a look costs requests, so it is not repeated at once
+	c.Step(16 * time.Second)
+	call("p1", 1)
+	others[0] = time.Time{}
+	c.Step(16 * time.Second)
+	call("p0", 2)
+	o.Candidates = o.Candidates[:1]
+	c.Step(16 * time.Second)
+	call("p0", 2) // there is no choice
+}
+
 // TestBegin: an attempt that may not begin ends the Call, without another candidate.
 func TestBegin(t *testing.T) {
 	stop, n := errors.New("not now"), 0

@@ -4,6 +4,7 @@
 package llm
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -25,12 +26,34 @@ func CoolDown(class Class, retryAfter time.Duration) (pause time.Duration, cools
 	}
 }
 
+// lookAgain is how often a run asks at most which candidates other runs have given up.
+const lookAgain = 15 * time.Second
+
 // Cooling remembers the candidates of a run that failed, so that its next requests do not ask them first. The zero
 // value is ready to use. It is for one list of candidates, and not safe for concurrent use.
 type Cooling struct {
+	// Look, if set, returns until when each candidate is asked last because of what other runs met. It is called before
+	// a request if there is a choice, and returns nil if it cannot tell.
+	Look func(context.Context) []time.Time
+
 	until map[int]time.Time // by the place in the list
-	// told is set once until holds what the candidates say of other runs.
-	told bool
+	// others holds what other runs met; it begins with what the candidates say.
+	others []time.Time
+	looked time.Time
+}
+
+// look learns what other runs met, if that is not known since a short while ago.
+func (c *Cooling) look(ctx context.Context, list []Candidate, now time.Time) {
+	switch {
+	case c == nil:
+	case c.looked.IsZero(): // the candidates were read a moment ago
+		c.looked = now
+	case c.Look != nil && len(list) > 1 && now.Sub(c.looked) >= lookAgain:
+		c.looked = now
+		if others := c.Look(ctx); len(others) == len(list) {
+			c.others = others
+		}
+	}
 }
 
 // order returns the places of the candidates in the order in which they are asked: first those that have not failed
@@ -39,10 +62,9 @@ func (c *Cooling) order(list []Candidate, now time.Time) []int {
 	if c == nil {
 		c = &Cooling{}
 	}
-	if !c.told {
-		c.told = true
-		for i, candidate := range list {
-			c.set(i, candidate.CoolingUntil)
+	if c.others == nil {
+		for _, candidate := range list {
+			c.others = append(c.others, candidate.CoolingUntil)
 		}
 	}
 	all := make([]int, len(list))
@@ -54,7 +76,7 @@ func (c *Cooling) order(list []Candidate, now time.Time) []int {
 }
 
 func (c *Cooling) rank(i int, now time.Time) int {
-	if now.Before(c.until[i]) {
+	if now.Before(c.until[i]) || now.Before(c.others[i]) {
 		return 1
 	}
 	return 0
@@ -74,6 +96,7 @@ func (c *Cooling) note(i int, err error, now time.Time) {
 	}
 	if err == nil {
 		delete(c.until, i)
+		c.others[i] = time.Time{}
 		return
 	}
 	var asked time.Duration

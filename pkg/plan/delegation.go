@@ -214,7 +214,7 @@ func Deadline(t *v1alpha1.Task) *metav1.Time {
 	default:
 		return end
 	}
-	own := metav1.NewTime(start.Add(t.Spec.Timeout.Duration))
+	own := metav1.NewTime(start.Add(t.Spec.Timeout.Value()))
 	if end == nil || own.Before(end) {
 		end = &own
 	}

@@ -258,7 +258,7 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	}
 	c := a.Coordination
 	if c != nil && c.ApprovalTimeout != nil {
-		p.ApprovalTimeout = c.ApprovalTimeout.Duration
+		p.ApprovalTimeout = c.ApprovalTimeout.Value()
 	}
 	switch {
 	case c == nil || !c.Enabled:

@@ -293,7 +293,7 @@ func approvals(t *testing.T, s place) {
 		if got := told(types); got != "ApprovalRequested ApprovalExpired" {
 			t.Errorf("events %s", got)
 		}
-		if took := task.Status.CompletionTime.Sub(task.Status.StartTime.Time); took < task.Spec.Timeout.Duration {
+		if took := task.Status.CompletionTime.Sub(task.Status.StartTime.Time); took < task.Spec.Timeout.Value() {
 			t.Errorf("it took %s, which shows nothing", took)
 		}
 	})

@@ -70,7 +70,7 @@ func (p *platform) give(name, agent, prompt string, want v1alpha1.TaskPhase) *v1
 	p.t.Helper()
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: prompt, AgentRef: &v1alpha1.NamespacedReference{Name: agent},
-		Timeout: &metav1.Duration{Duration: 3600e9},
+		Timeout: v1alpha1.DurationOf(3600e9),
 	}}
 	if _, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)

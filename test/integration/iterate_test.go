@@ -166,7 +166,7 @@ func TestIterationsSurvive(t *testing.T) {
 	u := must[*url.URL](t)(url.Parse(p.URL))
 	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // living workers find the server again
 	p.autonomous("counter", "Count.", 0, func(s *v1alpha1.TaskSpec) {
-		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: &metav1.Duration{Duration: time.Millisecond}}
+		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
 	})
 	for i := int32(1); i < steps-1; i += 2 {
 		task, _ := p.await("counter", func(task *v1alpha1.Task) bool {

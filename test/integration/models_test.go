@@ -191,7 +191,7 @@ turns:
 			p.opts.Port = must[int](t)(strconv.Atoi(u.Port()))
 			p.onModel("t", func(s *v1alpha1.TaskSpec) {
 				s.AI.TokenBudget, s.AI.Tools = &c.budget, []string{"file_read"}
-				s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: &metav1.Duration{Duration: time.Millisecond}}
+				s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
 			})
 			p.poll("the request", func() bool { return len(model.Exchanges()) == 1 })
 			task, _ := p.await("t", func(t *v1alpha1.Task) bool {

@@ -265,7 +265,7 @@ func TestTaskIsRetried(t *testing.T) {
 	policy := func(n int32) func(*v1alpha1.TaskSpec) {
 		return func(s *v1alpha1.TaskSpec) {
 			one := 1.0
-			s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n, InitialDelay: &metav1.Duration{Duration: 100 * time.Millisecond}, BackoffMultiplier: &one}
+			s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: n, InitialDelay: v1alpha1.DurationOf(100 * time.Millisecond), BackoffMultiplier: &one}
 		}
 	}
 	p.run("enough", policy(2))
@@ -291,7 +291,7 @@ func TestTaskTimesOut(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("slow", func(s *v1alpha1.TaskSpec) {
-		s.Timeout = &metav1.Duration{Duration: 300 * time.Millisecond}
+		s.Timeout = v1alpha1.DurationOf(300 * time.Millisecond)
 		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 3}
 	})
 	task := p.awaitPhase("slow", v1alpha1.TaskFailed)

@@ -38,7 +38,7 @@ func TestCoordinationUnderKills(t *testing.T) {
 	defer cancel()
 	_, err := p.api.Tasks("default").Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief},
-		RetryPolicy: &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: &metav1.Duration{Duration: time.Millisecond}},
+		RetryPolicy: &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

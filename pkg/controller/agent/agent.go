@@ -159,7 +159,7 @@ func timeLeft(a *v1alpha1.Agent, now time.Time) (time.Duration, bool) {
 	if a.Status.LastUsed != nil {
 		last = a.Status.LastUsed.Time
 	}
-	return last.Add(ttl.Duration).Sub(now), true
+	return last.Add(ttl.Value()).Sub(now), true
 }
 
 // recheck is the step that says when to check the Agent again.

@@ -138,7 +138,7 @@ func TestIdle(t *testing.T) {
 		{"active", func(a *v1alpha1.Agent) { a.Status.ActiveTasks = 1 }, false, recheckReady},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := &v1alpha1.Agent{ObjectMeta: in("a"), Spec: v1alpha1.AgentSpec{TTLAfterLastTask: &metav1.Duration{Duration: time.Hour}}}
+			a := &v1alpha1.Agent{ObjectMeta: in("a"), Spec: v1alpha1.AgentSpec{TTLAfterLastTask: v1alpha1.DurationOf(time.Hour)}}
 			a.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 			a.Status.Ready = true
 			tc.change(a)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -204,7 +203,7 @@ func TestTokenOfRunThatMayPark(t *testing.T) {
 				return "token", nil
 			},
 		}
-		tk := task(running, func(t *v1alpha1.Task) { t.Spec.Timeout = &metav1.Duration{Duration: time.Minute} })
+		tk := task(running, func(t *v1alpha1.Task) { t.Spec.Timeout = v1alpha1.DurationOf(time.Minute) })
 		outcomeIs(t, s.do(t.Context(), tk), "done")
 		if asked != want {
 			t.Errorf("may park %t: token for %s", mayPark, asked)

@@ -159,7 +159,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	}
 	var timeout time.Duration
 	if t.Spec.Timeout != nil {
-		timeout = t.Spec.Timeout.Duration
+		timeout = t.Spec.Timeout.Value()
 	}
 	if timeout, err = s.inTime(t, timeout); err != nil {
 		return executor.State{}, err
@@ -300,7 +300,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	var initial time.Duration
 	var multiplier float64
 	if p.InitialDelay != nil {
-		initial = p.InitialDelay.Duration
+		initial = p.InitialDelay.Value()
 	}
 	if p.BackoffMultiplier != nil {
 		multiplier = *p.BackoffMultiplier

@@ -115,12 +115,16 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
 		Steps:  steps(o, w, room, kin),
 	}
+	told := newAnnouncer(func(ctx context.Context, n news) {
+		w.tell(ctx, n.task, n.typ, n.reason, n.message, metav1.NewTime(o.Clock.Now()))
+	})
 	err = builder.ControllerManagedBy(mgr).Named("task").
 		For(&v1alpha1.Task{}).
 		Owns(&v1alpha1.Task{}). // scheduled runs wake their schedule
 		Watches(&v1alpha1.Task{}, keepLedger(room)).
 		Watches(&v1alpha1.Task{}, keepLedger(kin)).
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
+		Watches(&v1alpha1.Task{}, told.changes()).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
 		WatchesRawSource(exits(o.Executor)).
 		WatchesRawSource(given(room)).
@@ -128,6 +132,9 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
 	if err != nil {
+		return fmt.Errorf("task controller: %w", err)
+	}
+	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("task controller: %w", err)
 	}
 	return mgr.Add(sweeper{executor: o.Executor, tasks: mgr.GetAPIReader()})

@@ -866,14 +866,15 @@ func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallbac
 					"approvalTimeout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "approvalTimeout is how long a decision may take; then the approval expires and the call is not made. Without it an approval waits as long as its task.",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NamespacedReference{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1alpha1.NamespacedReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1587,7 +1588,8 @@ func schema_pkg_apis_core_v1alpha1_AgentSession(ref common.ReferenceCallback) co
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ttl is how long an idle session is kept.",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"maxMessages": {
@@ -1601,8 +1603,6 @@ func schema_pkg_apis_core_v1alpha1_AgentSession(ref common.ReferenceCallback) co
 				},
 			},
 		},
-		Dependencies: []string{
-			metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -1637,7 +1637,9 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 								"x-kubernetes-list-map-keys": []interface{}{
 									"name",
 								},
-								"x-kubernetes-list-type": "map",
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "name",
+								"x-kubernetes-patch-strategy":  "merge",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
@@ -1715,14 +1717,15 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 					"ttlAfterLastTask": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ttlAfterLastTask deletes the agent when it is idle for longer, and has no active task.",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
 	}
 }
 
@@ -6000,7 +6003,7 @@ func schema_pkg_apis_core_v1alpha1_ProviderSecretReference(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProviderSecretReference names the Secret key with a provider's API key.",
+				Description: "ProviderSecretReference names the Secret key with a provider's API key. Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves the key out.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -6021,11 +6024,6 @@ func schema_pkg_apis_core_v1alpha1_ProviderSecretReference(ref common.ReferenceC
 					},
 				},
 				Required: []string{"name"},
-			},
-			VendorExtensible: spec.VendorExtensible{
-				Extensions: spec.Extensions{
-					"x-kubernetes-map-type": "atomic",
-				},
 			},
 		},
 	}
@@ -6426,14 +6424,13 @@ func schema_pkg_apis_core_v1alpha1_RetryPolicy(ref common.ReferenceCallback) com
 					"initialDelay": {
 						SchemaProps: spec.SchemaProps{
 							Description: "initialDelay is the delay before the first retry; unset means 10s. A delay never exceeds 5m.",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
 			},
 		},
-		Dependencies: []string{
-			metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -9945,7 +9942,8 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "timeout limits the task in wall-clock time, for example \"30m\". It must be positive.",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"priority": {
@@ -10084,7 +10082,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RetryPolicy{}.OpenAPIModelName(), v1alpha1.TaskAI{}.OpenAPIModelName(), v1alpha1.TaskAgentRuntime{}.OpenAPIModelName(), v1alpha1.TaskExecutionSpec{}.OpenAPIModelName(), v1alpha1.TaskRequester{}.OpenAPIModelName(), v1alpha1.TaskSessionReference{}.OpenAPIModelName(), v1alpha1.TaskTransaction{}.OpenAPIModelName(), v1alpha1.TaskWorkspace{}.OpenAPIModelName(), corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RetryPolicy{}.OpenAPIModelName(), v1alpha1.TaskAI{}.OpenAPIModelName(), v1alpha1.TaskAgentRuntime{}.OpenAPIModelName(), v1alpha1.TaskExecutionSpec{}.OpenAPIModelName(), v1alpha1.TaskRequester{}.OpenAPIModelName(), v1alpha1.TaskSessionReference{}.OpenAPIModelName(), v1alpha1.TaskTransaction{}.OpenAPIModelName(), v1alpha1.TaskWorkspace{}.OpenAPIModelName(), corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
 	}
 }
 
@@ -11473,7 +11471,8 @@ func schema_pkg_apis_core_v1alpha1_ToolHTTP(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "timeout limits one call. It must be positive.",
 							Default:     "30s",
-							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"authSecretRef": {
@@ -11508,7 +11507,7 @@ func schema_pkg_apis_core_v1alpha1_ToolHTTP(ref common.ReferenceCallback) common
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.KeyReference{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1alpha1.KeyReference{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -14941,7 +14940,7 @@ func schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkspaceCredentialReference names a Secret key with one repository credential.",
+				Description: "WorkspaceCredentialReference names a Secret key with one repository credential. Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves the key out.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -14962,11 +14961,6 @@ func schema_pkg_apis_core_v1alpha1_WorkspaceCredentialReference(ref common.Refer
 					},
 				},
 				Required: []string{"name"},
-			},
-			VendorExtensible: spec.VendorExtensible{
-				Extensions: spec.Extensions{
-					"x-kubernetes-map-type": "atomic",
-				},
 			},
 		},
 	}

@@ -132,7 +132,7 @@ func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, 
 		if err != nil || d <= 0 {
 			return createdTask{}, tool.InvalidArguments("timeout: %.32q is not a positive duration", timeout).Suggest(`write it like "90s", "20m" or "2h"`)
 		}
-		spec.Timeout = &metav1.Duration{Duration: d}
+		spec.Timeout = v1alpha1.DurationOf(d)
 	}
 	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: b.taskName(name), Labels: maps.Clone(b.Labels)}, Spec: spec}
 	made, err := b.createTask(ctx, t)

@@ -60,7 +60,9 @@ type AgentSpec struct {
 	// +listMapKey=name
 	// +k8s:listType=map
 	// +k8s:listMapKey=name
-	Tools []AgentTool `json:"tools,omitempty"`
+	// +patchStrategy=merge
+	// +patchMergeKey=name
+	Tools []AgentTool `json:"tools,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// skills are put before the system prompt.
 	// +optional
 	// +k8s:optional
@@ -99,7 +101,7 @@ type AgentSpec struct {
 	// ttlAfterLastTask deletes the agent when it is idle for longer, and has no active task.
 	// +optional
 	// +k8s:optional
-	TTLAfterLastTask *metav1.Duration `json:"ttlAfterLastTask,omitempty"`
+	TTLAfterLastTask *Duration `json:"ttlAfterLastTask,omitempty"`
 }
 
 // AgentModel is a model and how it is called.
@@ -198,7 +200,7 @@ type AgentSession struct {
 	// ttl is how long an idle session is kept.
 	// +optional
 	// +k8s:optional
-	TTL *metav1.Duration `json:"ttl,omitempty"`
+	TTL *Duration `json:"ttl,omitempty"`
 	// maxMessages is how many of the newest messages are read.
 	// +optional
 	// +default=50
@@ -254,7 +256,7 @@ type AgentCoordination struct {
 	// and the call is not made. Without it an approval waits as long as its task.
 	// +optional
 	// +k8s:optional
-	ApprovalTimeout *metav1.Duration `json:"approvalTimeout,omitempty"`
+	ApprovalTimeout *Duration `json:"approvalTimeout,omitempty"`
 }
 
 // AgentRuntimeType names a coding agent.

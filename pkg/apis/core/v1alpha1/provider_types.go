@@ -124,7 +124,8 @@ type ProviderPrice struct {
 }
 
 // ProviderSecretReference names the Secret key with a provider's API key.
-// +structType=atomic
+// Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves
+// the key out.
 type ProviderSecretReference struct {
 	// name is the name of a Secret of the same namespace.
 	// +required

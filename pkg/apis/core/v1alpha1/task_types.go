@@ -143,7 +143,7 @@ type TaskSpec struct {
 	// timeout limits the task in wall-clock time, for example "30m". It must be positive.
 	// +optional
 	// +k8s:optional
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	Timeout *Duration `json:"timeout,omitempty"`
 	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
 	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes
 	// before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it
@@ -260,7 +260,7 @@ type RetryPolicy struct {
 	// initialDelay is the delay before the first retry; unset means 10s. A delay never exceeds 5m.
 	// +optional
 	// +k8s:optional
-	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+	InitialDelay *Duration `json:"initialDelay,omitempty"`
 }
 
 // TaskSessionReference names a task's session and how the task uses it.

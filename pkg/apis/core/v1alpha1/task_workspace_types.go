@@ -37,7 +37,8 @@ type RepositoryIdentity struct {
 }
 
 // WorkspaceCredentialReference names a Secret key with one repository credential.
-// +structType=atomic
+// Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves
+// the key out.
 type WorkspaceCredentialReference struct {
 	// name is the name of the Secret.
 	// +required

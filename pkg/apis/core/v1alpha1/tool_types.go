@@ -125,7 +125,7 @@ type ToolHTTP struct {
 	// +optional
 	// +default="30s"
 	// +k8s:optional
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	Timeout *Duration `json:"timeout,omitempty"`
 	// authSecretRef is the Secret key with the credential; it cannot be set together with outboundAccessPolicyRef.
 	// +optional
 	// +k8s:optional

@@ -116,6 +116,12 @@ const (
 	EventReasonWebhookFailed = "WebhookFailed"
 	// EventReasonMissedSchedule: a run of a schedule was not created, because its starting deadline had passed.
 	EventReasonMissedSchedule = "MissedSchedule"
+	// EventReasonRetry: an attempt failed, and another one follows.
+	EventReasonRetry = "RetryScheduled"
+	// EventReasonApproval: the task waits for a person's decision.
+	EventReasonApproval = "ApprovalRequested"
+	// EventReasonFailed: the task failed for a reason that is not known.
+	EventReasonFailed = "Failed"
 )
 
 // Condition types.

@@ -9,8 +9,6 @@
 package v1alpha1
 
 import (
-	json "encoding/json"
-
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -323,9 +321,8 @@ func SetObjectDefaults_Tool(in *Tool) {
 			in.Spec.HTTP.Method = "POST"
 		}
 		if in.Spec.HTTP.Timeout == nil {
-			if err := json.Unmarshal([]byte(`"30s"`), &in.Spec.HTTP.Timeout); err != nil {
-				panic(err)
-			}
+			var ptrVar1 Duration = "30s"
+			in.Spec.HTTP.Timeout = &ptrVar1
 		}
 		if in.Spec.HTTP.AuthInject == "" {
 			in.Spec.HTTP.AuthInject = "header"

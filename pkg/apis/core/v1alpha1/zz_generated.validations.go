@@ -1120,7 +1120,7 @@ func Validate_AgentCoordination(
 	{ // field AgentCoordination.ApprovalTimeout
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -1139,7 +1139,7 @@ func Validate_AgentCoordination(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *v1.Duration {
+			func(oldObj *AgentCoordination) *Duration {
 				return oldObj.ApprovalTimeout
 			})
 		errs = append(errs, fn(fldPath.Child("approvalTimeout"), obj.ApprovalTimeout, oldVal, oldObj != nil)...)
@@ -2825,7 +2825,7 @@ func Validate_AgentSession(
 	{ // field AgentSession.TTL
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -2844,7 +2844,7 @@ func Validate_AgentSession(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSession) *v1.Duration {
+			func(oldObj *AgentSession) *Duration {
 				return oldObj.TTL
 			})
 		errs = append(errs, fn(fldPath.Child("ttl"), obj.TTL, oldVal, oldObj != nil)...)
@@ -3271,7 +3271,7 @@ func Validate_AgentSpec(
 	{ // field AgentSpec.TTLAfterLastTask
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -3290,7 +3290,7 @@ func Validate_AgentSpec(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *v1.Duration {
+			func(oldObj *AgentSpec) *Duration {
 				return oldObj.TTLAfterLastTask
 			})
 		errs = append(errs, fn(fldPath.Child("ttlAfterLastTask"), obj.TTLAfterLastTask, oldVal, oldObj != nil)...)
@@ -9408,7 +9408,7 @@ func Validate_RetryPolicy(
 	{ // field RetryPolicy.InitialDelay
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -9427,7 +9427,7 @@ func Validate_RetryPolicy(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *RetryPolicy) *v1.Duration {
+			func(oldObj *RetryPolicy) *Duration {
 				return oldObj.InitialDelay
 			})
 		errs = append(errs, fn(fldPath.Child("initialDelay"), obj.InitialDelay, oldVal, oldObj != nil)...)
@@ -14687,7 +14687,7 @@ func Validate_TaskSpec(
 	{ // field TaskSpec.Timeout
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -14706,7 +14706,7 @@ func Validate_TaskSpec(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *v1.Duration {
+			func(oldObj *TaskSpec) *Duration {
 				return oldObj.Timeout
 			})
 		errs = append(errs, fn(fldPath.Child("timeout"), obj.Timeout, oldVal, oldObj != nil)...)
@@ -17448,7 +17448,7 @@ func Validate_ToolHTTP(
 	{ // field ToolHTTP.Timeout
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Duration,
+			obj, oldObj *Duration,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -17469,7 +17469,7 @@ func Validate_ToolHTTP(
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolHTTP) *v1.Duration {
+			func(oldObj *ToolHTTP) *Duration {
 				return oldObj.Timeout
 			})
 		errs = append(errs, fn(fldPath.Child("timeout"), obj.Timeout, oldVal, oldObj != nil)...)

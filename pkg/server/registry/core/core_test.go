@@ -98,7 +98,7 @@ spec: {type: agent, agentRef: {name: x}, prompt: p, workspace: {gitRepo: "https:
 kind: Tool
 metadata: {name: a}
 spec: {description: d, http: {url: "https://h/"}}`).(*v1alpha1.Tool)
-	if h := tool.Spec.HTTP; h.Method != v1alpha1.ToolPost || h.AuthInject != v1alpha1.AuthInjectHeader || h.Timeout.Duration.String() != "30s" {
+	if h := tool.Spec.HTTP; h.Method != v1alpha1.ToolPost || h.AuthInject != v1alpha1.AuthInjectHeader || *h.Timeout != "30s" {
 		t.Errorf("tool: %+v", h)
 	}
 	agent := s.MustApply("agents", `apiVersion: core.platform.ai/v1alpha1

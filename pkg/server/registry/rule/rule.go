@@ -13,18 +13,23 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Positive requires a duration, if set, to be greater than zero.
-func Positive(d *metav1.Duration, p *field.Path) field.ErrorList {
-	if d == nil || d.Duration > 0 {
+func Positive(d *v1alpha1.Duration, p *field.Path) field.ErrorList {
+	if d == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(p, d.Duration.String(), "must be greater than zero")}
+	switch v, err := d.Parse(); {
+	case err != nil:
+		return field.ErrorList{field.Invalid(p, *d, "must be a duration, such as 90s, 10m or 1h30m")}
+	case v <= 0:
+		return field.ErrorList{field.Invalid(p, *d, "must be greater than zero")}
+	}
+	return nil
 }
 
 // Between requires a number, if set, to be from low to high, both included.

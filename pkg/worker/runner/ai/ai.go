@@ -9,7 +9,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/agentloop"
@@ -68,7 +71,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		agentName = p.Agent.Name
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
 	}, messages)
 	u := result.Usage
@@ -96,13 +99,37 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 		if err != nil {
 			return nil, runner.Fail(v1alpha1.ReasonProviderInvalid, "provider %s: %w", provider.Name, err)
 		}
-		candidate := llm.Candidate{Provider: provider.Name, Name: c.Model, Model: model}
-		if until := provider.Status.CoolDownUntil; until != nil {
-			candidate.CoolingUntil = until.Time
-		}
-		out = append(out, candidate)
+		out = append(out, llm.Candidate{Provider: provider.Name, Name: c.Model, Model: model, CoolingUntil: coolingUntil(provider)})
 	}
 	return out, nil
+}
+
+func coolingUntil(p *v1alpha1.Provider) time.Time {
+	if until := p.Status.CoolDownUntil; until != nil {
+		return until.Time
+	}
+	return time.Time{}
+}
+
+// cooling returns a function that reads the Providers of the plan again, so that a run learns which vendors other runs
+// have given up since it began.
+func (r *run) cooling(p *plan.Plan) func(context.Context) []time.Time {
+	return func(ctx context.Context) []time.Time {
+		read := map[types.NamespacedName]time.Time{}
+		var out []time.Time
+		for _, c := range p.Candidates {
+			key := types.NamespacedName{Namespace: c.Provider.Namespace, Name: c.Provider.Name}
+			if _, known := read[key]; !known {
+				now, err := r.API.CoreV1alpha1().Providers(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+				if err != nil {
+					return nil // the run goes on with what it knows
+				}
+				read[key] = coolingUntil(now)
+			}
+			out = append(out, read[key])
+		}
+		return out
+	}
 }
 
 // tools returns the plan's tools. env are further variables for programs.

@@ -120,7 +120,7 @@ func (f *family) complete(child *v1alpha1.Task, priority *int32, timeout string)
 		if err != nil {
 			return err
 		}
-		child.Spec.Timeout = &metav1.Duration{Duration: d}
+		child.Spec.Timeout = v1alpha1.DurationOf(d)
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	if t.method == "" {
 		t.method = http.MethodPost
 	}
-	if h.Timeout != nil && h.Timeout.Duration > 0 {
-		t.timeout = h.Timeout.Duration
+	if h.Timeout.Value() > 0 {
+		t.timeout = h.Timeout.Value()
 	}
 	if spec.Parameters != nil {
 		t.definition.Parameters = spec.Parameters.Raw

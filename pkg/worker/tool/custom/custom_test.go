@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -228,7 +227,7 @@ func TestTooLarge(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	h := v1alpha1.ToolHTTP{URL: e.URL, Timeout: &metav1.Duration{Duration: 20 * time.Millisecond}}
+	h := v1alpha1.ToolHTTP{URL: e.URL, Timeout: v1alpha1.DurationOf(20 * time.Millisecond)}
 	if r := newTool(t, h, "").Call(t.Context(), "weather", "{}"); r.ErrorType != tool.TypeTimeout {
 		t.Errorf("got %s", r.Text)
 	}

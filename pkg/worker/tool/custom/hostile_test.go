@@ -66,7 +66,7 @@ func TestHostileAnswers(t *testing.T) {
 			if name == "drip" {
 				timeout = time.Second
 			}
-			r := newTool(t, v1alpha1.ToolHTTP{URL: e.URL, Timeout: &metav1.Duration{Duration: timeout}}, "").Call(t.Context(), "weather", "{}")
+			r := newTool(t, v1alpha1.ToolHTTP{URL: e.URL, Timeout: v1alpha1.DurationOf(timeout)}, "").Call(t.Context(), "weather", "{}")
 			if !strings.Contains(r.Text, tc.want) {
 				t.Errorf("got %.300s", r.Text)
 			}

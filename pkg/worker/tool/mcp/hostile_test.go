@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -261,7 +259,7 @@ func TestDrip(t *testing.T) {
 		}
 	})
 	s := spec(url, "")
-	s.HTTP = &v1alpha1.ToolHTTP{Timeout: &metav1.Duration{Duration: time.Second}}
+	s.HTTP = &v1alpha1.ToolHTTP{Timeout: v1alpha1.DurationOf(time.Second)}
 	tl, err := Open(t.Context(), "weather", s, Options{Guard: allowed(url)})
 	if err != nil {
 		t.Fatal(err)

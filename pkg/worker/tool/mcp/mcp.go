@@ -98,8 +98,8 @@ func newServer(name string, spec *v1alpha1.ToolSpec, o Options) (*server, error)
 	}
 	if h := spec.HTTP; h != nil {
 		s.headers = h.Headers
-		if h.Timeout != nil && h.Timeout.Duration > 0 {
-			s.timeout = min(h.Timeout.Duration, maxTimeout)
+		if h.Timeout.Value() > 0 {
+			s.timeout = min(h.Timeout.Value(), maxTimeout)
 		}
 		if h.AuthSecretRef != nil && o.Credential == "" {
 			return nil, errors.New("spec.http.authSecretRef: the key of the Secret is empty")

@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // AgentCoordinationApplyConfiguration represents a declarative configuration of the AgentCoordination type for use
@@ -32,7 +32,7 @@ type AgentCoordinationApplyConfiguration struct {
 	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// approvalTimeout is how long a decision may take; then the approval expires
 	// and the call is not made. Without it an approval waits as long as its task.
-	ApprovalTimeout *v1.Duration `json:"approvalTimeout,omitempty"`
+	ApprovalTimeout *corev1alpha1.Duration `json:"approvalTimeout,omitempty"`
 }
 
 // AgentCoordinationApplyConfiguration constructs a declarative configuration of the AgentCoordination type for use with
@@ -107,7 +107,7 @@ func (b *AgentCoordinationApplyConfiguration) WithApprovalRequiredTools(values .
 // WithApprovalTimeout sets the ApprovalTimeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ApprovalTimeout field is set to the value of the last call.
-func (b *AgentCoordinationApplyConfiguration) WithApprovalTimeout(value v1.Duration) *AgentCoordinationApplyConfiguration {
+func (b *AgentCoordinationApplyConfiguration) WithApprovalTimeout(value corev1alpha1.Duration) *AgentCoordinationApplyConfiguration {
 	b.ApprovalTimeout = &value
 	return b
 }

@@ -7,7 +7,6 @@ package v1alpha1
 
 import (
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AgentSessionApplyConfiguration represents a declarative configuration of the AgentSession type for use
@@ -18,7 +17,7 @@ type AgentSessionApplyConfiguration struct {
 	// persistence is configmap, pvc or none. It is accepted for old manifests and has no effect.
 	Persistence *corev1alpha1.SessionPersistence `json:"persistence,omitempty"`
 	// ttl is how long an idle session is kept.
-	TTL *v1.Duration `json:"ttl,omitempty"`
+	TTL *corev1alpha1.Duration `json:"ttl,omitempty"`
 	// maxMessages is how many of the newest messages are read.
 	MaxMessages *int32 `json:"maxMessages,omitempty"`
 }
@@ -40,7 +39,7 @@ func (b *AgentSessionApplyConfiguration) WithPersistence(value corev1alpha1.Sess
 // WithTTL sets the TTL field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the TTL field is set to the value of the last call.
-func (b *AgentSessionApplyConfiguration) WithTTL(value v1.Duration) *AgentSessionApplyConfiguration {
+func (b *AgentSessionApplyConfiguration) WithTTL(value corev1alpha1.Duration) *AgentSessionApplyConfiguration {
 	b.TTL = &value
 	return b
 }

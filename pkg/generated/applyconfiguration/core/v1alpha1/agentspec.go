@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	v1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
@@ -40,7 +40,7 @@ type AgentSpecApplyConfiguration struct {
 	// runtime makes this a coding agent with a runtime of its own.
 	Runtime *AgentCodingRuntimeApplyConfiguration `json:"runtime,omitempty"`
 	// ttlAfterLastTask deletes the agent when it is idle for longer, and has no active task.
-	TTLAfterLastTask *metav1.Duration `json:"ttlAfterLastTask,omitempty"`
+	TTLAfterLastTask *corev1alpha1.Duration `json:"ttlAfterLastTask,omitempty"`
 }
 
 // AgentSpecApplyConfiguration constructs a declarative configuration of the AgentSpec type for use with
@@ -158,7 +158,7 @@ func (b *AgentSpecApplyConfiguration) WithRuntime(value *AgentCodingRuntimeApply
 // WithTTLAfterLastTask sets the TTLAfterLastTask field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the TTLAfterLastTask field is set to the value of the last call.
-func (b *AgentSpecApplyConfiguration) WithTTLAfterLastTask(value metav1.Duration) *AgentSpecApplyConfiguration {
+func (b *AgentSpecApplyConfiguration) WithTTLAfterLastTask(value corev1alpha1.Duration) *AgentSpecApplyConfiguration {
 	b.TTLAfterLastTask = &value
 	return b
 }

@@ -9,6 +9,8 @@ package v1alpha1
 // with apply.
 //
 // ProviderSecretReference names the Secret key with a provider's API key.
+// Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves
+// the key out.
 type ProviderSecretReferenceApplyConfiguration struct {
 	// name is the name of a Secret of the same namespace.
 	Name *string `json:"name,omitempty"`

@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // RetryPolicyApplyConfiguration represents a declarative configuration of the RetryPolicy type for use
@@ -19,7 +19,7 @@ type RetryPolicyApplyConfiguration struct {
 	// backoffMultiplier is the factor between one delay and the next, at least 1.
 	BackoffMultiplier *float64 `json:"backoffMultiplier,omitempty"`
 	// initialDelay is the delay before the first retry; unset means 10s. A delay never exceeds 5m.
-	InitialDelay *v1.Duration `json:"initialDelay,omitempty"`
+	InitialDelay *corev1alpha1.Duration `json:"initialDelay,omitempty"`
 }
 
 // RetryPolicyApplyConfiguration constructs a declarative configuration of the RetryPolicy type for use with
@@ -47,7 +47,7 @@ func (b *RetryPolicyApplyConfiguration) WithBackoffMultiplier(value float64) *Re
 // WithInitialDelay sets the InitialDelay field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the InitialDelay field is set to the value of the last call.
-func (b *RetryPolicyApplyConfiguration) WithInitialDelay(value v1.Duration) *RetryPolicyApplyConfiguration {
+func (b *RetryPolicyApplyConfiguration) WithInitialDelay(value corev1alpha1.Duration) *RetryPolicyApplyConfiguration {
 	b.InitialDelay = &value
 	return b
 }

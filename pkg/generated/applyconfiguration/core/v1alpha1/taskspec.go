@@ -7,7 +7,6 @@ package v1alpha1
 
 import (
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
@@ -33,7 +32,7 @@ type TaskSpecApplyConfiguration struct {
 	// execution places the worker; unset values come from the Agent.
 	Execution *TaskExecutionSpecApplyConfiguration `json:"execution,omitempty"`
 	// timeout limits the task in wall-clock time, for example "30m". It must be positive.
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	Timeout *corev1alpha1.Duration `json:"timeout,omitempty"`
 	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
 	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes
 	// before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it
@@ -160,7 +159,7 @@ func (b *TaskSpecApplyConfiguration) WithExecution(value *TaskExecutionSpecApply
 // WithTimeout sets the Timeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Timeout field is set to the value of the last call.
-func (b *TaskSpecApplyConfiguration) WithTimeout(value metav1.Duration) *TaskSpecApplyConfiguration {
+func (b *TaskSpecApplyConfiguration) WithTimeout(value corev1alpha1.Duration) *TaskSpecApplyConfiguration {
 	b.Timeout = &value
 	return b
 }

@@ -7,7 +7,6 @@ package v1alpha1
 
 import (
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ToolHTTPApplyConfiguration represents a declarative configuration of the ToolHTTP type for use
@@ -22,7 +21,7 @@ type ToolHTTPApplyConfiguration struct {
 	// headers are sent with each call. Names have at most 128 bytes, values 1024, all together 4096.
 	Headers map[string]string `json:"headers,omitempty"`
 	// timeout limits one call. It must be positive.
-	Timeout *v1.Duration `json:"timeout,omitempty"`
+	Timeout *corev1alpha1.Duration `json:"timeout,omitempty"`
 	// authSecretRef is the Secret key with the credential; it cannot be set together with outboundAccessPolicyRef.
 	AuthSecretRef *KeyReferenceApplyConfiguration `json:"authSecretRef,omitempty"`
 	// outboundAccessPolicyRef is the OutboundAccessPolicy that gives the credential.
@@ -72,7 +71,7 @@ func (b *ToolHTTPApplyConfiguration) WithHeaders(entries map[string]string) *Too
 // WithTimeout sets the Timeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Timeout field is set to the value of the last call.
-func (b *ToolHTTPApplyConfiguration) WithTimeout(value v1.Duration) *ToolHTTPApplyConfiguration {
+func (b *ToolHTTPApplyConfiguration) WithTimeout(value corev1alpha1.Duration) *ToolHTTPApplyConfiguration {
 	b.Timeout = &value
 	return b
 }

@@ -9,6 +9,8 @@ package v1alpha1
 // with apply.
 //
 // WorkspaceCredentialReference names a Secret key with one repository credential.
+// Its key has a default, so its fields are owned one by one: owned as a whole, it would differ from each manifest that leaves
+// the key out.
 type WorkspaceCredentialReferenceApplyConfiguration struct {
 	// name is the name of the Secret.
 	Name *string `json:"name,omitempty"`

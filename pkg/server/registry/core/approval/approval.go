@@ -64,6 +64,8 @@ func Definition(o Options) resource.Resource {
 			{Path: fieldTaskUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.TaskUID) }},
 			{Path: fieldRoot, Value: func(a *v1alpha1.Approval) string { return a.Spec.RootTask }},
 			{Path: fieldRootUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.RootTaskUID) }},
+			{Path: fieldTaskName, Value: func(a *v1alpha1.Approval) string { return a.Spec.TaskName }},
+			{Path: fieldRootTask, Value: func(a *v1alpha1.Approval) string { return a.Spec.RootTask }},
 			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
 		},
 		Columns: columns(o.Clock),

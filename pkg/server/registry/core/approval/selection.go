@@ -22,6 +22,10 @@ const (
 	fieldRoot    = "spec.rootTask"
 	fieldRootUID = "spec.rootTaskUID"
 	fieldState   = "status.state"
+
+	// These have the names that they have in all kinds.
+	fieldTaskName = "taskName"
+	fieldRootTask = "rootTask"
 )
 
 // selection holds the selectors of a list or a watch.
@@ -48,12 +52,18 @@ func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *s
 		s.labels = labels.Everything()
 	}
 	s.name, _ = s.fields.RequiresExactMatch("metadata.name")
-	s.task, _ = s.fields.RequiresExactMatch(fieldTask)
+	for _, name := range []string{fieldTask, fieldTaskName} {
+		if task, ok := s.fields.RequiresExactMatch(name); ok {
+			s.task = task
+		}
+	}
 	if one, ok := s.fields.RequiresExactMatch("metadata.namespace"); ok && s.namespace == "" {
 		s.namespace = one
 	}
-	if root, ok := s.fields.RequiresExactMatch(fieldRoot); ok && root != "" {
-		s.leftover = v.tasks.IsLeftover
+	for _, name := range []string{fieldRoot, fieldRootTask} {
+		if root, ok := s.fields.RequiresExactMatch(name); ok && root != "" {
+			s.leftover = v.tasks.IsLeftover
+		}
 	}
 	if root, ok := s.fields.RequiresExactMatch(fieldRootUID); ok && root != "" {
 		s.rootUID = v.tasks.RootUID
@@ -78,6 +88,8 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 		fieldTask:            a.Spec.TaskName,
 		fieldTaskUID:         string(a.Spec.TaskUID),
 		fieldRoot:            a.Spec.RootTask,
+		fieldTaskName:        a.Spec.TaskName,
+		fieldRootTask:        a.Spec.RootTask,
 		fieldRootUID:         string(root),
 		fieldState:           string(a.Status.State),
 	}))

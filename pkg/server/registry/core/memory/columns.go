@@ -32,6 +32,7 @@ func fields() []resource.Field[*v1alpha1.Memory] {
 		{Path: "spec.agentName", Value: func(m *v1alpha1.Memory) string { return m.Spec.AgentName }},
 		{Path: "spec.sessionName", Value: func(m *v1alpha1.Memory) string { return m.Spec.SessionName }},
 		{Path: "spec.taskName", Value: func(m *v1alpha1.Memory) string { return m.Spec.TaskName }},
+		{Path: "taskName", Value: func(m *v1alpha1.Memory) string { return m.Spec.TaskName }}, // as in all kinds
 		{Path: "spec.source", Value: func(m *v1alpha1.Memory) string { return m.Spec.Source }},
 		{Path: "status.disabled", Value: func(m *v1alpha1.Memory) string { return strconv.FormatBool(m.Status.Disabled) }},
 		{Path: "status.deleted", Value: func(m *v1alpha1.Memory) string { return strconv.FormatBool(m.Status.Deleted) }},

@@ -31,6 +31,7 @@ func selectable() []resource.Field[*v1alpha1.MemoryProposal] {
 		{Path: "spec.type", Value: func(p *v1alpha1.MemoryProposal) string { return string(p.Spec.Type) }},
 		{Path: "spec.agentName", Value: func(p *v1alpha1.MemoryProposal) string { return p.Spec.AgentName }},
 		{Path: "spec.taskName", Value: func(p *v1alpha1.MemoryProposal) string { return p.Spec.TaskName }},
+		{Path: "taskName", Value: func(p *v1alpha1.MemoryProposal) string { return p.Spec.TaskName }}, // as in all kinds
 		{Path: "status.state", Value: func(p *v1alpha1.MemoryProposal) string { return string(p.Status.State) }},
 		{Path: "status.origin.taskName", Value: func(p *v1alpha1.MemoryProposal) string { return originOf(p).TaskName }},
 		{Path: "status.origin.taskUID", Value: func(p *v1alpha1.MemoryProposal) string { return string(originOf(p).TaskUID) }},

@@ -6,6 +6,7 @@ package task
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,19 +15,40 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-func columns() []resource.Column[*v1alpha1.Task] {
+// columns returns the columns of kubectl get. usage returns what a task has used; nil if nothing is known.
+func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage) []resource.Column[*v1alpha1.Task] {
 	return []resource.Column[*v1alpha1.Task]{
 		{Name: "Phase", Description: "Where the task is in its life.", Value: func(t *v1alpha1.Task) any { return phase(t) }},
 		{Name: "Agent", Description: "The agent that does the work.", Value: func(t *v1alpha1.Task) any { return agent(t) }},
 		{Name: "Model", Description: "The model that is asked.", Value: func(t *v1alpha1.Task) any { return model(t) }},
-		{Name: "Tokens", Description: "Input and output tokens as reported by the provider; a plus sign means that some requests were not reported.", Value: func(t *v1alpha1.Task) any { return tokens(t) }},
+		{Name: "Tokens", Description: "Input and output tokens as reported by the provider; a plus sign means that some requests were not reported.", Value: func(t *v1alpha1.Task) any { return tokens(t, usage(t)) }},
 		{Name: "Type", Wide: true, Description: "What runs the task.", Value: func(t *v1alpha1.Task) any { return string(t.Spec.Type) }},
 		{Name: "Attempts", Type: "integer", Wide: true, Description: "The number of attempts.", Value: func(t *v1alpha1.Task) any { return int64(t.Status.Attempts) }},
 		{Name: "Session", Wide: true, Description: "The session that the task continues.", Value: func(t *v1alpha1.Task) any { return session(t) }},
 		{Name: "Started", Wide: true, Description: "The time since the first attempt started.", Value: func(t *v1alpha1.Task) any { return t.Status.StartTime }},
 		{Name: "Completed", Wide: true, Description: "The time since the task ended.", Value: func(t *v1alpha1.Task) any { return t.Status.CompletionTime }},
+		{Name: "Schedule", Wide: true, Description: "When a schedule creates runs.", Value: func(t *v1alpha1.Task) any { return t.Spec.Schedule }},
+		{Name: "Suspend", Wide: true, Description: "Whether a schedule, or an autonomous task between iterations, is suspended.", Value: func(t *v1alpha1.Task) any { return suspended(t) }},
+		{Name: "Last Schedule", Wide: true, Description: "The time since a schedule was last due.", Value: func(t *v1alpha1.Task) any { return t.Status.LastScheduleTime }},
+		{Name: "Next Schedule", Wide: true, Description: "When a schedule creates its next run.", Value: func(t *v1alpha1.Task) any { return next(t) }},
 		{Name: "Message", Wide: true, Description: "What explains the phase.", Value: func(t *v1alpha1.Task) any { return t.Status.Message }},
 	}
+}
+
+// suspended is empty for tasks that cannot be suspended, so that it does not look like a setting of theirs.
+func suspended(t *v1alpha1.Task) string {
+	if t.Spec.Schedule == "" && !t.Spec.Suspend {
+		return ""
+	}
+	return strconv.FormatBool(t.Spec.Suspend)
+}
+
+// next returns a time rather than a duration, because columns show only how long ago something was.
+func next(t *v1alpha1.Task) string {
+	if at := t.Status.NextScheduleTime; at != nil {
+		return at.UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // phase returns the phase that kubectl shows. A task that no controller has
@@ -75,8 +97,7 @@ func session(t *v1alpha1.Task) string {
 }
 
 // tokens shows unknown numbers as unknown, never as zero.
-func tokens(t *v1alpha1.Task) string {
-	u := t.Status.Usage
+func tokens(t *v1alpha1.Task, u *v1alpha1.TaskUsage) string {
 	switch {
 	case t.Spec.Type == v1alpha1.TaskTypeContainer && u == nil:
 		return ""

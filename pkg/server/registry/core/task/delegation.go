@@ -149,8 +149,8 @@ func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string,
 	switch {
 	case left <= 0:
 		return refuse("the parent's time is over")
-	case t.Spec.Timeout != nil && t.Spec.Timeout.Duration > left:
-		return refuse("spec.timeout: %s ends after the parent, which has %s left; use a shorter timeout or none", t.Spec.Timeout.Duration, left)
+	case t.Spec.Timeout.Value() > left:
+		return refuse("spec.timeout: %s ends after the parent, which has %s left; use a shorter timeout or none", *t.Spec.Timeout, left)
 	}
 	return nil
 }

@@ -93,6 +93,7 @@ type Resource struct {
 	ends       ends
 	trees      trees
 	inboxes    inboxes
+	meters     meters
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	gone       func(ctx context.Context, t *v1alpha1.Task)       // may be nil
 	orphaned   func(ctx context.Context, t *v1alpha1.Task) error // may be nil
@@ -156,9 +157,9 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Kind:       "Task",
 		Singular:   "task",
 		ShortNames: []string{"tk"},
-		Categories: []string{"platform"},
+		Categories: []string{"platform", "all"},
 		Fields:     fields(&r.trees),
-		Columns:    columns(),
+		Columns:    columns(r.usage),
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
@@ -307,6 +308,7 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	r.trees.remove(t)
 	r.models.Forget(t.UID)
+	r.meters.forget(t.UID)
 	if r.gone != nil {
 		r.gone(ctx, t)
 	}

@@ -43,7 +43,7 @@ func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 		{"agentRuntime", t.Spec.AgentRuntime, old.Spec.AgentRuntime},
 		{"sessionRef", t.Spec.SessionRef, old.Spec.SessionRef},
 		{"workspace", t.Spec.Workspace, old.Spec.Workspace},
-		{"timeout", t.Spec.Timeout, old.Spec.Timeout},
+		{"timeout", t.Spec.Timeout.Value(), old.Spec.Timeout.Value()},
 	} {
 		if !equality.Semantic.DeepEqual(f.new, f.old) {
 			errs = append(errs, immutable(path.Child(f.name), field.OmitValueType{}))
@@ -59,6 +59,13 @@ func validateStarted(spec, old *v1alpha1.TaskSpec, path *field.Path) field.Error
 	was.Suspend = spec.Suspend
 	// Changes of these are reported by their tags.
 	was.Type, was.RequestedBy, was.Transaction = spec.Type, spec.RequestedBy, spec.Transaction
+	// A manifest may write a duration differently from an older server, which stored 10m as 10m0s.
+	if spec.Timeout.Value() == was.Timeout.Value() {
+		was.Timeout = spec.Timeout
+	}
+	if now, then := spec.RetryPolicy, was.RetryPolicy; now != nil && then != nil && now.InitialDelay.Value() == then.InitialDelay.Value() {
+		then.InitialDelay = now.InitialDelay
+	}
 	if equality.Semantic.DeepEqual(spec, was) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func workspace(f func(*v1alpha1.TaskWorkspace)) func(*spec) {
 }
 
 func TestValidate(t *testing.T) {
-	duration := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	duration := func(d time.Duration) *v1alpha1.Duration { return v1alpha1.DurationOf(d) }
 	write := func(w *v1alpha1.TaskWorkspace) { w.Intent = v1alpha1.WorkspaceWrite }
 	for _, tc := range []struct {
 		name string
@@ -205,7 +205,7 @@ func TestValidateUpdate(t *testing.T) {
 	}{
 		{"prompt of ai", ai(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Prompt = "q" }, ""},
 		{"prompt of agent", coding(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Prompt = "q" }, "spec.prompt: immutable"},
-		{"timeout of agent", coding(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Timeout = &metav1.Duration{Duration: 1} }, "spec.timeout: immutable"},
+		{"timeout of agent", coding(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Timeout = v1alpha1.DurationOf(1) }, "spec.timeout: immutable"},
 		{"priority of agent", coding(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Priority = ptr.To[int32](1) }, ""},
 		{"explicit default intent", coding(), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Workspace.Intent = v1alpha1.WorkspaceRead }, "spec.workspace: immutable"},
 		{"intent", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{} }), v1alpha1.TaskStatus{}, func(t *v1alpha1.Task) { t.Spec.Workspace.Intent = v1alpha1.WorkspaceWrite }, "spec.workspace.intent: immutable"},
@@ -250,7 +250,7 @@ func TestTokensColumn(t *testing.T) {
 		{ai(), &v1alpha1.TaskUsage{InputTokens: ptr.To[int64](12), UnreportedRequests: 1}, "12/?+"},
 	} {
 		tc.task.Status.Usage = tc.usage
-		if got := tokens(tc.task); got != tc.want {
+		if got := tokens(tc.task, tc.task.Status.Usage); got != tc.want {
 			t.Errorf("%+v: %q, want %q", tc.usage, got, tc.want)
 		}
 	}

@@ -81,8 +81,8 @@ func validateMCP(spec *v1alpha1.ToolSpec, path *field.Path) field.ErrorList {
 	if h.AuthInject == v1alpha1.AuthInjectBody {
 		errs = append(errs, field.Invalid(http.Child("authInject"), h.AuthInject, "a tool with mcp takes its credential in a header"))
 	}
-	if m.Remote != nil && h.Timeout != nil && h.Timeout.Duration > maxRemoteTimeout {
-		errs = append(errs, field.Invalid(http.Child("timeout"), h.Timeout.Duration.String(), fmt.Sprintf("must not be longer than %s for a remote MCP server", maxRemoteTimeout)))
+	if m.Remote != nil && h.Timeout.Value() > maxRemoteTimeout {
+		errs = append(errs, field.Invalid(http.Child("timeout"), *h.Timeout, fmt.Sprintf("must not be longer than %s for a remote MCP server", maxRemoteTimeout)))
 	}
 	return errs
 }
