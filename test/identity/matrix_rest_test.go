@@ -40,7 +40,7 @@ func (w *world) rows() []question {
 			path = append(path, w.parameter(r.Path, segment))
 		}
 		q := question{
-			row: r.Method + " " + r.Path, plain: true, method: r.Method, path: strings.Join(path, "/") + "?namespace=team&parentTask=parent",
+			row: r.Method + " " + r.Path, plain: true, method: r.Method, path: strings.Join(path, "/") + "?" + queryOf(r),
 			accept: r.Accept, contentType: "application/json", changes: r.Method == http.MethodDelete || strings.HasPrefix(r.Path, "/api/v1/memory-proposals/:id/"), needs: needsOf(r),
 		}
 		if r.When != "" {
@@ -58,6 +58,17 @@ func (w *world) rows() []question {
 		all = append(all, q)
 	}
 	return all
+}
+
+// queryOf returns the query of a row; others than its own are refused.
+func queryOf(r rest.Row) string {
+	switch {
+	case r.Method == http.MethodGet && strings.Contains(r.Path, "/messages/"):
+		return "parentTask=parent"
+	case strings.Contains(r.Path, ":namespace"):
+		return ""
+	}
+	return "namespace=team"
 }
 
 // parameter returns the value of a segment of a path.
