@@ -63,7 +63,7 @@ func (x *scanner) declared(i int) int {
 	}
 	before := strings.ToLower(s[max(x.done, i-96):i])
 	for _, statement := range [...]string{"user ", "role ", "login "} {
-		if at := strings.LastIndex(before, statement); at >= 0 && (strings.Contains(before, "create") || strings.Contains(before, "alter")) {
+		if strings.Contains(before, statement) && (strings.Contains(before, "create") || strings.Contains(before, "alter")) {
 			to := closing(s, k+n, q, n)
 			if v := s[k+n : to]; v == "" || placeholder(v) || v == Marker {
 				return 0

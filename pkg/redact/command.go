@@ -82,17 +82,24 @@ func (x *scanner) afterWord(i int) int {
 	}
 	switch s[i-1] {
 	case 'l', 'p', 'n', 's', 'i', 'e', 't', 'x', 'V', 'b', 'o', 'h', 'd', 'y', 'z':
-		for _, p := range programs[s[i-1]] {
-			if from := i - len(p.name); from >= x.done && s[from:i] == p.name && x.boundary(from) {
-				if p.program == setter {
-					x.setting = i
-				} else if p.program != login || x.command != machine || i-x.commandAt > reach {
-					x.command, x.commandAt = p.program, i
-				}
-			}
-		}
+		x.begun(i)
 	}
 	return 0
+}
+
+// begun notes a program whose name ends at i.
+func (x *scanner) begun(i int) {
+	for _, p := range programs[x.s[i-1]] {
+		from := i - len(p.name)
+		if from < x.done || x.s[from:i] != p.name || !x.boundary(from) {
+			continue
+		}
+		if p.program == setter {
+			x.setting = i
+		} else if p.program != login || x.command != machine || i-x.commandAt > reach {
+			x.command, x.commandAt = p.program, i
+		}
+	}
 }
 
 // netrc matches "login NAME password VALUE"; the blank after "password" is at i.

@@ -187,14 +187,18 @@ func (x *scanner) scheme(i int) int {
 	for to > k && s[to-1] == '.' {
 		to--
 	}
-	n := to - k
-	if from == i-5 { // "Basic" is also an ordinary word
-		v := s[k:to]
-		if !userAndPassword(v) && (n < 16 || n%4 != 0 || !all(v, base64Byte) || !irregular(v) || !strings.ContainsAny(v, "0123456789=")) {
+	if from == i-5 {
+		if !basicValue(s[k:to]) {
 			return 0
 		}
-	} else if n < 8 || !random && n < 16 {
+	} else if n := to - k; n < 8 || !random && n < 16 {
 		return 0
 	}
 	return x.remove(k, to)
+}
+
+// basicValue reports whether the text after "Basic", which is also an ordinary word, is a user and a password.
+func basicValue(v string) bool {
+	return userAndPassword(v) ||
+		len(v) >= 16 && len(v)%4 == 0 && all(v, base64Byte) && irregular(v) && strings.ContainsAny(v, "0123456789=")
 }

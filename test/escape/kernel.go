@@ -17,7 +17,8 @@ import (
 func (t Target) kernel() []attempt {
 	call := func(number uintptr, args ...uintptr) func() error {
 		return func() error {
-			a := append(args, 0, 0, 0, 0, 0)
+			var a [5]uintptr
+			copy(a[:], args)
 			fd, _, errno := unix.Syscall6(number, a[0], a[1], a[2], a[3], a[4], 0)
 			if errno == 0 && int(fd) > 2 {
 				_ = unix.Close(int(fd))

@@ -6,6 +6,7 @@ package integration
 import (
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -15,8 +16,8 @@ import (
 func TestShutdownWithWatches(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	ends := make(chan error, 150)
-	for range cap(ends) {
+	var watches sync.WaitGroup
+	for range 150 {
 		config := s.client()
 		tlsConfig, err := rest.TLSConfigFor(config)
 		if err != nil {
@@ -27,13 +28,11 @@ func TestShutdownWithWatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			_, err := io.Copy(io.Discard, resp.Body)
-			ends <- err
-		}()
+		watches.Go(func() {
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body) // cut or ended: either is the end of the watch
+		})
 	}
 	s.Restart(t)
-	for range cap(ends) {
-		<-ends
-	}
+	watches.Wait()
 }

@@ -43,7 +43,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		defer close(started)
 		s.start(t)
 	}()
-	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // the certificate is for the wait alone
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // the certificate is for the wait alone
 	await := func(path string, code int, text string) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

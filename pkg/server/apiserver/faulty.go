@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // DecoderToVersion returns a decoder whose errors name the field.
@@ -23,7 +25,7 @@ func (t textOnly) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner)
 	return fieldNaming{t.NegotiatedSerializer.DecoderToVersion(d, gv)}
 }
 
-// fieldNaming names the field in errors about values that do not fit, such as a duration that cannot be parsed.
+// fieldNaming names the field in errors about values that do not fit, such as a quantity that cannot be parsed.
 type fieldNaming struct{ runtime.Decoder }
 
 // Decode decodes a request.
@@ -115,7 +117,7 @@ func misfit(t reflect.Type, raw []byte, err error) string {
 	const longest = 60 // bytes of a value that is repeated
 	wanted := ""
 	switch {
-	case t == reflect.TypeFor[metav1.Duration]():
+	case t == reflect.TypeFor[v1alpha1.Duration](), t == reflect.TypeFor[metav1.Duration]():
 		wanted = "a duration such as 90s or 10m"
 	case t == reflect.TypeFor[resource.Quantity]():
 		wanted = "a quantity such as 500m or 2Gi"

@@ -28,7 +28,7 @@ func (o *Options) programRefusal(ctx context.Context) (string, error) {
 	}
 	if err := k.Check(); err != nil {
 		log.Error(err, "Tasks that run programs are refused (with --sandbox=off they run without a sandbox)")
-		return err.Error() + "; the operator can run them without (--sandbox=off)", nil //nolint:nilerr // the refusal of each task
+		return err.Error() + "; the operator can run them without (--sandbox=off)", nil // the refusal of each task
 	}
 	log.Info("Programs of runs are confined to a sandbox", "by", k.String(), "userNamespaces", k.UserNamespaces)
 	return "", nil

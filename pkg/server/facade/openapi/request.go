@@ -52,22 +52,8 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 		}
 	}
 	for _, n := range r.Native {
-		if n.Page {
-			addPage(n.Unlimited, add)
-		}
-		for _, line := range n.AskFor {
-			for name, p := range asked(line) {
-				add(name, p)
-			}
-		}
-		for _, name := range n.Pass {
-			p, ok := b.Parameters[name]
-			if !ok {
-				return nil, fmt.Errorf("the parameter %s is not described", name)
-			}
-			if _, twice := query[name]; !twice {
-				add(name, p)
-			}
+		if err := b.passed(n, query); err != nil {
+			return nil, err
 		}
 	}
 	for _, name := range slices.Concat(r.Ignored, []string{r.When}) {
@@ -84,6 +70,29 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 		}
 	}
 	return params, nil
+}
+
+// passed adds the parameters of a native request to those of its row.
+func (b *builder) passed(n rest.Native, query map[string]object) error {
+	add := func(name string, p Parameter) { query[name] = p.object(name) }
+	if n.Page {
+		addPage(n.Unlimited, add)
+	}
+	for _, line := range n.AskFor {
+		for name, p := range asked(line) {
+			add(name, p)
+		}
+	}
+	for _, name := range n.Pass {
+		p, ok := b.Parameters[name]
+		if !ok {
+			return fmt.Errorf("the parameter %s is not described", name)
+		}
+		if _, twice := query[name]; !twice {
+			add(name, p)
+		}
+	}
+	return nil
 }
 
 // addPage adds the parameters of a paged list.

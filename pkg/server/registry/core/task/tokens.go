@@ -54,8 +54,9 @@ func (r *Resource) usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
 	m := r.meters.of(t.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	ctx := context.Background() //nolint:forbidigo // columns get no context
 	for {
-		page, err := r.log.TaskPage(context.Background(), stream(t), m.after, usagePage, trace.UsageTypes())
+		page, err := r.log.TaskPage(ctx, stream(t), m.after, usagePage, trace.UsageTypes())
 		if err != nil {
 			return m.usage.Sum()
 		}

@@ -66,7 +66,7 @@ func workspace(f func(*v1alpha1.TaskWorkspace)) func(*spec) {
 }
 
 func TestValidate(t *testing.T) {
-	duration := func(d time.Duration) *v1alpha1.Duration { return v1alpha1.DurationOf(d) }
+	duration := v1alpha1.DurationOf
 	write := func(w *v1alpha1.TaskWorkspace) { w.Intent = v1alpha1.WorkspaceWrite }
 	for _, tc := range []struct {
 		name string
