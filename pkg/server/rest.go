@@ -74,6 +74,7 @@ func ownHost(h http.Handler) http.Handler {
 		}
 		name = strings.ToLower(strings.TrimSuffix(name, "."))
 		if net.ParseIP(strings.Trim(name, "[]")) == nil && name != "localhost" && !strings.HasSuffix(name, ".localhost") {
+			w.Header().Set("Connection", "close") // or the listener would wait for the body first
 			http.Error(w, `{"error":{"code":421,"message":"this listener is for localhost; use that name or an address"}}`, http.StatusMisdirectedRequest)
 			return
 		}

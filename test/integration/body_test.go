@@ -54,7 +54,7 @@ func TestBodiesOfStrangers(t *testing.T) {
 			}
 			for _, length := range []string{"Content-Length: 14680064\r\n", "Content-Length: 1000\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 1000\r\nExpect: 100-continue\r\n"} {
 				c := dial(t, s, base)
-				_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer garbage\r\nContent-Type: application/json\r\n%s\r\n", path, length)
+				_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer garbage\r\nContent-Type: application/json\r\n%s\r\n", path, length)
 				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if err != nil {
 					t.Fatalf("%s%s %q: %v", base, path, length, err)
@@ -93,7 +93,7 @@ func TestBodyBudget(t *testing.T) {
 	upload := func(base, path, token string) (net.Conn, int, string) {
 		t.Helper()
 		c := dial(t, s, base)
-		_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 10485760\r\nExpect: 100-continue\r\n\r\n", path, token)
+		_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 10485760\r\nExpect: 100-continue\r\n\r\n", path, token)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)

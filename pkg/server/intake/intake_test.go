@@ -61,7 +61,7 @@ func head(t *testing.T, address, lines string) (net.Conn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\n"+lines+"\r\n"); err != nil {
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\n"+lines+"\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	return c, bufio.NewReader(c)
