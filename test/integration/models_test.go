@@ -153,7 +153,7 @@ turns:
 	if got := asked(); got != "122" {
 		t.Errorf("the runs asked %s", got)
 	}
-	for i := 0; status().CoolDownUntil != nil && i < 100; i++ { // the first success may follow too closely on the failure to be written
+	for i, until := 0, time.Now().Add(patience); status().CoolDownUntil != nil && time.Now().Before(until); i++ { // the first success may follow too closely on the failure to be written
 		name := fmt.Sprintf("alone-%d", i)
 		p.onModel(name, func(*v1alpha1.TaskSpec) {})
 		p.awaitPhase(name, v1alpha1.TaskSucceeded)
