@@ -273,7 +273,7 @@ func approvals(t *testing.T, s place) {
 	})
 	t.Run("asked for beforehand", func(t *testing.T) {
 		a := awaitParked(t, s, "asks")
-		if a.Spec.Action != "Print a word" || a.Spec.Severity != v1alpha1.SeverityError || a.Spec.TargetTool != "code_exec" {
+		if a.Spec.Action != "Print a word" || a.Spec.Severity != v1alpha1.SeverityCritical || a.Spec.TargetTool != "code_exec" {
 			t.Errorf("approval %+v", a.Spec)
 		}
 		decide(t, s, a, "approve", "")
