@@ -57,7 +57,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Agent]) *Resource {
 		Kind:       "Agent",
 		Singular:   "agent",
 		ShortNames: []string{"ag"},
-		Categories: []string{"platform", "all"},
+		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Agent]{
 			{Path: "spec.providerRef.name", Value: provider},
 			{Path: "spec.model.name", Value: model},

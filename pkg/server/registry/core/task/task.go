@@ -157,7 +157,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Kind:       "Task",
 		Singular:   "task",
 		ShortNames: []string{"tk"},
-		Categories: []string{"platform", "all"},
+		Categories: []string{"platform"},
 		Fields:     fields(&r.trees),
 		Columns:    columns(r.usage),
 		Guard:      guard,
