@@ -72,8 +72,8 @@ func (n Need) In(c Charge) (int64, error) {
 	return n.Cost, nil
 }
 
-// Used returns what a request used for which n was reserved: all of it, if that is not known. Input of which nobody knows
-// what part a cache had is as dear as the dearest part.
+// Used returns what a request used for which n was reserved: all of n, if nothing was reported. If the
+// report does not say how much of the input came from a cache, all input is charged at the dearest input price.
 func (n Need) Used(c *usage.Counts) Need {
 	if c == nil || !c.Reported() {
 		return n
@@ -90,7 +90,7 @@ func (n Need) Used(c *usage.Counts) Need {
 	return u
 }
 
-// UnpricedError says that a budget limits cost, and that nobody knows what the request costs.
+// UnpricedError says that a budget limits cost, and that no price for the request is in force.
 type UnpricedError struct {
 	Charge
 

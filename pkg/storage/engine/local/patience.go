@@ -99,6 +99,11 @@ func (p *patience) fail(err error) {
 func (p *patience) next() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.longer()
+}
+
+// longer doubles the pause within its bounds. The caller holds mu.
+func (p *patience) longer() time.Duration {
 	p.pause = min(max(2*p.pause, firstPause), longestPause)
 	return p.pause
 }
@@ -107,7 +112,7 @@ func (p *patience) next() time.Duration {
 func (p *patience) rest(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock() // others that wait for the same thing wait longer
-	p.pause = min(max(2*p.pause, firstPause), longestPause)
+	pause := p.longer()
 	text := cause.Error()
 	if errno := syscall.Errno(0); errors.As(cause, &errno) {
 		text = errno.Error() // the same for all files
@@ -118,9 +123,9 @@ func (p *patience) rest(cause error) {
 		p.log.Info("The store cannot be opened yet; trying again until it can", "cause", text, "operation", cause.Error())
 	}
 	if p.waiting != nil {
-		p.waiting(cause, p.pause)
+		p.waiting(cause, pause)
 	}
-	timer := time.NewTimer(p.pause) //nolint:forbidigo // as above
+	timer := time.NewTimer(pause) //nolint:forbidigo // as above
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -138,7 +138,7 @@ func (r gated) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	return refusedBy(t, e, v1alpha1.ReasonBudgetExhausted)
 }
 
-// unpriced returns the API error for a request of which nobody knows the cost, and records the refusal.
+// unpriced returns the API error for a request without a price, and records the refusal.
 func (r gated) unpriced(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.UnpricedError) error {
 	for _, started := range events {
 		if started.Type == v1alpha1.EventModelRequestStarted {
