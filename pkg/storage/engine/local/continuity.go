@@ -37,17 +37,21 @@ func (c *continuity) lose(name, format string, args ...any) {
 }
 
 func (c *continuity) storeName() string {
-	if c.m == nil || c.m.state.Store == "" {
+	if c.m == nil {
 		return lostStore
 	}
-	return lostStore + ":" + c.m.state.Store
+	if id := c.m.current().Store; id != "" {
+		return lostStore + ":" + id
+	}
+	return lostStore
 }
 
 // empty checks a directory that holds no store. keys are files that exist only where a store was made.
 func (c *continuity) empty(keys []string) {
 	if c.m != nil {
 		c.gone = true
-		c.lose(c.storeName(), "the folder is empty, but the store %s was kept here, up to revision %d. Is the volume mounted?", c.m.state.Store, c.m.state.Revision)
+		s := c.m.current()
+		c.lose(c.storeName(), "the folder is empty, but the store %s was kept here, up to revision %d. Is the volume mounted?", s.Store, s.Revision)
 		return
 	}
 	for _, key := range keys {
@@ -86,7 +90,7 @@ func (c *continuity) files() error {
 		c.gone = true
 		c.lose("marker.format-version", "the marker of the format is missing; it is an empty file: if nothing else is missing, make it with the name marker.format-version.000001.%s", pebbleFormat)
 	}
-	s := &c.m.state
+	s := c.m.current()
 	if n, _ := fileNumber(manifest, manifestPrefix, ""); n < s.Manifest {
 		c.lose(manifestName(s.Manifest), "the file %s is missing; the store has an older one, %s", manifestName(s.Manifest), manifest)
 	} else if n == s.Manifest {
@@ -137,7 +141,7 @@ func (c *continuity) opened(id string, revision uint64) {
 	if c.m == nil || c.gone {
 		return
 	}
-	s := &c.m.state
+	s := c.m.current()
 	switch {
 	case id != s.Store:
 		c.lose(c.storeName(), "it is the store %s, and %s was kept here, up to revision %d", id, s.Store, s.Revision)

@@ -59,7 +59,7 @@ type lossRecord struct {
 func recordLoss(e *Engine, c *continuity) error {
 	revision := e.sequenced
 	if c.m != nil {
-		revision = max(revision, c.m.state.Revision)
+		revision = max(revision, c.m.current().Revision)
 	}
 	record, err := json.Marshal(lossRecord{Time: e.opts.Clock.Now().UTC(), Revision: e.sequenced, Losses: c.losses})
 	if err != nil {

@@ -164,6 +164,13 @@ func (m *mark) update(change func(*markState)) error {
 	return nil
 }
 
+// current returns the state. Pebble removes logs, which changes it, as soon as it has the store open.
+func (m *mark) current() markState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
 // has reports whether the mark lists a log.
 func (m *mark) has(log uint64) bool {
 	m.mu.Lock()
