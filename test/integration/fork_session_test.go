@@ -111,3 +111,33 @@ func TestForkGetsASessionOfItsOwn(t *testing.T) {
 		t.Errorf("the session of a fork that was not made: %v", err)
 	}
 }
+
+// TestForkCopiesNoSessionUnread: the server copies a session for whoever may read it, and for nobody else.
+func TestForkCopiesNoSessionUnread(t *testing.T) {
+	t.Parallel()
+	s, c := forkServer(t)
+	sessions := c.Sessions("default")
+	must[*v1alpha1.Session](t)(sessions.Create(t.Context(), &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}))
+	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "source"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "go on", SessionRef: &v1alpha1.TaskSessionReference{Name: "s"},
+		AI: &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI, Model: "m"},
+	}}, metav1.CreateOptions{}))
+	// The user may read a session of this name, which does not exist yet: the fork must not fill it.
+	mine := can("get", "sessions", "sessions/transcript")
+	mine.ResourceNames = []string{"mine"}
+	forker := granted(t, s, "forker", can("create", "tasks", "tasks/fork"), can("get", "tasks"), mine).Tasks("default")
+	for _, dry := range [][]string{{metav1.DryRunAll}, nil} {
+		_, err := forker.Fork(t.Context(), "source", forkOf(v1alpha1.TaskForkSpec{NewTaskName: "mine"}), metav1.CreateOptions{DryRun: dry})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "sessions/transcript") {
+			t.Errorf("dry run %v: %v", dry, err)
+		}
+	}
+	if _, err := sessions.Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the session of a refused fork: %v", err)
+	}
+	if _, err := c.Tasks("default").Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the task of a refused fork: %v", err)
+	}
+	reader := granted(t, s, "reader", can("create", "tasks", "tasks/fork"), can("get", "tasks", "sessions/transcript")).Tasks("default")
+	must[*v1alpha1.TaskFork](t)(reader.Fork(t.Context(), "source", forkOf(v1alpha1.TaskForkSpec{NewTaskName: "mine"}), metav1.CreateOptions{}))
+}

@@ -223,36 +223,43 @@ func TestForkIsIdempotent(t *testing.T) {
 	}
 }
 
+// granted makes a user with these rights in the namespace default.
+func granted(t *testing.T, s *Server, name string, rules ...rbacv1.PolicyRule) typed.CoreV1alpha1Interface {
+	t.Helper()
+	k := s.Kubernetes(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	if _, err := k.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+	}
+	if _, err := k.RbacV1().RoleBindings("default").Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	conf := s.client()
+	conf.Impersonate = rest.ImpersonationConfig{UserName: name}
+	as, err := versioned.NewForConfig(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as.CoreV1alpha1()
+}
+
+// can is a rule for resources of this API group.
+func can(verb string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Verbs: []string{verb}, Resources: resources}
+}
+
 // TestForkNeedsBothPermissions: whoever may fork but not create tasks cannot make one by forking, and whoever may not get
 // the source cannot read it through a fork.
 func TestForkNeedsBothPermissions(t *testing.T) {
 	t.Parallel()
 	s, c := forkServer(t)
 	source(t, c, "src", 1)
-	k := s.Kubernetes(t)
 	grant := func(name string, rules ...rbacv1.PolicyRule) typed.TaskInterface {
-		t.Helper()
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-		if _, err := k.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		b := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
-		}
-		if _, err := k.RbacV1().RoleBindings("default").Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		conf := s.client()
-		conf.Impersonate = rest.ImpersonationConfig{UserName: name}
-		as, err := versioned.NewForConfig(conf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return as.CoreV1alpha1().Tasks("default")
-	}
-	can := func(verb string, resources ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Verbs: []string{verb}, Resources: resources}
+		return granted(t, s, name, rules...).Tasks("default")
 	}
 	forker := grant("forker", can("create", "tasks/fork"), can("get", "tasks"))
 	if _, err := forker.Fork(t.Context(), "src", forkOf(v1alpha1.TaskForkSpec{}), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot create resource "tasks"`) {

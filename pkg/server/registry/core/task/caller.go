@@ -32,16 +32,29 @@ func (r *Resource) controller(ctx context.Context, namespace string) (bool, erro
 // mayFork requires the verb get on the source of a fork, because the fork receives the history and the spec of the
 // source and belongs to the caller.
 func (r *Resource) mayFork(ctx context.Context, source *v1alpha1.Task) error {
+	return r.mayGet(ctx, authorizer.AttributesRecord{Namespace: source.Namespace, Resource: "tasks", Name: source.Name},
+		"a caller who forks a task needs the right to get it")
+}
+
+// mayCopySession returns an error unless the caller may read the session of a fork's source, which the fork's own session
+// begins with.
+func (r *Resource) mayCopySession(ctx context.Context, namespace, session string) error {
+	return r.mayGet(ctx, authorizer.AttributesRecord{Namespace: namespace, Resource: "sessions", Subresource: "transcript", Name: session},
+		"a fork copies the messages of this session, so its caller needs the right to get sessions/transcript; with session: Shared nothing is copied")
+}
+
+// mayGet returns a Forbidden with the reason unless the caller may get what a names.
+func (r *Resource) mayGet(ctx context.Context, a authorizer.AttributesRecord, reason string) error {
 	user, ok := request.UserFrom(ctx)
 	if ok {
 		var err error
-		ok, err = r.may(ctx, authorizer.AttributesRecord{User: user, Verb: "get", Namespace: source.Namespace, Resource: "tasks", Name: source.Name})
-		if err != nil {
+		a.User, a.Verb = user, "get"
+		if ok, err = r.may(ctx, a); err != nil {
 			return err
 		}
 	}
 	if !ok {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), source.Name, errors.New("a caller who forks a task needs the right to get it"))
+		return apierrors.NewForbidden(v1alpha1.Resource(a.Resource), a.Name, errors.New(reason))
 	}
 	return nil
 }

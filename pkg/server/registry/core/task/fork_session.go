@@ -21,7 +21,8 @@ import (
 )
 
 // ownSession gives a fork a session of its own, with what the source's session held at the fork's point, so that the fork
-// neither reads what came later nor writes into the conversation that it leaves. The session is made before the task,
+// neither reads what came later nor writes into the conversation that it leaves. The server copies it, so the caller must be
+// allowed to read it. The session is made before the task,
 // which might otherwise begin without the messages; undo removes it if there will be no task. A repeated request finds
 // and completes it, since copied messages keep their ids.
 func (r *Resource) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, dryRun bool) (undo func(), err error) {
@@ -31,6 +32,9 @@ func (r *Resource) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *
 		return undo, nil
 	}
 	from := ref.Name
+	if err := r.mayCopySession(ctx, source.Namespace, from); err != nil {
+		return nil, err
+	}
 	ref.Name, ref.Create, ref.ThroughMessageID = t.Name, true, ""
 	if dryRun {
 		return undo, nil
