@@ -14,6 +14,9 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/server/auth/clientcert"
 )
 
 const (
@@ -43,6 +46,7 @@ func (a *assembly) delegate(ctx context.Context, g *genericapiserver.Config) err
 	if err := authentication.ApplyTo(&g.Authentication, g.SecureServing, nil); err != nil {
 		return fmt.Errorf("delegated authentication: %w", err)
 	}
+	g.Authentication.Authenticator = clientcert.Proxied(g.Authentication.RequestHeaderConfig, g.Authentication.Authenticator, clock.RealClock{})
 	authorization := options.NewDelegatingAuthorizationOptions()
 	authorization.RemoteKubeConfigFile = a.Kubeconfig
 	if err := authorization.ApplyTo(&g.Authorization); err != nil {

@@ -21,7 +21,9 @@ import (
 	authzunion "k8s.io/apiserver/pkg/authorization/union"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/server/auth/clientcert"
 	"github.com/platform-ai/platform/pkg/server/host/rbac"
 	"github.com/platform-ai/platform/pkg/server/host/token"
 )
@@ -53,7 +55,7 @@ func (h *Host) Answer(a authorizer.Authorizer) { h.authz = a }
 // version.
 func (h *Host) Authenticator(certificates x509.VerifyOptionFunc) authenticator.Request {
 	known := group.NewAuthenticatedGroupAdder(union.New(
-		x509.NewDynamic(certificates, x509.CommonNameUserConversion),
+		clientcert.New(certificates, x509.CommonNameUserConversion, clock.RealClock{}),
 		bearertoken.New(h.tokens),
 		websocket.NewProtocolAuthenticator(h.tokens),
 	))
