@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/compat"
+	"github.com/platform-ai/platform/pkg/server/console"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
@@ -86,6 +87,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err := o.keepUsage(g, st); err != nil {
 		return nil, err
 	}
+	pages, err := console.New(console.Options{Off: !o.Console})
+	if err != nil {
+		return nil, err
+	}
 	return &apiserver.Config{
 		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{
@@ -117,6 +122,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			})
 		},
 		StoreID: st.Engine.ID(),
+		Console: func(listener, _ http.Handler) http.Handler { return pages.Wrap(listener) },
 		Handlers: map[string]http.Handler{
 			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},

@@ -55,6 +55,8 @@ type Options struct {
 	RESTAllowRemote bool
 	// CORSOrigins are the origins whose pages may use the REST paths; empty allows any.
 	CORSOrigins []string
+	// Console serves the web console on both listeners.
+	Console bool
 	// EventRetention is how long events of a task are kept after its end, except its terminal event; 0 keeps them as
 	// long as the task.
 	EventRetention time.Duration
@@ -132,6 +134,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold as much as is free beside, and is told to come again (429) beyond. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
 	fs.StringSliceVar(&o.AcceptDataLoss, "accept-data-loss", o.AcceptDataLoss, "name of a part of the store that is lost for good, as the refusal to start gives it; the server starts without it and records the loss. Repeatable")
+	fs.BoolVar(&o.Console, "console", o.Console, "serve the web console at /console/ on all listeners; without, its paths answer 404")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
 	o.Identity.AddFlags(fs)

@@ -102,7 +102,7 @@ type Info struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
-		Options:     server.Options{DataDir: "/data", BindAddress: "0.0.0.0", Port: DefaultPort, LockTimeout: DefaultLockTimeout, Chat: server.ChatDefaults()},
+		Options:     server.Options{DataDir: "/data", BindAddress: "0.0.0.0", Port: DefaultPort, Console: true, LockTimeout: DefaultLockTimeout, Chat: server.ChatDefaults()},
 		ServiceName: DefaultService, ManageAPIService: true, PriorityAndFairness: true,
 	}
 }

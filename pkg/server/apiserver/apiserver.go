@@ -84,6 +84,9 @@ type Config struct {
 	REST *facade.Options
 	// Compat, if set, serves the APIs of model vendors beside the REST paths.
 	Compat *compat.Options
+	// Console, if set, is put before each listener. It gets the handler of the listener and that of the whole API, which
+	// the listener with the REST paths alone does not serve.
+	Console func(listener, api http.Handler) http.Handler
 	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
 	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
 	Handlers map[string]http.Handler
@@ -160,6 +163,14 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	return CompletedConfig{&completedConfig{*c}}, nil
 }
 
+// console puts the console before a listener.
+func (c *Config) console(listener, api http.Handler) http.Handler {
+	if c.Console == nil {
+		return listener
+	}
+	return c.Console(listener, api)
+}
+
 // nameStore sets the header that names the store in every answer.
 func nameStore(next http.Handler, id string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,8 +205,8 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)
-			s.REST = c.guard(vendors.wrap(inside, f.Alone()))
-			return vendors.wrap(inside, f)
+			s.REST = c.guard(c.console(vendors.wrap(inside, f.Alone()), f))
+			return c.console(vendors.wrap(inside, f), f)
 		}
 	}
 	c.guardListener()

@@ -86,7 +86,7 @@ type Info struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
-		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, Chat: server.ChatDefaults()},
+		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, Console: true, Chat: server.ChatDefaults()},
 		MaxRunning: DefaultMaxRunning,
 	}
 }
