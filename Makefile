@@ -20,8 +20,9 @@ ROOT        := $(shell test "$$(id -u)" = 0 && unshare --net --mount --pid --for
 NETNS       ?= $(if $(ROOT),platform-test)
 CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 
-# The vendors' JavaScript clients and the OpenID provider that tests use, where npm is installed.
-NPM_CLIENTS := $(foreach d,compat identity,test/$d/npm/node_modules/.package-lock.json)
+# What tests use where npm is installed: the vendors' JavaScript clients, the OpenID provider, and the compiler that checks the
+# types of the console's page.
+NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm pkg/console/web,$d/node_modules/.package-lock.json)
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone,$(notdir $(wildcard cmd/platform-*)))
@@ -52,11 +53,12 @@ etcd: ## build the real etcd that the benchmark compares with
 scriptedmodel: ## build the scripted stand-in for a model vendor
 	$(GO) build -o $(BIN)/ ./test/scriptedmodel
 
-generate: ## write all generated code and the reference anew
+generate: ## write all generated code, the reference and the console's page anew
 	hack/update-codegen.sh
+	hack/console.sh
 	cd hack/chart && $(GO) run .
 
-verify: ## fail if generated code, the reference or go.mod is not current
+verify: ## fail if generated code, the reference, the console's page or go.mod is not current
 	hack/verify.sh
 
 fmt: ## format all Go code as lint wants it

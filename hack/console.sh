@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Copyright The Platform Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds the console's page from pkg/console/web into pkg/console/dist, or into the directory that is given. The result
+# depends on the sources alone. It needs Go and no npm: esbuild is a Go tool, and foreign scripts are vendored.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+web=$root/pkg/console/web
+out=$(realpath -m -- "${1:-$root/pkg/console/dist}")
+cd "$web"
+(cd vendor && sha256sum --quiet -c SHA256SUMS)
+rm -rf "$out"
+mkdir -p "$out"
+# The target says which browsers are supported: those of the last three years.
+go tool -modfile="$root/hack/tools/go.mod" esbuild src/main.tsx --bundle --minify --format=esm --splitting --charset=utf8 \
+  --target=es2022,chrome115,firefox115,safari17 --entry-names=app --chunk-names=chunk-[hash] --legal-comments=none \
+  --jsx=automatic --jsx-import-source=preact \
+  --alias:preact=./vendor/preact.mjs --alias:preact/hooks=./vendor/hooks.mjs --alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs \
+  --alias:@preact/signals=./vendor/signals.mjs --alias:@preact/signals-core=./vendor/signals-core.mjs \
+  --outdir="$out" --log-level=warning
+cp src/index.html src/favicon.svg "$out/"
+cat vendor/*.LICENSE >"$out/licenses.txt"

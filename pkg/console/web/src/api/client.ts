@@ -1,0 +1,101 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Requests to the native API, which both hosts serve under the same paths. The session's cookie, which scripts cannot read,
+// and a key that the login leaves to this origin authenticate them together; the page never holds a credential.
+import { namespace } from '../router';
+
+export const group = '/apis/core.platform.ai/v1alpha1';
+
+// key returns the key of the session. Any other page of this machine lacks it, although it may share the cookie.
+function key(): string {
+  try {
+    return localStorage.getItem('platform.console.key') ?? 'none';
+  } catch {
+    return 'none';
+  }
+}
+
+// ApiError is an answer other than success. Its message is the server's, or says what happened in its place.
+export class ApiError extends Error {
+  constructor(
+    readonly code: number, // the HTTP status; 0 if there was no answer
+    message: string,
+    readonly reason = '',
+  ) {
+    super(message);
+  }
+}
+
+export interface Options {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  body?: unknown; // sent as JSON
+  accept?: string;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string>;
+}
+
+// inNamespace returns the path of a resource in the namespace that is shown.
+export function inNamespace(...parts: string[]): string {
+  return [group, 'namespaces', encodeURIComponent(namespace()), ...parts.map(encodeURIComponent)].join('/');
+}
+
+// query appends parameters that are set.
+export function query(path: string, params: Record<string, string | number | boolean | undefined>): string {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== '') q.set(k, String(v));
+  const s = q.toString();
+  return s ? `${path}?${s}` : path;
+}
+
+// send returns the answer to a request, or throws an ApiError.
+export async function send(path: string, o: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { accept: o.accept ?? 'application/json', 'x-platform-console': key(), ...o.headers };
+  const init: RequestInit = { method: o.method ?? 'GET', headers, credentials: 'same-origin', cache: 'no-store' };
+  if (o.body !== undefined) {
+    headers['content-type'] ??= 'application/json';
+    init.body = JSON.stringify(o.body);
+  }
+  if (o.signal) init.signal = o.signal;
+  let r: Response;
+  try {
+    r = await fetch(path, init);
+  } catch (e) {
+    if (o.signal?.aborted) throw e;
+    throw new ApiError(0, 'The server does not answer.');
+  }
+  if (!r.ok) throw await failure(r);
+  return r;
+}
+
+async function failure(r: Response): Promise<ApiError> {
+  let message = '';
+  let reason = '';
+  try {
+    const body = (await r.json()) as { message?: string; reason?: string; error?: { message?: string } };
+    message = body.message ?? body.error?.message ?? '';
+    reason = body.reason ?? '';
+  } catch {
+    // An answer that is not JSON says no more than its code.
+  }
+  if (r.status === 401) message = 'You are not signed in, or your session has ended.';
+  return new ApiError(r.status, message || `The server answered ${r.status}.`, reason);
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await (await send(path, { signal })).json()) as T;
+}
+
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  return (await (await send(path, { method: 'POST', body, signal })).json()) as T;
+}
+
+// aborted reports whether an error only says that nobody waits for the answer any more.
+export function aborted(e: unknown): boolean {
+  return e instanceof DOMException && e.name === 'AbortError';
+}
+
+// explain returns the text of an error.
+export function explain(e: unknown): string {
+  return e instanceof Error ? e.message : String(e);
+}

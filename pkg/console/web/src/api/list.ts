@@ -1,0 +1,112 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Lists that stay current: a list, then a watch from its version.
+import { signal, useSignal, type ReadonlySignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { ApiError, aborted, get, query, send } from './client';
+import { Backoff, lines } from './stream';
+import type { Item, List } from './types';
+
+// visible is false while the page is in a background tab. Streams end then, because a browser has few connections to a server
+// for all of its tabs.
+export const visible = signal(document.visibilityState !== 'hidden');
+document.addEventListener('visibilitychange', () => (visible.value = document.visibilityState !== 'hidden'));
+
+export interface ListState<T> {
+  items: ReadonlySignal<T[]>;
+  loading: ReadonlySignal<boolean>; // until the first answer
+  error: ReadonlySignal<unknown>; // null while the list is current
+  rest: ReadonlySignal<number>; // how many more there are; -1 if that is not known
+  more: () => void; // loads the next page
+}
+
+interface Change<T> {
+  type: string;
+  object: T & { code?: number };
+}
+
+// useList lists path with the parameters, and watches it while the page is visible.
+export function useList<T extends Item>(path: string, params: Record<string, string | undefined> = {}, limit = 200): ListState<T> {
+  const items = useSignal<T[]>([]);
+  const loading = useSignal(true);
+  const error = useSignal<unknown>(null);
+  const rest = useSignal(0);
+  const want = useSignal(limit);
+  const key = query(path, params);
+  const shown = visible.value;
+
+  useEffect(() => {
+    loading.value = true;
+    items.value = [];
+    want.value = limit;
+  }, [key]);
+
+  const size = want.value;
+  useEffect(() => {
+    if (!shown) return;
+    const end = new AbortController();
+    const all = new Map<string, T>();
+    let timer = 0;
+    const publish = () => {
+      timer = 0;
+      if (!end.signal.aborted) items.value = [...all.values()];
+    };
+    const apply = (c: Change<T>) => {
+      const name = c.object.metadata.name;
+      if (c.type === 'DELETED') all.delete(name);
+      else all.set(name, c.object);
+      timer ||= window.setTimeout(publish, 100); // many changes are one repaint
+    };
+    const follow = async () => {
+      const backoff = new Backoff();
+      let version = '';
+      while (!end.signal.aborted) {
+        try {
+          if (!version) {
+            const list = await get<List<T>>(query(path, { ...params, limit: size }), end.signal);
+            all.clear();
+            for (const i of list.items) all.set(i.metadata.name, i);
+            version = list.metadata.resourceVersion ?? '';
+            rest.value = list.metadata.continue ? (list.metadata.remainingItemCount ?? -1) : 0;
+            publish();
+            loading.value = false;
+            error.value = null;
+          }
+          version = await watch<T>(query(path, { ...params, watch: true, allowWatchBookmarks: true, resourceVersion: version }), version, end.signal, apply, () => {
+            error.value = null;
+            backoff.reset();
+          });
+        } catch (e) {
+          if (aborted(e) || end.signal.aborted) return;
+          if (e instanceof ApiError && e.code === 410) version = '';
+          error.value = e;
+          loading.value = false;
+          if (e instanceof ApiError && (e.code === 401 || e.code === 403 || e.code === 404)) return;
+          await backoff.wait(end.signal);
+        }
+      }
+    };
+    void follow();
+    return () => {
+      end.abort();
+      clearTimeout(timer);
+    };
+  }, [key, size, shown]);
+
+  return { items, loading, error, rest, more: () => (want.value += limit) };
+}
+
+// watch applies changes until the watch ends, and returns the version to go on from.
+async function watch<T extends Item>(path: string, version: string, signal: AbortSignal, apply: (c: Change<T>) => void, opened: () => void): Promise<string> {
+  const r = await send(path, { signal });
+  opened();
+  if (!r.body) return version;
+  for await (const line of lines(r.body)) {
+    const c = JSON.parse(line) as Change<T>;
+    if (c.type === 'ERROR') throw new ApiError(c.object.code ?? 500, 'The watch ended; the list is read again.');
+    version = c.object.metadata.resourceVersion ?? version;
+    if (c.type !== 'BOOKMARK') apply(c);
+  }
+  return version;
+}

@@ -1,0 +1,46 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// One answer, loaded when its key changes.
+import { useSignal, type ReadonlySignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { aborted } from './client';
+
+export interface Loaded<T> {
+  data: ReadonlySignal<T | null>;
+  error: ReadonlySignal<unknown>;
+  loading: ReadonlySignal<boolean>;
+  reload: () => void;
+}
+
+// useLoad calls load when key changes; an empty key loads nothing.
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
+  const data = useSignal<T | null>(null);
+  const error = useSignal<unknown>(null);
+  const loading = useSignal(true);
+  const again = useSignal(0);
+  const round = again.value;
+  useEffect(() => {
+    data.value = null; // never another object's data
+  }, [key]);
+  useEffect(() => {
+    if (!key) return;
+    const end = new AbortController();
+    loading.value = true;
+    error.value = null;
+    load(end.signal).then(
+      (v) => {
+        if (end.signal.aborted) return;
+        data.value = v;
+        loading.value = false;
+      },
+      (e: unknown) => {
+        if (aborted(e) || end.signal.aborted) return;
+        error.value = e;
+        loading.value = false;
+      },
+    );
+    return () => end.abort();
+  }, [key, round]);
+  return { data, error, loading, reload: () => void again.value++ };
+}

@@ -1,0 +1,4 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+declare module '*.css';

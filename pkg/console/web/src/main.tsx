@@ -1,0 +1,21 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The console's page. A view is a file in views/ and a line in views/views.ts.
+import { render } from 'preact';
+import './style/base.css';
+import './style/shell.css';
+import './style/parts.css';
+import { listen } from './keys';
+import { startRouter } from './router';
+import { startTheme } from './theme';
+import { Shell } from './ui/shell';
+
+startTheme();
+startRouter();
+listen();
+const root = document.getElementById('app');
+if (root) {
+  root.textContent = '';
+  render(<Shell />, root);
+}

@@ -1,0 +1,36 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The phase of a task, as a dot and a word, so that colour is never the only sign.
+import type { Condition, Task } from '../api/types';
+import { words } from './format';
+
+function isTrue(conditions: Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find((c) => c.type === type && c.status === 'True');
+}
+
+// phaseOf returns what kubectl shows: what a task waits for, where it waits.
+export function phaseOf(t: Task): string {
+  const phase = t.status?.phase ?? '';
+  const over = ended(phase);
+  if (t.metadata.deletionTimestamp && !over) return 'Terminating';
+  const waits = isTrue(t.status?.conditions, 'WaitingToStart');
+  if (waits?.reason && (phase === '' || phase === 'Running')) return waits.reason;
+  if (phase === 'Running' && isTrue(t.status?.conditions, 'WaitingForApproval')) return 'WaitingForApproval';
+  return phase || 'Pending';
+}
+
+export function ended(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed' || phase === 'Cancelled';
+}
+
+const tones: Record<string, string> = {
+  Running: 'run', running: 'run', Finalizing: 'run',
+  Succeeded: 'ok', completed: 'ok', approved: 'ok', succeeded: 'ok',
+  Failed: 'bad', failed: 'bad', declined: 'bad',
+  WaitingForApproval: 'wait', pending: 'wait',
+};
+
+export function Phase({ phase }: { phase: string }) {
+  return <span class={`phase ${tones[phase] ?? 'idle'}`}>{words(phase)}</span>;
+}

@@ -1,0 +1,86 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The frame of all views: navigation, namespace, theme, and the view itself.
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { inNamespace } from '../api/client';
+import { useList } from '../api/list';
+import type { Approval } from '../api/types';
+import { goTo, helpOpen } from '../keys';
+import { go, href, location, match, namespace } from '../router';
+import { nextTheme, theme } from '../theme';
+import { views } from '../views/views';
+import { Help } from './help';
+import { Empty } from './states';
+
+for (const v of views) if (v.key && v.nav) goTo(v.key, v.path, v.title);
+
+export function Shell() {
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>Skip to the content</a>
+      <Header />
+      <main id="main" tabIndex={-1}>
+        <Present />
+      </main>
+      <Help />
+    </>
+  );
+}
+
+function Header() {
+  const path = location.value.path;
+  return (
+    <header class="top">
+      <a class="brand" href={href('/')}>platform</a>
+      <nav aria-label="Views">
+        {views.filter((v) => v.nav).map((v) => (
+          <a key={v.path} href={href(v.path)} aria-current={v.path === path || (v.path !== '/' && path.startsWith(`${v.path}/`)) ? 'page' : undefined}>
+            {v.title}
+            {v.path === '/approvals' && <Pending />}
+          </a>
+        ))}
+      </nav>
+      <form class="namespace" onSubmit={choose}>
+        <label for="ns">Namespace</label>
+        <input id="ns" name="ns" key={namespace()} defaultValue={namespace()} size={12} spellcheck={false} autocomplete="off" />
+      </form>
+      <button type="button" class="quiet" onClick={nextTheme} title="Change the theme">{themes[theme.value]}</button>
+      <button type="button" class="quiet" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys">?</button>
+    </header>
+  );
+}
+
+const themes = { system: 'System', light: 'Light', dark: 'Dark' };
+
+function choose(e: SubmitEvent) {
+  e.preventDefault();
+  const ns = String(new FormData(e.currentTarget as HTMLFormElement).get('ns') ?? '').trim();
+  (document.activeElement as HTMLElement | null)?.blur();
+  go(href('/', { ns: ns || 'default' }));
+}
+
+// Pending counts the approvals that wait for a decision.
+function Pending() {
+  const { items, error } = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' });
+  const n = items.value.filter((a) => a.status?.state === 'pending').length;
+  if (error.value || n === 0) return null;
+  return <span class="badge" aria-label={`${n} pending`}>{n}</span>;
+}
+
+function Present() {
+  const { path } = location.value;
+  for (const v of views) {
+    const params = match(v.path, path);
+    if (params) return <Page key={`${namespace()}/${v.path}/${JSON.stringify(params)}`} title={params.name ?? v.title} view={<v.component params={params} />} />;
+  }
+  return <Page title="Not found" view={<Empty>There is no such page. <a href={href('/')}>Go to what happens now.</a></Empty>} />;
+}
+
+function Page({ title, view }: { title: string; view: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} · platform`;
+  }, [title]);
+  return <>{view}</>;
+}

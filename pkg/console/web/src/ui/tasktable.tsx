@@ -1,0 +1,39 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Tasks as rows.
+import type { Task } from '../api/types';
+import { href } from '../router';
+import { ago, duration, now, short } from './format';
+import { Phase, ended, phaseOf } from './phase';
+import { Table, type Column } from './table';
+
+// lasted returns how long a task has run, in milliseconds; NaN if it has not started.
+export function lasted(t: Task): number {
+  const { startTime, completionTime, phase } = t.status ?? {};
+  if (!startTime) return NaN;
+  return (completionTime ? Date.parse(completionTime) : ended(phase) ? NaN : now.value) - Date.parse(startTime);
+}
+
+export function started(t: Task): string {
+  return t.status?.startTime ?? t.metadata.creationTimestamp ?? '';
+}
+
+export function agentOf(t: Task): string {
+  return t.status?.agentName || t.spec.agentRef?.name || '';
+}
+
+const columns: Array<Column<Task>> = [
+  { title: 'Task', cell: (t) => t.metadata.name, kind: 'wide' },
+  { title: 'Phase', cell: (t) => <Phase phase={phaseOf(t)} /> },
+  { title: 'Agent', cell: (t) => agentOf(t) || t.spec.type, kind: 'minor' },
+  { title: 'Model', cell: (t) => t.status?.model ?? t.spec.ai?.model ?? '', kind: 'minor' },
+  { title: 'In', cell: (t) => short(t.status?.usage?.inputTokens), kind: 'number' },
+  { title: 'Out', cell: (t) => short(t.status?.usage?.outputTokens), kind: 'number' },
+  { title: 'Duration', cell: (t) => duration(lasted(t)), kind: 'number' },
+  { title: 'Started', cell: (t) => ago(started(t)), kind: 'number' },
+];
+
+export function TaskTable({ tasks, label }: { tasks: Task[]; label: string }) {
+  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => href(`/tasks/${encodeURIComponent(t.metadata.name)}`)} />;
+}
