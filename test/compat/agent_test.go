@@ -69,7 +69,7 @@ func TestCodingAgent(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), agent, "run", "--model", "team/"+tt.model, "write hello into hello.txt")
 		cmd.Dir = dir
 		cmd.Env = []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
 			"OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 		}
 		_, before := v.last()

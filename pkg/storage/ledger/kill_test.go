@@ -35,7 +35,7 @@ func TestKilled(t *testing.T) {
 	s := open(t)
 	s.stop()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v")
-	child.Env = append(os.Environ(), envChild+"="+s.dir)
+	child.Env = append(os.Environ(), envChild+"="+s.dir, "TMPDIR="+t.TempDir()) // it does not live to clean up
 	out, err := child.StdoutPipe()
 	if err == nil {
 		err = child.Start()
