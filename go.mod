@@ -166,6 +166,3 @@ require (
 	k8s.io/streaming v0.37.2 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
 )
-
-// Compiles meta-schemas only when they are needed: third_party/jsonschema/README.md.
-replace github.com/santhosh-tekuri/jsonschema/v6 => ./third_party/jsonschema

@@ -16,7 +16,6 @@ mkdir -p "$copy/hack" "$copy/pkg/apis"
 cp go.mod go.sum "$copy/"
 cp hack/boilerplate.go.txt "$copy/hack/"
 cp -R pkg/apis "$copy/pkg/"
-cp -R third_party "$copy/" # go.mod refers to it
 hack/update-codegen.sh "$copy"
 
 stale=0
