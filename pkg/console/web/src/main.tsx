@@ -6,6 +6,8 @@ import { render } from 'preact';
 import './style/base.css';
 import './style/shell.css';
 import './style/parts.css';
+import './style/run.css';
+import './style/approvals.css';
 import { listen } from './keys';
 import { startRouter } from './router';
 import { startTheme } from './theme';

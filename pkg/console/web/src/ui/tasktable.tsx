@@ -8,6 +8,12 @@ import { ago, duration, now, short } from './format';
 import { Phase, ended, phaseOf } from './phase';
 import { Table, type Column } from './table';
 
+// took returns how long a task has run. Its times are in whole seconds.
+export function took(t: Task): string {
+  const ms = lasted(t);
+  return ms < 1000 ? 'under 1 s' : duration(ms);
+}
+
 // lasted returns how long a task has run, in milliseconds; NaN if it has not started.
 export function lasted(t: Task): number {
   const { startTime, completionTime, phase } = t.status ?? {};
@@ -30,7 +36,7 @@ const columns: Array<Column<Task>> = [
   { title: 'Model', cell: (t) => t.status?.model ?? t.spec.ai?.model ?? '', kind: 'minor' },
   { title: 'In', cell: (t) => short(t.status?.usage?.inputTokens), kind: 'number' },
   { title: 'Out', cell: (t) => short(t.status?.usage?.outputTokens), kind: 'number' },
-  { title: 'Duration', cell: (t) => duration(lasted(t)), kind: 'number' },
+  { title: 'Duration', cell: (t) => took(t), kind: 'number' },
   { title: 'Started', cell: (t) => ago(started(t)), kind: 'number' },
 ];
 

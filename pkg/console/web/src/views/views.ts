@@ -3,7 +3,11 @@
 
 // All views. The first whose path matches is shown.
 import type { ComponentType } from 'preact';
+import { Approvals } from './approvals';
+import { Now } from './now';
+import { Run } from './run';
 import { Tasks } from './tasks';
+import { Tree } from './tree';
 
 export interface View {
   path: string; // :name is a parameter
@@ -14,6 +18,10 @@ export interface View {
 }
 
 export const views: View[] = [
-  { path: '/', title: 'Tasks', component: Tasks },
+  { path: '/', title: 'Now', key: 'n', nav: true, component: Now },
   { path: '/tasks', title: 'Tasks', key: 't', nav: true, component: Tasks },
+  { path: '/tasks/:name', title: 'Run', component: Run },
+  { path: '/tree/:name', title: 'Tree', component: Tree },
+  { path: '/approvals', title: 'Approvals', key: 'a', nav: true, component: Approvals },
+  { path: '/approvals/:name', title: 'Approval', component: Approvals },
 ];

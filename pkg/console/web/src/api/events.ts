@@ -1,0 +1,231 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The events of a task, read where they are looked at: a sparse cache of pages by sequence number, and the live stream.
+import { batch, signal } from '@preact/signals';
+import { ApiError, aborted, get, inNamespace, query } from './client';
+import { visible } from './list';
+import { Backoff, frames } from './stream';
+import { failed, kindOf, type Kind } from '../ui/kinds';
+import type { Event, EventPage, Gap } from './types';
+
+const pageSize = 100;
+const mostPages = 60; // in memory
+const finely = 4000; // events of which an overview has short parts
+const mostBehind = 500; // events after which a page that was away jumps to the end rather than streaming them all
+
+// Rows is what a list of events shows, by index.
+export interface Rows {
+  total(): number; // reads a signal
+  at(index: number): Event | undefined;
+  need(from: number, to: number): void; // loads [from, to) if it is missing
+  indexOf(seq: number): number; // -1 if it is not among the rows
+}
+
+// Mark counts the kinds of events in a part of the stream.
+export interface Mark {
+  from: number;
+  to: number;
+  total: number;
+  counts: Partial<Record<Kind, number>>;
+}
+
+export type Live = 'loading' | 'live' | 'waiting' | 'complete';
+
+export class Timeline implements Rows {
+  readonly oldest = signal(1); // the first event that is kept
+  readonly latest = signal(0); // the newest event
+  readonly version = signal(0); // changes when rows were loaded
+  readonly live = signal<Live>('loading');
+  readonly error = signal<unknown>(null);
+  private readonly pages = new Map<number, Array<Event | undefined>>(); // in the order of use
+  private readonly known = new Map<number, Mark>(); // of all events that were loaded once
+  private readonly loading = new Map<number, AbortController>();
+  private wanted: number[] = [];
+  private readonly end = new AbortController();
+  private readonly path: string;
+  private queue: Event[] = [];
+  private frame = 0;
+
+  constructor(task: string) {
+    this.path = inNamespace('tasks', task);
+  }
+
+  total(): number {
+    return Math.max(0, this.latest.value - this.oldest.value + 1);
+  }
+
+  indexOf(seq: number): number {
+    return seq >= this.oldest.value && seq <= this.latest.value ? seq - this.oldest.value : -1;
+  }
+
+  at(index: number): Event | undefined {
+    return this.seq(index + this.oldest.value);
+  }
+
+  seq(n: number): Event | undefined {
+    return this.pages.get(Math.floor((n - 1) / pageSize))?.[(n - 1) % pageSize];
+  }
+
+  // marks describes what is known of the stream, in parts of a length that suits an overview.
+  marks(): Iterable<Mark> {
+    return this.known.values();
+  }
+
+  need(from: number, to: number): void {
+    const missing = new Set<number>();
+    for (let i = from; i < to; i++) {
+      const n = i + this.oldest.value;
+      if (n > this.latest.value) break;
+      if (!this.seq(n)) missing.add(Math.floor((n - 1) / pageSize));
+    }
+    this.wanted = [...missing].filter((p) => !this.loading.has(p));
+    for (const [p, c] of this.loading) if (!missing.has(p)) c.abort(); // scrolled past
+    this.pump();
+  }
+
+  // open loads the page of an event (0: the first), then follows the stream until close.
+  async open(seq: number): Promise<void> {
+    const backoff = new Backoff();
+    while (!this.end.signal.aborted && this.live.value === 'loading') {
+      try {
+        await this.page(Math.floor(Math.max(0, seq - 1) / pageSize), this.end.signal);
+        this.live.value = 'waiting';
+      } catch (e) {
+        if (aborted(e)) return;
+        this.error.value = e;
+        if (e instanceof ApiError && e.code >= 400 && e.code < 500 && e.code !== 429) return;
+        await backoff.wait(this.end.signal);
+      }
+    }
+    const stop = visible.subscribe((shown) => {
+      this.following?.abort();
+      if (shown && !this.end.signal.aborted && this.live.value !== 'complete') void this.follow((this.following = new AbortController()));
+    });
+    this.end.signal.addEventListener('abort', () => (stop(), this.following?.abort()), { once: true });
+  }
+
+  private following: AbortController | undefined;
+
+  close(): void {
+    this.end.abort();
+    cancelAnimationFrame(this.frame);
+    for (const c of this.loading.values()) c.abort();
+  }
+
+  private pump(): void {
+    while (this.loading.size < 2) {
+      const p = this.wanted.shift();
+      if (p === undefined) return;
+      const c = new AbortController();
+      this.loading.set(p, c);
+      this.page(p, c.signal)
+        .catch((e: unknown) => {
+          if (!aborted(e)) this.error.value = e;
+        })
+        .finally(() => {
+          this.loading.delete(p);
+          this.pump();
+        });
+    }
+  }
+
+  private async page(p: number, signal: AbortSignal): Promise<void> {
+    const got = await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pageSize }), signal);
+    batch(() => {
+      for (const e of got.events) this.put(e);
+      this.removed(got.gap);
+      this.latest.value = Math.max(this.latest.value, got.latestSeq);
+      this.error.value = null;
+      this.version.value++;
+    });
+  }
+
+  private put(e: Event): void {
+    const p = Math.floor((e.seq - 1) / pageSize);
+    const page = this.pages.get(p) ?? [];
+    page[(e.seq - 1) % pageSize] = e;
+    this.mark(e);
+    this.pages.delete(p);
+    this.pages.set(p, page); // the last in the order of use
+    for (const old of this.pages.keys()) {
+      if (this.pages.size <= mostPages) break;
+      this.pages.delete(old);
+    }
+  }
+
+  private mark(e: Event): void {
+    const size = e.seq <= 200 ? 1 : e.seq <= finely ? 4 : pageSize;
+    const from = Math.floor((e.seq - 1) / size) * size + 1;
+    let m = this.known.get(from);
+    if (!m) this.known.set(from, (m = { from, to: from - 1, total: 0, counts: {} }));
+    if (e.seq <= m.to) return; // it was counted, because events of a part come in order
+    m.to = e.seq;
+    m.total++;
+    const kind = failed(e) ? 'failure' : kindOf(e.type);
+    m.counts[kind] = (m.counts[kind] ?? 0) + 1;
+  }
+
+  private removed(gap: Gap | undefined): void {
+    if (gap && gap.fromSeq <= this.oldest.value && gap.toSeq >= this.oldest.value) this.oldest.value = gap.toSeq + 1;
+  }
+
+  private async follow(c: AbortController): Promise<void> {
+    const backoff = new Backoff();
+    while (!c.signal.aborted) {
+      try {
+        const latest = this.newest();
+        const now = await get<EventPage>(query(`${this.path}/events`, { after: latest, limit: 1 }), c.signal);
+        const from = now.latestSeq - latest > mostBehind ? now.latestSeq : latest;
+        if (from > latest) this.latest.value = from; // what is between is read where it is looked at
+        for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal)) {
+          this.live.value = 'live';
+          backoff.reset();
+          if (this.take(f.event, f.data)) return;
+        }
+      } catch (e) {
+        if (c.signal.aborted) return;
+        if (e instanceof ApiError && (e.code === 401 || e.code === 403 || e.code === 404)) {
+          this.error.value = e;
+          return;
+        }
+      }
+      this.live.value = 'waiting';
+      await backoff.wait(c.signal);
+    }
+  }
+
+  private newest(): number {
+    return this.queue.at(-1)?.seq ?? this.latest.peek();
+  }
+
+  // take handles a frame of the stream, and reports whether it was the last.
+  private take(kind: string, data: string): boolean {
+    if (kind === 'stream_complete') {
+      this.flush();
+      this.live.value = 'complete';
+      return true;
+    }
+    const value = JSON.parse(data) as Event & Gap;
+    if (kind === 'error') throw new Error('the stream ended');
+    if (kind === 'gap') this.removed(value);
+    else if (kind === 'execution_event') this.queue.push(value);
+    this.frame ||= requestAnimationFrame(() => this.flush());
+    return false;
+  }
+
+  // flush shows what has arrived since the last frame was painted.
+  private flush(): void {
+    this.frame = 0;
+    const events = this.queue;
+    this.queue = [];
+    if (events.length === 0) return;
+    batch(() => {
+      for (const e of events) {
+        this.put(e);
+        if (e.seq > this.latest.value) this.latest.value = e.seq;
+      }
+      this.version.value++;
+    });
+  }
+}

@@ -1,0 +1,37 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything about one event.
+import type { Event } from '../api/types';
+import { clock, count, words } from './format';
+import { Long } from './long';
+import { Markdown } from './markdown';
+import { Text } from './text';
+
+export function EventDetails({ event }: { event: Event }) {
+  const prose = event.type === 'ModelMessage' || event.type === 'PlanUpdated' || event.type === 'TaskMessageReceived';
+  return (
+    <article class="details" aria-label={`Event ${event.seq}`}>
+      <h2>{words(event.type)} <a class="small" href={`#seq=${event.seq}`} title="The address of this event">#{event.seq}</a></h2>
+      {event.summary && !(prose && event.contentText) && <p><Text>{event.summary}</Text></p>}
+      <dl class="facts">
+        <Fact name="Time" value={clock(event.createdAt)} />
+        <Fact name="Severity" value={event.severity && event.severity !== 'info' ? event.severity : ''} />
+        <Fact name="Agent" value={event.agentName} />
+        <Fact name="Tool" value={event.toolName} />
+        <Fact name="Call" value={event.toolCallID} />
+        <Fact name="Model" value={[event.provider, event.model].filter(Boolean).join(' / ')} />
+        <Fact name="Tokens in" value={event.inputTokens === undefined ? '' : count(event.inputTokens)} />
+        <Fact name="Tokens out" value={event.outputTokens === undefined ? '' : count(event.outputTokens)} />
+      </dl>
+      {event.contentText && <><h3>Text</h3>{prose ? <Markdown text={event.contentText} /> : <Long text={event.contentText} label="Text" />}</>}
+      {event.content && Object.keys(event.content).length > 0 && <><h3>Content</h3><Long text={JSON.stringify(event.content, null, 2)} label="Content" /></>}
+      {event.truncation && <p class="notice">The server shortened this event: it was longer than an event may be.</p>}
+    </article>
+  );
+}
+
+export function Fact({ name, value }: { name: string; value: string | undefined }) {
+  if (!value) return null;
+  return <div><dt>{name}</dt><dd><Text>{value}</Text></dd></div>;
+}

@@ -1,0 +1,73 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// One run: what it is, and a tab for each way to look at it.
+import { inNamespace } from '../api/client';
+import { useList } from '../api/list';
+import type { Task } from '../api/types';
+import { useKeys } from '../keys';
+import { href, location } from '../router';
+import { Fact } from '../ui/eventdetails';
+import { clock, count } from '../ui/format';
+import { Phase, phaseOf } from '../ui/phase';
+import { Empty, Failure } from '../ui/states';
+import { agentOf, took } from '../ui/tasktable';
+import { Text } from '../ui/text';
+import { RunEvents } from './run/events';
+import { RunArtifacts, RunLog, RunResult, RunYAML } from './run/outcome';
+import { RunTrace } from './run/trace';
+import { RunTranscript } from './run/transcript';
+
+const tabs = [
+  { id: '', title: 'Events', view: RunEvents },
+  { id: 'transcript', title: 'Transcript', view: RunTranscript },
+  { id: 'trace', title: 'Trace', view: RunTrace },
+  { id: 'result', title: 'Result', view: RunResult },
+  { id: 'artifacts', title: 'Artifacts', view: RunArtifacts },
+  { id: 'log', title: 'Log', view: RunLog },
+  { id: 'yaml', title: 'YAML', view: RunYAML },
+];
+
+export function Run({ params }: { params: Record<string, string> }) {
+  const name = params.name ?? '';
+  const { items, error, loading } = useList<Task>(inNamespace('tasks'), { fieldSelector: `metadata.name=${name}` });
+  const task = items.value.find((t) => t.metadata.name === name);
+  const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
+  const path = `/tasks/${encodeURIComponent(name)}`;
+  useKeys(tabs.map((t, i) => ({ key: String(i + 1), label: t.title, run: () => document.getElementById(`tab-${t.id}`)?.click() })));
+  if (!task && error.value) return <Failure error={error.value} />;
+  if (!task && !loading.value) return <Empty>There is no task of the name {name} in this namespace. <a href={href('/tasks')}>Show all tasks.</a></Empty>;
+  const View = tab?.view ?? RunEvents;
+  return (
+    <div class={tab?.id ? '' : 'fill'}>
+      <div class="title">
+        <h1><Text>{name}</Text></h1>
+        {task && <Phase phase={phaseOf(task)} />}
+      </div>
+      {task && <Summary task={task} />}
+      <nav class="tabs" aria-label="Ways to look at the run">
+        {tabs.map((t) => <a key={t.id} id={`tab-${t.id}`} href={href(path, { tab: t.id })} aria-current={t === tab ? 'page' : undefined}>{t.title}</a>)}
+      </nav>
+      <View name={name} task={task} />
+    </div>
+  );
+}
+
+function Summary({ task }: { task: Task }) {
+  const { usage, delegation, hasChildren, message, attempts } = task.status ?? {};
+  const tree = delegation || hasChildren ? href(`/tree/${encodeURIComponent(delegation?.root ?? task.metadata.name)}`) : '';
+  return (
+    <>
+      {message && message !== 'the task is complete' && <p><Text>{message}</Text></p>}
+      <dl class="facts">
+        <Fact name="Agent" value={agentOf(task) || task.spec.type} />
+        <Fact name="Model" value={task.status?.model ?? task.spec.ai?.model} />
+        <Fact name="Started" value={clock(task.status?.startTime)} />
+        <Fact name="Duration" value={took(task)} />
+        {usage && <Fact name="Tokens in / out" value={`${count(usage.inputTokens)} / ${count(usage.outputTokens)}${usage.unreportedRequests ? ' and what was not reported' : ''}`} />}
+        {(attempts ?? 0) > 1 && <Fact name="Attempts" value={String(attempts)} />}
+        {tree && <div><dt>Tree</dt><dd><a href={tree}>{delegation ? `Part of ${delegation.root}` : 'Its children'}</a></dd></div>}
+      </dl>
+    </>
+  );
+}

@@ -1,0 +1,158 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The events of a run: a bar of all of them, rows, and the details of one.
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { explain } from '../../api/client';
+import { Timeline, type Rows as Source } from '../../api/events';
+import { useLoad } from '../../api/load';
+import { Selection, nearest, oneEvent } from '../../api/selection';
+import type { Task } from '../../api/types';
+import { useKeys } from '../../keys';
+import { location, set } from '../../router';
+import { EventDetails } from '../../ui/eventdetails';
+import { EventLine } from '../../ui/eventline';
+import { count } from '../../ui/format';
+import { failures, filters } from '../../ui/kinds';
+import { Minimap } from '../../ui/minimap';
+import { Rows, type RowsApi } from '../../ui/rows';
+import { Empty, Failure, Loading, Notice } from '../../ui/states';
+
+// seqInHash is the event that the address names; 0 if it names none.
+function seqInHash(): number {
+  const n = Number(/^seq=(\d{1,15})$/.exec(location.value.hash)?.[1] ?? 0);
+  return Number.isSafeInteger(n) ? n : 0;
+}
+
+const states = { loading: '', live: ', live', waiting: ', not live', complete: '' };
+
+export function RunEvents({ name, task }: { name: string; task: Task | undefined }) {
+  const query = location.value.query;
+  const kind = query.get('show') ?? '';
+  const text = query.get('find') ?? '';
+  const types = (filters[kind] ?? filters[''])?.types ?? [];
+  const timeline = useMemo(() => new Timeline(name), [name]);
+  const selection = useMemo(() => (types.length > 0 || text ? new Selection(name, { types, text }, timeline) : null), [timeline, kind, text]);
+  const source: Source = selection ?? timeline;
+  const list = useRef<RowsApi | null>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const view = useSignal<[number, number]>([0, 0]);
+  const note = useSignal('');
+  const opened = useRef(false);
+  const seq = seqInHash();
+
+  useEffect(() => {
+    opened.current = false;
+    void timeline.open(seqInHash());
+    return () => timeline.close();
+  }, [timeline]);
+  useEffect(() => {
+    selection?.start();
+    return () => selection?.close();
+  }, [selection]);
+
+  void (timeline.version.value, selection?.version.value); // rows that were loaded are painted
+  const total = source.total();
+  const at = seq ? source.indexOf(seq) : -1;
+
+  // The first view: the event of the address, or the end of a run that goes on.
+  useEffect(() => {
+    if (opened.current || total === 0) return;
+    opened.current = true;
+    if (at >= 0) list.current?.show(at, 'center');
+    else if (task && !task.status?.completionTime) list.current?.toEnd();
+  }, [total > 0]);
+
+  const select = (index: number, where?: 'center') => {
+    const n = selection ? source.at(index)?.seq : index + timeline.oldest.value;
+    if (!n) return;
+    set({}, `seq=${n}`);
+    list.current?.show(index, where);
+  };
+  const step = (by: number) => total > 0 && select(at < 0 ? (by > 0 ? view.value[0] : view.value[1] - 1) : Math.min(total - 1, Math.max(0, at + by)));
+  const failure = async (forward: boolean) => {
+    try {
+      const n = await nearest(name, failures, seq || (forward ? 0 : timeline.latest.value + 1), forward);
+      note.value = n ? '' : `There is no failure ${forward ? 'after' : 'before'} this event.`;
+      if (!n) return;
+      const among = source.indexOf(n);
+      set(among < 0 ? { show: '', find: '' } : {}, `seq=${n}`);
+      list.current?.show(among < 0 ? timeline.indexOf(n) : among, 'center');
+    } catch (e) {
+      note.value = explain(e);
+    }
+  };
+  useKeys([
+    { key: 'j', label: 'Next event', run: () => step(1) },
+    { key: 'k', label: 'Event before', run: () => step(-1) },
+    { key: 'ArrowDown', label: 'Next event', run: () => step(1) },
+    { key: 'ArrowUp', label: 'Event before', run: () => step(-1) },
+    { key: ']', label: 'Next failure', run: () => void failure(true) },
+    { key: '[', label: 'Last failure before', run: () => void failure(false) },
+    { key: 'Home', label: 'First event', run: () => select(0) },
+    { key: 'End', label: 'Last event', run: () => (select(total - 1), list.current?.toEnd()) },
+    { key: '/', label: 'Search the events', run: () => search.current?.focus() },
+    { key: 'Escape', label: 'Close the details', run: () => set({}, '') },
+  ]);
+
+  const start = Date.parse(task?.status?.startTime ?? task?.metadata.creationTimestamp ?? source.at(0)?.createdAt ?? '');
+  const error = selection ? selection.error.value : timeline.error.value;
+  const live = timeline.live.value;
+  return (
+    <>
+      <div class="bar">
+        <label class="field">Show
+          <select value={kind} onChange={(e) => set({ show: e.currentTarget.value })}>
+            {Object.entries(filters).map(([k, f]) => <option key={k} value={k}>{f.label}</option>)}
+          </select>
+        </label>
+        <form role="search" onSubmit={(e) => (e.preventDefault(), set({ find: search.current?.value ?? '' }), search.current?.blur())}>
+          <input ref={search} type="search" placeholder="Text in the events" aria-label="Search the events" defaultValue={text} key={text} onInput={(e) => !e.currentTarget.value && text && set({ find: '' })} />
+        </form>
+        <button type="button" onClick={() => void failure(false)} title="Last failure before: [">‹ Failure</button>
+        <button type="button" onClick={() => void failure(true)} title="Next failure: ]">Failure ›</button>
+        <span class="muted" role="status">
+          {note.value || (selection
+            ? `${count(total)} found${selection.exhausted.value ? '' : ` in the first ${count(selection.seen.value)}`}`
+            : `${count(total)} events${states[live]}`)}
+        </span>
+      </div>
+      <Minimap name={name} timeline={timeline} view={selection ? undefined : view.value} seq={seq} onPick={(n) => {
+        if (selection) set({ show: '', find: '' }, `seq=${n}`);
+        else select(n - timeline.oldest.value, 'center');
+      }} />
+      {error && total === 0 ? <Failure error={error} /> : <Notice error={error} />}
+      {!error && total === 0 && (live === 'loading' || (selection && !selection.exhausted.value) ? <Loading what="events" /> : <Empty>{selection ? 'No event matches.' : 'Nothing has happened yet.'}</Empty>)}
+      <div class={`split ${seq ? 'open' : ''}`} hidden={total === 0}>
+        <Rows
+          label={`Events of ${name}`}
+          total={total}
+          selected={at}
+          onSelect={(i) => select(i)}
+          need={(from, to) => source.need(from, to)}
+          onView={(from, to) => {
+            if (view.peek()[0] !== from || view.peek()[1] !== to) view.value = [from, to];
+          }}
+          api={list}
+          follow={!selection && live !== 'complete'}
+          row={(i) => <EventLine event={source.at(i)} index={selection ? i + 1 : i + timeline.oldest.value} start={start} />}
+        />
+        {seq > 0 && <Detail name={name} seq={seq} timeline={timeline} />}
+      </div>
+    </>
+  );
+}
+
+function Detail({ name, seq, timeline }: { name: string; seq: number; timeline: Timeline }) {
+  const cached = timeline.seq(seq);
+  const loaded = useLoad(cached || timeline.live.value === 'loading' ? '' : `${name}/${seq}`, (signal) => oneEvent(name, seq, signal));
+  const event = cached ?? loaded.data.value;
+  return (
+    <aside class="side" aria-label="Details">
+      <button type="button" class="quiet close" onClick={() => set({}, '')} aria-label="Close the details">×</button>
+      {event && <EventDetails event={event} />}
+      {!event && (loaded.error.value ? <Failure error={loaded.error.value} /> : loaded.loading.value ? <Loading what="the event" /> : <Empty>Event {seq} is not kept, or does not exist yet.</Empty>)}
+    </aside>
+  );
+}

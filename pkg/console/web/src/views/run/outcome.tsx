@@ -1,0 +1,100 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run left: its result, artifacts and log, and the object itself.
+import { useSignal } from '@preact/signals';
+import { explain, get, inNamespace, query, send } from '../../api/client';
+import { useLoad } from '../../api/load';
+import type { Task } from '../../api/types';
+import { bytes } from '../../ui/format';
+import { Long } from '../../ui/long';
+import { Markdown } from '../../ui/markdown';
+import { ended } from '../../ui/phase';
+import { Empty, Failure, Loading } from '../../ui/states';
+import { Text, visible } from '../../ui/text';
+import { yaml } from '../../ui/yaml';
+
+interface Props {
+  name: string;
+  task: Task | undefined;
+}
+
+export function RunResult({ name, task }: Props) {
+  const result = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<{ result?: string }>(inNamespace('tasks', name, 'result'), signal));
+  const raw = useSignal(false);
+  if (result.loading.value) return <Loading what="the result" />;
+  if (!ended(task?.status?.phase) && result.error.value) return <Empty>The task has not ended, so there is no result yet.</Empty>;
+  if (result.error.value) return <Failure error={result.error.value} retry={result.reload} />;
+  const text = result.data.value?.result ?? '';
+  if (!text) return <Empty>The task ended without a result.</Empty>;
+  return (
+    <>
+      <p><label><input type="checkbox" checked={raw.value} onChange={(e) => (raw.value = e.currentTarget.checked)} /> As it was written</label></p>
+      {raw.value || text.length > 100_000 ? <Long text={text} label="Result" /> : <Markdown text={text} />}
+    </>
+  );
+}
+
+interface Artifact {
+  name: string;
+  size?: number;
+  contentType?: string;
+}
+
+export function RunArtifacts({ name, task }: Props) {
+  const list = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<{ artifacts: Artifact[] }>(inNamespace('tasks', name, 'artifacts'), signal));
+  const problem = useSignal('');
+  if (list.error.value) return <Failure error={list.error.value} retry={list.reload} />;
+  if (!list.data.value) return <Loading what="artifacts" />;
+  const all = list.data.value.artifacts;
+  if (all.length === 0) return <Empty>The run has left no artifacts.</Empty>;
+  const save = async (file: string) => {
+    try {
+      const data = await (await send(inNamespace('tasks', name, 'artifacts', file), { accept: '*/*' })).blob();
+      const url = URL.createObjectURL(new Blob([data], { type: 'application/octet-stream' })); // never shown as a page of this origin
+      const a = document.createElement('a');
+      a.href = url;
+      a.download = visible(file).replace(/[/\\]/g, '_');
+      a.click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+      problem.value = '';
+    } catch (e) {
+      problem.value = explain(e);
+    }
+  };
+  return (
+    <>
+      {problem.value && <p class="notice" role="alert">{problem.value}</p>}
+      <table aria-label="Artifacts">
+        <thead><tr><th class="wide" scope="col">Name</th><th class="number" scope="col">Size</th><th scope="col">Action</th></tr></thead>
+        <tbody>
+          {all.slice(0, 500).map((a) => (
+            <tr key={a.name}>
+              <td class="wide"><Text>{a.name}</Text></td>
+              <td class="number">{a.size === undefined ? '–' : bytes(a.size)}</td>
+              <td><button type="button" onClick={() => void save(a.name)}>Download</button></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+export function RunLog({ name, task }: Props) {
+  const log = useLoad(`${name}/${task?.status?.phase}`, async (signal) => (await send(query(inNamespace('tasks', name, 'log'), { tailLines: 1000 }), { signal, accept: '*/*' })).text());
+  if (log.error.value) return <Failure error={log.error.value} retry={log.reload} />;
+  if (log.data.value === null) return <Loading what="the log" />;
+  return (
+    <>
+      <p><button type="button" onClick={log.reload}>Read again</button> <span class="muted">The last 1,000 lines.</span></p>
+      {log.data.value ? <Long text={log.data.value} label="Log" /> : <Empty>The log is empty.</Empty>}
+    </>
+  );
+}
+
+export function RunYAML({ task }: Props) {
+  if (!task) return <Loading what="the task" />;
+  const { managedFields: _, ...metadata } = task.metadata as Task['metadata'] & { managedFields?: unknown };
+  return <Long text={yaml({ apiVersion: 'core.platform.ai/v1alpha1', kind: 'Task', ...task, metadata })} label="The task as YAML" />;
+}

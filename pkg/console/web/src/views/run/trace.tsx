@@ -1,0 +1,84 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Where the time of a run went: spans over time, and the path that decided how long it took.
+import { useMemo } from 'preact/hooks';
+import { get, inNamespace, query } from '../../api/client';
+import { useLoad } from '../../api/load';
+import type { Span, Task, Trace } from '../../api/types';
+import { useKeys } from '../../keys';
+import { href, location, set } from '../../router';
+import { Fact } from '../../ui/eventdetails';
+import { count, duration } from '../../ui/format';
+import { Empty, Failure, Loading } from '../../ui/states';
+import { Table } from '../../ui/table';
+import { Text } from '../../ui/text';
+import { Waterfall, type Bar } from '../../ui/waterfall';
+
+function bars(t: Trace): Bar[] {
+  const critical = new Set(t.criticalPath.map((s) => s.id).filter(Boolean));
+  const end = Date.now();
+  const of = (kind: Bar['kind'], spans: Span[]): Bar[] => spans.filter((s) => s.startedAt).map((s) => ({
+    id: s.id, kind, name: s.name ?? s.model ?? kind, seq: s.startSeq,
+    from: Date.parse(s.startedAt ?? ''), to: s.endedAt ? Date.parse(s.endedAt) : end,
+    failed: s.status === 'failed', running: !s.endedAt, critical: critical.has(s.id),
+  }));
+  return [...of('model', t.modelRequests), ...of('tool', t.toolCalls), ...of('child', t.childTasks)].sort((a, b) => a.from - b.from || a.seq - b.seq);
+}
+
+export function RunTrace({ name, task }: { name: string; task: Task | undefined }) {
+  const trace = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<Trace>(query(inNamespace('tasks', name, 'trace'), { timeline: false }), signal));
+  const t = trace.data.value;
+  const all = useMemo(() => (t ? bars(t) : []), [t]);
+  const id = location.value.query.get('span') ?? '';
+  const at = all.findIndex((b) => b.id === id);
+  const select = (i: number) => all[i] && set({ span: all[i].id });
+  useKeys([
+    { key: 'j', label: 'Next span', run: () => select(Math.min(all.length - 1, at + 1)) },
+    { key: 'k', label: 'Span before', run: () => select(Math.max(0, at - 1)) },
+    { key: ']', label: 'Next failure', run: () => select(all.findIndex((b, i) => i > at && b.failed)) },
+    { key: '[', label: 'Last failure before', run: () => select(all.findLastIndex((b, i) => (at < 0 || i < at) && b.failed)) },
+  ]);
+  if (trace.error.value) return <Failure error={trace.error.value} retry={trace.reload} />;
+  if (!t) return <Loading what="the trace" />;
+  if (all.length === 0) return <Empty>This run has made no model request, no tool call and no child task yet.</Empty>;
+  const span = at < 0 ? undefined : [...t.modelRequests, ...t.toolCalls, ...t.childTasks].find((s) => s.id === id);
+  const work = t.criticalPath.filter((s) => s.kind !== 'idle' || s.durationMs > 0);
+  return (
+    <>
+      <Waterfall bars={all} selected={at} onSelect={select} />
+      <p class="legend small">
+        <span class="key c-model">model requests</span><span class="key c-tool">tool calls</span><span class="key c-message">child tasks</span><span class="key bad">failed</span>
+        <span class="muted">A line below a bar: it is on the critical path.</span>
+      </p>
+      {span && (
+        <section aria-label="Span">
+          <h2><Text>{span.name ?? span.model ?? span.id}</Text></h2>
+          <dl class="facts">
+            <Fact name="State" value={span.status} />
+            <Fact name="Duration" value={span.durationMs === undefined ? '' : duration(span.durationMs)} />
+            <Fact name="Tokens in" value={span.inputTokens === undefined ? '' : count(span.inputTokens)} />
+            <Fact name="Tokens out" value={span.outputTokens === undefined ? '' : count(span.outputTokens)} />
+          </dl>
+          <p><Text>{span.error || span.summary}</Text></p>
+          <p><a href={href(location.value.path, {}, `seq=${span.startSeq}`)}>Its first event, #{span.startSeq}</a></p>
+        </section>
+      )}
+      <section>
+        <h2>Critical path</h2>
+        <Table
+          label="Critical path"
+          rows={work.slice(0, 100)}
+          id={(s) => `${s.kind}/${s.id ?? ''}/${s.startedAt ?? ''}`}
+          link={(s) => href(location.value.path, {}, s.startSeq ? `seq=${s.startSeq}` : '')}
+          columns={[
+            { title: 'Step', kind: 'wide', cell: (s) => <Text>{s.name || s.kind}</Text> },
+            { title: 'Kind', cell: (s) => s.kind },
+            { title: 'Duration', kind: 'number', cell: (s) => duration(s.durationMs) },
+          ]}
+        />
+        {work.length > 100 && <p class="muted">{count(work.length - 100)} more steps are not shown.</p>}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,118 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// A task and everything that it delegated, with states and tokens.
+import { useMemo, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { get, inNamespace } from '../api/client';
+import { useList } from '../api/list';
+import { useLoad } from '../api/load';
+import type { Task } from '../api/types';
+import { useKeys } from '../keys';
+import { go, href } from '../router';
+import { count, now, short } from '../ui/format';
+import { Phase, phaseOf } from '../ui/phase';
+import { Rows, rowHeight, type RowsApi } from '../ui/rows';
+import { Empty, Failure, Loading, Notice } from '../ui/states';
+import { agentOf, started, took } from '../ui/tasktable';
+import { Text } from '../ui/text';
+
+interface Node {
+  task: Task;
+  depth: number;
+}
+
+// flatten orders tasks as a tree: each before its children, and siblings by their start.
+function flatten(tasks: Task[]): Node[] {
+  const known = new Set(tasks.map((t) => t.metadata.uid));
+  const children = new Map<string, Task[]>();
+  for (const t of tasks) {
+    const parent = t.status?.delegation?.parentUID ?? '';
+    const key = known.has(parent) ? parent : ''; // a parent that was deleted leaves its children at the top
+    children.set(key, [...(children.get(key) ?? []), t]);
+  }
+  const out: Node[] = [];
+  const seen = new Set<Task>();
+  const add = (key: string, depth: number) => {
+    for (const task of (children.get(key) ?? []).sort((a, b) => started(a).localeCompare(started(b)) || a.metadata.name.localeCompare(b.metadata.name))) {
+      if (seen.has(task)) continue;
+      seen.add(task);
+      out.push({ task, depth });
+      if (task.metadata.uid) add(task.metadata.uid, depth + 1);
+    }
+  };
+  add('', 0);
+  return out;
+}
+
+export function Tree({ params }: { params: Record<string, string> }) {
+  const name = params.name ?? '';
+  const root = useLoad(name, (signal) => get<Task>(inNamespace('tasks', name), signal));
+  if (root.error.value) return <Failure error={root.error.value} retry={root.reload} />;
+  if (!root.data.value) return <Loading what="the tree" />;
+  const t = root.data.value;
+  return <Nodes name={t.status?.delegation?.root ?? name} uid={t.status?.delegation?.rootUID ?? t.metadata.uid ?? ''} root={t} />;
+}
+
+function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
+  const { items, loading, error } = useList<Task>(inNamespace('tasks'), { fieldSelector: `rootTaskUID=${uid}` }, 5000);
+  const nodes = useMemo(() => flatten(items.value.length > 0 ? items.value : [root]), [items.value, root]);
+  const selected = useSignal(0);
+  const list = useRef<RowsApi | null>(null);
+  const open = (i: number) => nodes[i] && go(href(`/tasks/${encodeURIComponent(nodes[i].task.metadata.name)}`));
+  const select = (i: number) => {
+    selected.value = Math.min(nodes.length - 1, Math.max(0, i));
+    list.current?.show(selected.value);
+  };
+  const failed = (n: Node) => phaseOf(n.task) === 'Failed';
+  useKeys([
+    { key: 'j', label: 'Next task', run: () => select(selected.value + 1) },
+    { key: 'k', label: 'Task before', run: () => select(selected.value - 1) },
+    { key: 'Enter', label: 'Open the task', run: () => open(selected.value) },
+    { key: ']', label: 'Next failure', run: () => select(Math.max(selected.value, nodes.findIndex((n, i) => i > selected.value && failed(n)))) },
+    { key: '[', label: 'Last failure before', run: () => { const i = nodes.findLastIndex((n, i) => i < selected.value && failed(n)); if (i >= 0) select(i); } },
+  ]);
+  const from = Math.min(...nodes.map((n) => Date.parse(started(n.task))));
+  const to = Math.max(...nodes.map((n) => Date.parse(n.task.status?.completionTime ?? '') || now.value));
+  const sum = (key: 'inputTokens' | 'outputTokens') => nodes.reduce((s, n) => s + (n.task.status?.usage?.[key] ?? 0), 0);
+  const unknown = nodes.some((n) => !n.task.status?.usage && n.task.spec.type !== 'container') ? ', of what is known' : '';
+  return (
+    <>
+      <div class="title">
+        <h1>Tree of <Text>{name}</Text></h1>
+        <Phase phase={phaseOf(nodes[0]?.task ?? root)} />
+        <span class="muted">{count(nodes.length)} {nodes.length === 1 ? 'task' : 'tasks'}, {short(sum('inputTokens'))} tokens in, {short(sum('outputTokens'))} out{unknown}</span>
+      </div>
+      {error.value && items.value.length === 0 ? <Failure error={error.value} /> : <Notice error={error.value} />}
+      {loading.value && <Loading what="the tree" />}
+      {!loading.value && nodes.length === 1 && <Empty>This task has delegated nothing.</Empty>}
+      <div class="tree" style={{ height: `min(100vh - 176px, ${nodes.length * rowHeight + 32}px)` }}>
+        <div class="heads" aria-hidden="true"><span>Task</span><span>Phase</span><span class="minor">Agent</span><span class="num minor">In</span><span class="num minor">Out</span><span class="num minor">Duration</span><span class="minor">From start to end</span></div>
+        <Rows
+          label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected.value} api={list}
+          onSelect={(i) => (i === selected.value ? open(i) : select(i))}
+          row={(i) => nodes[i] && <Line node={nodes[i]} from={from} to={to} />}
+        />
+      </div>
+    </>
+  );
+}
+
+function Line({ node, from, to }: { node: Node; from: number; to: number }) {
+  const { task, depth } = node;
+  const begin = Date.parse(started(task));
+  const end = Date.parse(task.status?.completionTime ?? '') || now.value;
+  const length = Math.max(1, to - from);
+  const phase = phaseOf(task);
+  return (
+    <>
+      <span class="name" style={{ paddingLeft: `${Math.min(depth, 12) * 20}px` }}><a href={href(`/tasks/${encodeURIComponent(task.metadata.name)}`)} tabIndex={-1}>{task.metadata.name}</a></span>
+      <Phase phase={phase} />
+      <span class="minor">{agentOf(task)}</span>
+      <span class="num minor">{short(task.status?.usage?.inputTokens)}</span>
+      <span class="num minor">{short(task.status?.usage?.outputTokens)}</span>
+      <span class="num minor">{took(task)}</span>
+      <span class="span minor"><i class={phase === 'Succeeded' ? 'ok' : phase === 'Failed' ? 'bad' : phase === 'Running' ? 'run' : ''} style={{ left: `${((begin - from) / length) * 100}%`, width: `${((end - begin) / length) * 100}%` }} /></span>
+    </>
+  );
+}
