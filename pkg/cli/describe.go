@@ -158,5 +158,5 @@ func (a *app) newestEvents(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	if err := a.say("\n%s", a.paint(bold, heading)); err != nil {
 		return err
 	}
-	return a.events(ctx, "tasks", name, eventFlags{after: max(0, page.LatestSeq-describedEvents)}, 0, asTable)
+	return a.events(ctx, "tasks", name, partFlags{eventFlags: eventFlags{after: max(0, page.LatestSeq-describedEvents)}}, asTable)
 }

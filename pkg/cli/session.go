@@ -19,7 +19,7 @@ import (
 
 func (a *app) sessionCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Aliases: []string{"sessions"}, Short: "Conversations that tasks share"}
-	cmd.AddCommand(listOf(a, "sessions", "List sessions"), getOf(a, "SESSION", "sessions", "Show sessions"), a.sessionTranscript(), a.sessionEvents(), a.sessionWatch(), sessionDelete(a))
+	cmd.AddCommand(listOf(a, "sessions", "List sessions"), getOf(a, "SESSION", "sessions", "Show sessions"), a.sessionTranscript(), eventsOf(a, "sessions", "events SESSION", "Print the events of all tasks of a session"), a.sessionWatch(), sessionDelete(a))
 	return cmd
 }
 
@@ -83,18 +83,6 @@ func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
 	}
 	_, err := fmt.Fprintf(a.Out, "%s %s\n%s", a.paint(style, string(m.Role)), a.paint(dim, m.Timestamp.Local().Format("2006-01-02 15:04:05")+" "+m.SourceRef), text.String())
 	return err
-}
-
-func (a *app) sessionEvents() *cobra.Command {
-	var after, limit int64
-	cmd := &cobra.Command{Use: "events SESSION", Short: "Print the events of all tasks of a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
-	cmd.Flags().Int64Var(&after, "after", 0, "only events after this cursor")
-	cmd.Flags().Int64Var(&limit, "limit", 0, "at most so many; 0 is all")
-	f := addOutput(cmd, asTable, asJSON, asYAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.events(cmd.Context(), "sessions", args[0], eventFlags{after: after}, limit, *f)
-	}
-	return cmd
 }
 
 func (a *app) sessionWatch() *cobra.Command {

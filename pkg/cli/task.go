@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +22,7 @@ import (
 func (a *app) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
-		a.taskList(), getOf(a, "TASK", "tasks", "Show tasks"), taskDescribe(a), a.taskCreate(), a.taskEvents(), a.taskWatch(), a.taskWait(),
+		a.taskList(), getOf(a, "TASK", "tasks", "Show tasks"), taskDescribe(a), a.taskCreate(), taskEvents(a), a.taskWatch(), a.taskWait(),
 		a.taskTrace(), taskTree(a), taskChildren(a), a.taskFork(), a.taskApprovals(),
 		taskDecide(a, approval.Approve, "Let a task take the action that it asks for"), taskDecide(a, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
 		taskLogs(a), a.taskResult(), taskArtifacts(a), taskDownload(a), taskPlan(a), taskCancel(a), taskDelete(a), taskRunNow(a),
@@ -57,75 +56,6 @@ func (a *app) taskList() *cobra.Command {
 		return a.list(cmd.Context(), "tasks", &l, *f)
 	}
 	return cmd
-}
-
-// eventFlags select events of a stream.
-type eventFlags struct {
-	after int64
-	types []string
-}
-
-func (e *eventFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Int64Var(&e.after, "after", 0, "only events after this sequence")
-	cmd.Flags().StringSliceVar(&e.types, "type", nil, "only events of this type; repeatable")
-	offerTypes(cmd, "type")
-}
-
-func (a *app) taskEvents() *cobra.Command {
-	var e eventFlags
-	var limit int64
-	cmd := &cobra.Command{Use: "events TASK", Short: "Print the events of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
-	e.add(cmd)
-	cmd.Flags().Int64Var(&limit, "limit", 0, "at most so many; 0 is all")
-	f := addOutput(cmd, asTable, asJSON, asYAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.events(cmd.Context(), "tasks", args[0], e, limit, *f)
-	}
-	return cmd
-}
-
-// pageSize is how many events are read at a time. It is the maximum that the
-// server returns.
-const pageSize = 1000
-
-// events prints events page by page, so that a long stream is not held in
-// memory. JSON output has one object per line, YAML output one document per
-// event.
-func (a *app) events(ctx context.Context, resource, name string, e eventFlags, limit int64, f format) error {
-	c, namespace, err := a.client()
-	if err != nil {
-		return err
-	}
-	lines := &timeline{app: a, out: a.Out, session: resource == "sessions"}
-	for left := limit; ; {
-		n := int64(pageSize)
-		if limit > 0 {
-			n = min(n, left)
-		}
-		r := c.RESTClient().Get().Namespace(namespace).Resource(resource).Name(name).SubResource("events").
-			Param("after", strconv.FormatInt(e.after, 10)).Param("limit", strconv.FormatInt(n, 10))
-		for _, t := range e.types {
-			r = r.Param("type", t)
-		}
-		page := &v1alpha1.ExecutionEventPage{}
-		if err := r.Do(ctx).Into(page); err != nil {
-			return err
-		}
-		if page.Gap != nil && f == asTable {
-			lines.gap(*page.Gap)
-		}
-		for i := range page.Events {
-			if err := a.event(lines, &page.Events[i], f); err != nil {
-				return err
-			}
-			e.after = page.Events[i].Seq
-		}
-		e.after = max(e.after, page.NextSeq)
-		left -= int64(len(page.Events))
-		if e.after >= page.LatestSeq || limit > 0 && left <= 0 || len(page.Events) == 0 && page.NextSeq == 0 {
-			return nil
-		}
-	}
 }
 
 // event prints one event in any format.

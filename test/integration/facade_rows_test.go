@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,7 +232,21 @@ func TestRESTEvents(t *testing.T) {
 	if len(typed.Events) != 2 {
 		t.Errorf("by type: %v", typed)
 	}
-	for query, text := range map[string]string{"limit=0": "limit", "limit=x": "limit", "after=-1": "after", "type=Nonsense": "Nonsense"} {
+	for query, want := range map[string][]float64{
+		"order=desc&limit=2": {5, 4}, "before=4": {3, 2, 1}, "around=3&limit=3": {2, 3, 4}, "q=EVENT+4": {4}, "q=event&type=ToolCallStarted&order=desc": {4, 2},
+	} {
+		var got []float64
+		for _, e := range decode[page](t, c.get("/api/v1/tasks/a/events?"+query).want(t, 200)).Events {
+			got = append(got, e["seq"].(float64))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	for query, text := range map[string]string{
+		"limit=0": "limit", "limit=x": "limit", "after=-1": "after", "type=Nonsense": "Nonsense",
+		"before=0": "before", "around=x": "around", "order=up": "order", "q=": "q: ", "before=3&after=1": "cannot be combined with after",
+	} {
 		c.get("/api/v1/tasks/a/events?"+query).problem(t, 400, text)
 	}
 	c.get("/api/v1/tasks/nosuch/events").problem(t, 404, `"nosuch" not found`)

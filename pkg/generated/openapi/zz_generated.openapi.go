@@ -4046,14 +4046,35 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref common.ReferenceCallba
 					},
 					"nextSeq": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nextSeq is what to ask for next, where it is larger than the last event's sequence: a type filter has looked that far.",
+							Description: "nextSeq is what to ask for next, where it is larger than the last event's sequence: a filter or a search has looked that far.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"beforeSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "beforeSeq is the sequence that was asked for with before; all events are smaller.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prevSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prevSeq is what to ask for as before to get the page of older events. Only pages of before, order=desc and around have it, and only if there may be older events.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"oldestSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oldestSeq is the first sequence of a task's stream that is kept. Only pages of before, order=desc and around have it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"gap": {
 						SchemaProps: spec.SchemaProps{
-							Description: "gap is the first run of events behind afterSeq that are no longer kept.",
+							Description: "gap is the first run of events after afterSeq that are no longer kept.",
 							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
 						},
 					},
@@ -4082,7 +4103,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "events are the events in sequence order, without apiVersion, kind, metadata and dedupKey.",
+							Description: "events are the events in sequence order, without apiVersion, kind, metadata and dedupKey. On pages of before and order=desc the newest comes first.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -44,6 +44,10 @@ func parameters() map[string]openapi.Parameter {
 	return map[string]openapi.Parameter{
 		"labelSelector": {Type: "string", Text: "A label selector, as kubectl has it."},
 		"after":         {Type: "integer", Text: "Events with a greater sequence number are returned."},
+		"before":        {Type: "integer", Least: 1, Text: "Events with a smaller sequence number are returned, the newest first. prevSeq of the answer is before of the next older page."},
+		"around":        {Type: "integer", Least: 1, Text: "The event with this sequence number and those on both sides of it are returned, in order."},
+		"order":         {Type: "string", Text: "asc, which is the default, or desc: the newest events of the stream come first. Pages before a sequence number always do."},
+		"q":             {Type: "string", Text: "Only events that have this text, in any letter case, in their summary, text, content, tool, call, agent, model or provider. A request looks at 20,000 events or 8 MiB of them at most; go on from nextSeq or prevSeq even if the page has no events."},
 		"limit":         {Type: "integer", Least: 1, Text: "How many events a page has at most."},
 		"type":          {Type: "string", Repeated: true, Text: "Only events of these types."},
 		"timeline":      {Type: "boolean", Text: "Whether the trace has a timeline of all events."},

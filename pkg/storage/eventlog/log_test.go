@@ -387,6 +387,15 @@ func TestCostDoesNotGrow(t *testing.T) {
 			"type":     allocations(list(eventlog.Query{Namespace: "n", Task: "a", Types: []v1alpha1.EventType{"ToolCallFailed"}})),
 			"page":     allocations(func() { must[*eventlog.StreamPage](t)(l.TaskPage(ctx, s, 400, 10, nil)) }),
 			"timeline": allocations(func() { must[*eventlog.StreamPage](t)(l.SessionPage(ctx, "n", "s", 400, 10, nil)) }),
+			"last page": allocations(func() {
+				must[*eventlog.StreamPage](t)(l.TaskSpan(ctx, s, eventlog.Span{Backward: true, Limit: 10}))
+			}),
+			"last of a type": allocations(func() {
+				must[*eventlog.StreamPage](t)(l.TaskSpan(ctx, s, eventlog.Span{Backward: true, Limit: 1, Types: []v1alpha1.EventType{"ToolCallFailed"}}))
+			}),
+			"end of the timeline": allocations(func() {
+				must[*eventlog.StreamPage](t)(l.SessionSpan(ctx, "n", "s", eventlog.Span{Backward: true, Limit: 10}))
+			}),
 		}
 	}
 	fill(1000)

@@ -20,6 +20,9 @@ type StreamPage struct {
 	// Next is the value to pass as after for the next page. With a filter it can be larger than the seq of
 	// the last event.
 	Next int64
+	// Prev is, on a page that was read backward, the value to pass as before for the next older page; 0 if there is
+	// nothing older.
+	Prev int64
 	// Gaps are the missing numbers between after and Next whose events are no longer kept, in order. A
 	// task's stream can have one gap, at its beginning. A session can have one for each task that was
 	// deleted or trimmed in between.
@@ -51,10 +54,10 @@ func (r *Reader) TaskPage(_ context.Context, s Stream, after int64, limit int, t
 }
 
 func (r *Reader) taskPage(s Stream, f *filter, after int64, limit int) (*StreamPage, error) {
-	return unpurged(r.shared, func() (*StreamPage, error) { return r.readTaskPage(s, f, after, limit) })
+	return unpurged(r.shared, func() (*StreamPage, error) { return readTaskPage(r, s, f, after, limit) })
 }
 
-func (r *Reader) readTaskPage(s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
+func readTaskPage(r *Reader, s Stream, f *filter, after int64, limit int) (p *StreamPage, err error) {
 	after = max(after, 0)
 	v, ok, err := r.byUID(s.UID)
 	switch {
@@ -80,24 +83,20 @@ func (r *Reader) readTaskPage(s Stream, f *filter, after int64, limit int) (p *S
 	if limit <= 0 {
 		limit = defaultPage
 	}
-	for scanned := 0; ; scanned++ {
+	for spent := (effort{}); ; spent.entries++ {
 		src := sc.next()
 		if src == nil {
 			return p, sc.err
 		}
-		if len(p.Events) == limit || scanned >= r.opts.ScanBudget {
+		if len(p.Events) == limit || spent.over(f, &r.opts) {
 			p.Next = src.cur.seq - 1
 			return p, nil
 		}
-		if f.takesCodes(&src.cur) {
-			raw, err := sc.record(&src.cur)
-			if err != nil {
-				return nil, err
-			}
-			e, _, err := v.decode(src.cur.seq, raw)
-			if err != nil {
-				return nil, err
-			}
+		e, err := sc.inStream(f, &v, &src.cur, &spent)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
 			p.Events = append(p.Events, e)
 		}
 		sc.advance(src)

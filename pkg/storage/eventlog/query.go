@@ -47,7 +47,8 @@ type filter struct {
 	seq               int64     // if set, only the event with this seq
 	types, severities codeSet
 	match             func(*v1alpha1.ExecutionEvent) bool
-	none              bool // nothing can match
+	text              *needle // of pages; nil for no search
+	none              bool    // nothing can match
 }
 
 func newFilter(q *Query) (*filter, error) {
@@ -97,7 +98,7 @@ func (f *filter) takesDeletion(d *deletion) bool {
 
 // takesEvent reports whether match selects the whole event. It is checked last.
 func (f *filter) takesEvent(e *v1alpha1.ExecutionEvent) bool {
-	return (f.session == "" || f.session == e.SessionName) && (f.match == nil || f.match(e))
+	return (f.session == "" || f.session == e.SessionName) && (f.match == nil || f.match(e)) && f.text.in(e)
 }
 
 // topics returns the narrowest topics that cover this filter.

@@ -26,6 +26,8 @@ type scan struct {
 	data    engine.Iter // over all events, for entries without their record
 	id      *identity   // of the last event's stream
 	err     error
+	// backward walks from the ends of the sources to their beginnings. It is set before the first source is added.
+	backward bool
 }
 
 func newScan(s *shared) *scan { return &scan{shared: s} }
@@ -42,6 +44,10 @@ func (s *scan) add(lo, hi []byte, parse func(k, v []byte) (posting, error)) {
 	}
 	src := &source{it: it, parse: parse}
 	s.sources = append(s.sources, src)
+	if s.backward {
+		s.settle(src, it.Last())
+		return
+	}
 	s.settle(src, it.First())
 }
 
@@ -74,7 +80,7 @@ func (s *scan) next() *source {
 	}
 	var best *source
 	for _, src := range s.sources {
-		if src.ok && (best == nil || before(&src.cur, &best.cur)) {
+		if src.ok && (best == nil || before(&src.cur, &best.cur) != s.backward) {
 			best = src
 		}
 	}
@@ -88,7 +94,13 @@ func before(a, b *posting) bool {
 	return a.rev < b.rev
 }
 
-func (s *scan) advance(src *source) { s.settle(src, src.it.Next()) }
+func (s *scan) advance(src *source) {
+	if s.backward {
+		s.settle(src, src.it.Prev())
+		return
+	}
+	s.settle(src, src.it.Next())
+}
 
 // skipNamespace moves every source in a walk over all namespaces to after ns.
 func (s *scan) skipNamespace(ns string) {

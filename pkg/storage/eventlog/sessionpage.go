@@ -28,10 +28,10 @@ func (r *Reader) SessionPage(_ context.Context, namespace, session string, after
 }
 
 func (r *Reader) sessionPage(f *filter, after int64, limit int) (*StreamPage, error) {
-	return unpurged(r.shared, func() (*StreamPage, error) { return r.readSessionPage(f, after, limit) })
+	return unpurged(r.shared, func() (*StreamPage, error) { return readSessionPage(r, f, after, limit) })
 }
 
-func (r *Reader) readSessionPage(f *filter, after int64, limit int) (p *StreamPage, err error) {
+func readSessionPage(r *Reader, f *filter, after int64, limit int) (p *StreamPage, err error) {
 	p = &StreamPage{Events: []*v1alpha1.ExecutionEvent{}, Next: after}
 	if f.none {
 		return p, nil
@@ -55,21 +55,21 @@ func (r *Reader) readSessionPage(f *filter, after int64, limit int) (p *StreamPa
 		}
 		expected = cursor + 1
 	}
-	for scanned := 0; ; scanned++ {
+	for spent := (effort{}); ; spent.entries++ {
 		src := sc.next()
 		if src == nil || src.cur.cursor > p.Latest {
 			upTo(p.Latest + 1)
 			return p, sc.err
 		}
 		cursor := src.cur.cursor
-		if len(p.Events) == limit || len(p.Gaps) > limit || scanned >= r.opts.ScanBudget {
+		if len(p.Events) == limit || len(p.Gaps) > limit || spent.over(f, &r.opts) {
 			p.Next = cursor - 1
 			upTo(cursor)
 			return p, nil
 		}
 		if !r.goneAt(&src.cur, rev) {
 			upTo(cursor)
-			e, err := sc.object(f, &src.cur)
+			e, err := sc.sought(f, &src.cur, &spent)
 			if err != nil {
 				return nil, err
 			}

@@ -31,11 +31,21 @@ type ExecutionEventPage struct {
 	// latestSeq is the newest sequence of the whole stream, 0 when it is empty.
 	// +required
 	LatestSeq int64 `json:"latestSeq"`
-	// nextSeq is what to ask for next, where it is larger than the last event's sequence: a type filter
-	// has looked that far.
+	// nextSeq is what to ask for next, where it is larger than the last event's sequence: a filter or a search has
+	// looked that far.
 	// +optional
 	NextSeq int64 `json:"nextSeq,omitempty"`
-	// gap is the first run of events behind afterSeq that are no longer kept.
+	// beforeSeq is the sequence that was asked for with before; all events are smaller.
+	// +optional
+	BeforeSeq int64 `json:"beforeSeq,omitempty"`
+	// prevSeq is what to ask for as before to get the page of older events. Only pages of before, order=desc and around
+	// have it, and only if there may be older events.
+	// +optional
+	PrevSeq int64 `json:"prevSeq,omitempty"`
+	// oldestSeq is the first sequence of a task's stream that is kept. Only pages of before, order=desc and around have it.
+	// +optional
+	OldestSeq int64 `json:"oldestSeq,omitempty"`
+	// gap is the first run of events after afterSeq that are no longer kept.
 	// +optional
 	// +k8s:optional
 	Gap *EventGap `json:"gap,omitempty"`
@@ -45,7 +55,8 @@ type ExecutionEventPage struct {
 	// +k8s:optional
 	// +listType=atomic
 	Gaps []EventGap `json:"gaps,omitempty"`
-	// events are the events in sequence order, without apiVersion, kind, metadata and dedupKey.
+	// events are the events in sequence order, without apiVersion, kind, metadata and dedupKey. On pages of before and
+	// order=desc the newest comes first.
 	// +listType=atomic
 	Events []ExecutionEvent `json:"events"`
 }

@@ -5653,6 +5653,9 @@ func Validate_ExecutionEventPage(
 	// field ExecutionEventPage.AfterSeq has no validation
 	// field ExecutionEventPage.LatestSeq has no validation
 	// field ExecutionEventPage.NextSeq has no validation
+	// field ExecutionEventPage.BeforeSeq has no validation
+	// field ExecutionEventPage.PrevSeq has no validation
+	// field ExecutionEventPage.OldestSeq has no validation
 
 	{ // field ExecutionEventPage.Gap
 		fn := func(

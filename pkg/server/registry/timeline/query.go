@@ -6,8 +6,11 @@ package timeline
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -27,6 +30,10 @@ type query struct {
 	after int64
 	limit int
 	types []v1alpha1.EventType // nil: all
+	// before and around are positions of pages; 0: not given.
+	before, around int64
+	backward       bool   // the newest events come first
+	text           string // to search for; empty: no search
 	// resumed is set if the position is in the header, which clients set that reconnect by themselves.
 	resumed bool
 }
@@ -58,6 +65,53 @@ func parse(req *http.Request) (*query, error) {
 		q.types = append(q.types, v1alpha1.EventType(t))
 	}
 	return q, nil
+}
+
+// maxText is how long a text to search for may be, in bytes.
+const maxText = 256
+
+// parsePage parses the query of a page.
+func parsePage(req *http.Request) (*query, error) {
+	q, err := parse(req)
+	if err != nil {
+		return nil, err
+	}
+	v := req.URL.Query()
+	for name, at := range map[string]*int64{"before": &q.before, "around": &q.around} {
+		if !v.Has(name) {
+			continue
+		}
+		if *at, err = position(name, v.Get(name)); err != nil || *at == 0 {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be a number from 1", name, clip(v.Get(name))))
+		}
+	}
+	switch order := v.Get("order"); {
+	case !v.Has("order"), order == "asc", order == "desc":
+		q.backward = order == "desc" || v.Has("before")
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("order: %q: must be asc or desc", clip(order)))
+	}
+	q.text = v.Get("q")
+	if v.Has("q") && (strings.TrimSpace(q.text) == "" || len(q.text) > maxText || !utf8.ValidString(q.text)) {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("q: must be a text of 1 to %d bytes that is not blank", maxText))
+	}
+	return q, combined(v)
+}
+
+// combined refuses parameters that contradict each other.
+func combined(v url.Values) error {
+	for _, pair := range [][2]string{{"before", "after"}, {"around", "after"}, {"around", "before"}, {"around", "order"}, {"around", "q"}} {
+		if v.Has(pair[0]) && v.Has(pair[1]) {
+			return apierrors.NewBadRequest(fmt.Sprintf("%s: cannot be combined with %s", pair[0], pair[1]))
+		}
+	}
+	switch {
+	case v.Get("order") == "asc" && v.Has("before"):
+		return apierrors.NewBadRequest("before: cannot be combined with order=asc; the events before a position come newest first")
+	case v.Get("order") == "desc" && v.Has("after"):
+		return apierrors.NewBadRequest("after: cannot be combined with order=desc; use before")
+	}
+	return nil
 }
 
 // parseStream parses the query of a stream, whose position may also be in the

@@ -218,7 +218,49 @@ func (d *Driver) checkStream(s *stream) error {
 	if s.oldest > 1 && !slices.Equal(gaps, []eventlog.Gap{{From: 1, To: s.oldest - 1}}) || s.oldest == 1 && gaps != nil {
 		return fmt.Errorf("%w: %s begins at %d, gaps %v", errBrokeGap, s, s.oldest, gaps)
 	}
+	if err := d.checkBackward(len(got), func(before int64) (*eventlog.StreamPage, error) {
+		return d.log.TaskSpan(ctx, s.Stream, eventlog.Span{Backward: true, Before: before, Limit: 3})
+	}); err != nil {
+		return err
+	}
 	return d.model.add(s.Stream, got)
+}
+
+// checkBackward reads a stream or a timeline from its end to its beginning: want events, and gaps for all others.
+func (d *Driver) checkBackward(want int, read func(before int64) (*eventlog.StreamPage, error)) error {
+	at := int64(-1) // the position that comes next, going down
+	for before := int64(0); ; {
+		p, err := read(before)
+		if err != nil {
+			return err
+		}
+		if at < 0 {
+			at = p.Latest
+		}
+		gaps := p.Gaps
+		skip := func() {
+			for len(gaps) > 0 && gaps[0].To == at {
+				at, gaps = gaps[0].From-1, gaps[1:]
+			}
+		}
+		for _, e := range p.Events {
+			if skip(); e.Seq != at {
+				return fmt.Errorf("%w: read backward, %d follows %d", errBrokeGap, e.Seq, at+1)
+			}
+			at, want = at-1, want-1
+		}
+		if skip(); len(gaps) > 0 {
+			return fmt.Errorf("%w: read backward, gaps %v after %d", errBrokeGap, gaps, at+1)
+		}
+		if p.Prev == 0 {
+			break
+		}
+		before = p.Prev
+	}
+	if at > 0 || want != 0 {
+		return fmt.Errorf("%w: read backward, %d events are missing and %d is the last one", errBrokeDurable, want, at+1)
+	}
+	return nil
 }
 
 // checkSessions reads every timeline. A cursor always refers to the same event.
@@ -278,6 +320,11 @@ func (d *Driver) checkSession(k [2]string, ever int64, want int) error {
 		if after = p.Next; after >= p.Latest {
 			break
 		}
+	}
+	if err := d.checkBackward(want, func(before int64) (*eventlog.StreamPage, error) {
+		return d.log.SessionSpan(d.t.Context(), k[0], k[1], eventlog.Span{Backward: true, Before: before, Limit: 4})
+	}); err != nil {
+		return fmt.Errorf("session %s: %w", k, err)
 	}
 	if count != want {
 		return fmt.Errorf("%w: session %s has %d events, want %d", errBrokeDurable, k, count, want)
