@@ -54,7 +54,7 @@ func (s *Store) Release(task types.UID) error {
 		return nil
 	}
 	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		t.release(task)
+		t.release(task, forever)
 		return nil
 	}}))
 }

@@ -27,7 +27,9 @@ type Claim struct {
 
 // Claims are the claims of an append by the calls of its events; see Call. Warnings is set once the append is committed.
 type Claims struct {
-	Of       map[string]Claim
+	Of map[string]Claim
+	// Attempt is the attempt of the task, as the server recorded it.
+	Attempt  int64
 	Warnings []Warning
 }
 
@@ -69,13 +71,16 @@ func (t *tx) follow(c *eventlog.Change) error {
 		switch e := a.Event; {
 		case e.Type == v1alpha1.EventModelRequestStarted && claims != nil:
 			id := requestID{owner, Call(e)}
-			if err := t.reserve(id, claims.Of[id.call].Charges, claims.Of[id.call].Need); err != nil {
+			c := claims.Of[id.call]
+			if err := t.reserve(id, reservation{Charges: c.Charges, Attempt: claims.Attempt, Need: c.Need}); err != nil {
 				return err
 			}
 		case e.Type == v1alpha1.EventModelRequestCompleted, e.Type == v1alpha1.EventModelRequestFailed:
 			t.end(requestID{owner, Call(e)}, claims)
-		case ends(e.Type):
-			t.release(owner)
+		case e.Type == v1alpha1.EventTaskStarted:
+			t.release(owner, attemptOf(e))
+		case event.Terminal(e.Type):
+			t.release(owner, forever)
 		}
 	}
 	return nil
@@ -93,19 +98,22 @@ func (t *tx) end(id requestID, claims *Claims) {
 	}
 }
 
-// ends reports whether no request of an earlier run is open once the event is stored.
-func ends(t v1alpha1.EventType) bool {
-	switch t {
-	case v1alpha1.EventWorkerStarted, v1alpha1.EventWorkerCompleted, v1alpha1.EventWorkerFailed:
-		return true
+// attemptOf returns the attempt that a controller has started. Workers cannot write such events. Those that workers write
+// about their runs give nothing back, because a worker could append them while its requests go on.
+func attemptOf(e *v1alpha1.ExecutionEvent) int64 {
+	var c struct{ Attempt int64 }
+	if e.Content != nil {
+		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form names no attempt
 	}
-	return event.Terminal(t)
+	return c.Attempt
 }
 
 // Begin returns the part of a commit that reserves what a request of this server may use; its error is a
 // *budget.ExhaustedError or a *budget.UnpricedError. call identifies the request among all of this server.
 func (s *Store) Begin(call string, charges []budget.Charge, need budget.Need) engine.Part {
-	return &part{s: s, run: func(t *tx) error { return t.reserve(requestID{server, call}, charges, need) }}
+	return &part{s: s, run: func(t *tx) error {
+		return t.reserve(requestID{server, call}, reservation{Charges: charges, Need: need})
+	}}
 }
 
 // End returns the part of a commit that settles a request of this server: used is what it used, nil if that is unknown.

@@ -14,8 +14,10 @@
 //   - The request ends with a report of what it used: that is spent, and the rest comes back.
 //   - It ends without a report: all of it is spent, because the vendor answered and nobody knows how much. A request that
 //     the vendor refused, or that never reached it, spends nothing.
-//   - It does not end, because its run or this server died: it comes back when the run is over, when the next attempt
-//     begins, or when the server starts again. Another start under its name spends all of it. If the end is stored later, as from the spool of a worker, it is spent then.
+//   - It does not end, because its run or this server died: it comes back when the task ends, when a controller records that
+//     a later attempt has started, or when the server starts again. What a worker says about its run gives nothing back, and
+//     another start under the same name spends all of it. If the end is stored later, as from the spool of a worker, it is
+//     spent then.
 //
 // All accounts and reservations are in memory, about 300 bytes each.
 package spending
@@ -63,6 +65,8 @@ func (id requestID) key() []byte {
 // reservation is an open request.
 type reservation struct {
 	Charges []budget.Charge `json:"charges"`
+	// Attempt is that of the task in which the request began; 0 for requests of this server.
+	Attempt int64 `json:"attempt,omitempty"`
 	budget.Need
 }
 
@@ -89,7 +93,7 @@ func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
 		return nil, fmt.Errorf("open accounts of budgets: %w", err)
 	}
 	if err := s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		t.release(server)
+		t.release(server, forever)
 		t.prune()
 		return nil
 	}})); err != nil {

@@ -6,6 +6,7 @@ package spending
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,13 +64,13 @@ func (t *tx) reservation(id requestID) (reservation, bool) {
 
 // reserve opens a request in all of its accounts; the error is a *budget.ExhaustedError or a *budget.UnpricedError. An
 // open request of the same name is spent as a whole: nobody reported its end, and beginning it again gives nothing back.
-func (t *tx) reserve(id requestID, charges []budget.Charge, need budget.Need) error {
+func (t *tx) reserve(id requestID, r reservation) error {
 	t.settle(id, nil)
-	if len(charges) == 0 {
+	if len(r.Charges) == 0 {
 		return nil
 	}
-	for _, c := range charges {
-		n, err := need.In(c)
+	for _, c := range r.Charges {
+		n, err := r.In(c)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (t *tx) reserve(id requestID, charges []budget.Charge, need budget.Need) er
 		}
 		t.accounts[key] = &a
 	}
-	t.open[id] = &reservation{Charges: charges, Need: need}
+	t.open[id] = &r
 	return nil
 }
 
@@ -100,8 +101,7 @@ func (t *tx) settle(id requestID, used *usage.Counts) bool {
 }
 
 // charge spends what was used, of which some was reserved. Accounts of deleted budgets, and of those that count in another
-// unit by now, are left out. fresh makes accounts
-// that do not exist yet.
+// unit by now, are left out. fresh makes accounts that do not exist yet.
 func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh bool) {
 	for _, c := range charges {
 		key := accountID{c.Budget, c.Identity}
@@ -126,15 +126,24 @@ func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh b
 	}
 }
 
-// release ends all open requests of an owner. Nothing is known of what they used.
-func (t *tx) release(owner types.UID) {
+// forever is later than each attempt.
+const forever = math.MaxInt64
+
+// release ends the open requests of an owner that began before an attempt. Nothing is known of what they used.
+func (t *tx) release(owner types.UID, before int64) {
 	for call := range t.s.calls[owner] {
-		t.settle(requestID{owner, call}, nothing)
+		t.releaseOne(requestID{owner, call}, before)
 	}
-	for id, r := range maps.Clone(t.open) {
-		if id.owner == owner && r != nil {
-			t.settle(id, nothing)
+	for id := range maps.Clone(t.open) {
+		if id.owner == owner {
+			t.releaseOne(id, before)
 		}
+	}
+}
+
+func (t *tx) releaseOne(id requestID, before int64) {
+	if r, ok := t.reservation(id); ok && r.Attempt < before {
+		t.settle(id, nothing)
 	}
 }
 

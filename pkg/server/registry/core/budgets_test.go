@@ -16,7 +16,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -110,15 +109,13 @@ func TestBudgets(t *testing.T) {
 	must(begin(5))
 	s.checkBudget("the next day", "p-only", 0, 150)
 
-	// A run that dies without an end gives its request back.
-	start := event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "again", "again", map[string]any{"attempt": 2})
-	_, err := s.CreateNamed(me, "tasks/events", "one", start)
-	must(err)
+	// A run that dies without an end gives its request back once a controller has started the next attempt.
+	must(s.startAttempt("one", 2))
 	s.checkBudget("the next attempt", "p-only", 0, 0)
 	must(s.model(me, "one", v1alpha1.EventModelRequestCompleted, 5, map[string]any{"inputTokens": 10, "outputTokens": 10}))
 	s.checkBudget("the end of an earlier attempt", "p-only", 20, 0)
 	must(begin(6))
-	_, err = s.CreateNamed(s.As(controllers, nil), "tasks/events", "one", ev(v1alpha1.EventTaskFailed))
+	_, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "one", ev(v1alpha1.EventTaskFailed))
 	must(err)
 	s.checkBudget("the end of the task", "p-only", 20, 0)
 
@@ -219,11 +216,9 @@ func TestBudgetsOfCost(t *testing.T) {
 		t.Errorf("warnings: %q", got)
 	}
 	start := func(dedup string) error { // the third request again, by an event that is not a repetition
-		e := event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, dedup, "again", map[string]any{
+		return s.tell(me, "one", v1alpha1.EventModelRequestStarted, dedup, map[string]any{
 			"iteration": 3, "attempt": 1, "provider": "p", "model": "m", "maxInputTokens": 500,
 		})
-		_, err := s.CreateNamed(me, "tasks/events", "one", e)
-		return err
 	}
 	if err := start("again"); err != nil {
 		t.Fatal(err)

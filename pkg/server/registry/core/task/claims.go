@@ -58,7 +58,7 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.
 		need.Of = fmt.Sprintf("model %s of Provider %s", c.model, use.Provider)
 		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Need: need, Used: c.counts}
 	}
-	return &spending.Claims{Of: of}, nil
+	return &spending.Claims{Of: of, Attempt: int64(t.Status.Attempts)}, nil
 }
 
 func isModelRequest(e *v1alpha1.ExecutionEvent) bool {
@@ -78,9 +78,8 @@ func inputOf(e *v1alpha1.ExecutionEvent) int64 {
 	return min(max(0, c.MaxInputTokens), maxInput)
 }
 
-// use returns what Budgets select a request of the task by, how many
-// tokens its output may have, and its Provider, nil if there is none. A delegated task is
-// work for whoever asked for the root of its tree, and has the labels of the tasks above it.
+// use returns what Budgets select a request of the task by, how many tokens its output may have, and its Provider, nil if
+// there is none. A delegated task is work for whoever asked for the root of its tree, and has the labels of the tasks above it.
 func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, *v1alpha1.Provider, error) {
 	u := budget.Use{
 		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: groupsOf(t),
