@@ -76,8 +76,9 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	limits := models.NewLimits(st.Accounts, o.Clock)
-	meter := models.Meters{limits, models.Recorded{Ledger: st.Ledger}} // what is refused is not recorded
+	ends := models.NewLater(o.Clock)
+	limits := models.NewLimits(st.Accounts, o.Clock, ends)
+	meter := models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}} // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
 		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Clock: o.Clock, Metrics: o.Metrics, Meter: meter,
 	})

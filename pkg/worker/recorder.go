@@ -84,8 +84,8 @@ func (r *recorder) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 }
 
 // Begin stores the event that a model request starts and returns when the request may be sent. The event is sent
-// after everything that was recorded before it. It is in no journal: if it does not reach the server, the request is
-// not sent. An event that the server refuses for another reason than a limit of requests is lost, as any other one.
+// after everything that was recorded before it. It is in no journal: if the server does not store it, for whatever reason,
+// the request is not sent.
 func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
 	r.clean(e)
 	r.mu.Lock()
@@ -113,8 +113,7 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 		case errors.Is(err, client.ErrToken), apierrors.IsGone(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			return fmt.Errorf("record the start of a model request: %w", err)
 		default:
-			r.log.Line("the server refused the event %s: %v", e.Type, err)
-			return nil
+			return runner.Fail(v1alpha1.ReasonModelRequestUnrecorded, "the server refused to record that a model request starts, so it was not sent: %v", err)
 		}
 	}
 }

@@ -114,9 +114,11 @@ func (m *limited) End(e Ended) {
 	if len(m.charges) == 0 {
 		return
 	}
-	if err := m.accounts.Commit(engine.Upkeep, m.accounts.End(m.call, counts, m.warn)); err != nil {
+	m.ends.Do(m.log, func() error {
+		return m.accounts.Commit(engine.Free, m.accounts.End(m.call, counts, m.warn)) // it replaces a row, and removes one
+	}, func(err error) {
 		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
-	}
+	})
 }
 
 // warn logs what the request made Budgets reach. There is no stream that could have it as an event.

@@ -31,6 +31,7 @@ type Limits struct {
 	Gate     *modelgate.Gate
 	accounts *spending.Store
 	clock    clock.PassiveClock
+	ends     *Later
 
 	mu sync.Mutex
 	LimitReaders
@@ -45,9 +46,9 @@ type LimitReaders struct {
 
 var _ Meter = (*Limits)(nil)
 
-// NewLimits returns limits that refuse everything until Read is called.
-func NewLimits(accounts *spending.Store, c clock.PassiveClock) *Limits {
-	return &Limits{Gate: modelgate.New(c), accounts: accounts, clock: c}
+// NewLimits returns limits that refuse everything until Read is called. ends settles requests.
+func NewLimits(accounts *spending.Store, c clock.PassiveClock, ends *Later) *Limits {
+	return &Limits{Gate: modelgate.New(c), accounts: accounts, clock: c, ends: ends}
 }
 
 // Read sets from where limits are read.
@@ -113,5 +114,5 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 		}
 		return nil, limitRefused(v1alpha1.ReasonBudgetExhausted, spent.Error(), code, int(math.Ceil(spent.Renews.Sub(l.clock.Now()).Seconds())))
 	}
-	return nil, err
+	return nil, startRefused(err)
 }

@@ -14,7 +14,11 @@ import (
 )
 
 // Recorded is the Meter that records requests in the ledger.
-type Recorded struct{ Ledger *ledger.Ledger }
+type Recorded struct {
+	Ledger *ledger.Ledger
+	// Ends stores the ends of requests.
+	Ends *Later
+}
 
 var _ Meter = Recorded{}
 
@@ -28,23 +32,24 @@ func (r Recorded) Start(ctx context.Context, a Asked) (Measurement, error) {
 	}
 	c, err := r.Ledger.Start(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, startRefused(err)
 	}
-	return recorded{c, klog.FromContext(ctx)}, nil
+	return recorded{c, r.Ends, klog.FromContext(ctx)}, nil
 }
 
 type recorded struct {
 	call *ledger.Call
+	ends *Later
 	log  klog.Logger
 }
 
 // End stores how the request ended. If that fails, the next start of the server records a gap.
 func (r recorded) End(e Ended) {
 	u := e.Usage
-	err := r.call.End(usage.Counts{
+	counts := usage.Counts{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
-	}, e.Status)
-	if err != nil {
-		r.log.Error(err, "The usage of a model request is lost")
 	}
+	r.ends.Do(r.log, func() error { return r.call.End(counts, e.Status) }, func(err error) {
+		r.log.Error(err, "The usage of a model request is lost")
+	})
 }

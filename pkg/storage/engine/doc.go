@@ -30,7 +30,7 @@
 //     returns ErrFailed, and the owner of the engine is notified once so that the process can end. After a
 //     restart the store shows whether the write was kept.
 //   - Room. When free space falls below a reserve, writes are refused with ErrFull according to their Need:
-//     first Grow, then Upkeep, last Free. Reads continue and the store counts as healthy. Writes are accepted
+//     first Grow, then Upkeep, last Free, and never Nothing. Reads continue and the store counts as healthy. Writes are accepted
 //     again when there is room, without a restart.
 //   - Checkpoint. A copy holds the state at one revision, including every write that was acknowledged before
 //     the copy was requested, and does not change. When opened, it is the same store with the same ID.

@@ -127,6 +127,8 @@ const (
 	Upkeep
 	// Free is a write that makes room now or later. It requires almost no free space.
 	Free
+	// Nothing is a Txn that writes nothing, and waits for those before it. It requires no free space.
+	Nothing
 )
 
 // Durability selects what Apply waits for.

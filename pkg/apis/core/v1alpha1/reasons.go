@@ -163,6 +163,9 @@ const (
 	// ReasonInternalError: an error of the platform itself; the log of the run says more.
 	ReasonInternalError = "InternalError"
 
+	// ReasonModelRequestUnrecorded: the server refused the event that a model request starts, so the request was not sent. Look
+	// for an admission policy or webhook that denies events of type ModelRequestStarted.
+	ReasonModelRequestUnrecorded = "ModelRequestUnrecorded"
 	// ReasonModelAuthenticationFailed: the vendor refused the API key. Correct the Provider's Secret.
 	ReasonModelAuthenticationFailed = "ModelAuthenticationFailed"
 	// ReasonModelQuotaExhausted: the vendor's account has nothing left.

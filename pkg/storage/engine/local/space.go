@@ -108,6 +108,8 @@ func (s *space) check(n engine.Need) error {
 	least := s.reserve
 	switch n {
 	case engine.Grow:
+	case engine.Nothing:
+		return nil
 	case engine.Upkeep:
 		least /= 2
 	case engine.Free:
