@@ -8,6 +8,7 @@ import './style/shell.css';
 import './style/parts.css';
 import './style/run.css';
 import './style/approvals.css';
+import './style/session.css';
 import { listen } from './keys';
 import { startRouter } from './router';
 import { startTheme } from './theme';

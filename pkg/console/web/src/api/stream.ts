@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Answers that go on: server-sent events, and watches as lines of JSON.
-import { send } from './client';
+import { send, type Options } from './client';
 
 // Frame is one server-sent event.
 export interface Frame {
@@ -34,8 +34,8 @@ export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<s
 }
 
 // frames yields the events of a stream until it ends.
-export async function* frames(path: string, signal: AbortSignal): AsyncGenerator<Frame> {
-  const r = await send(path, { signal, accept: 'text/event-stream' });
+export async function* frames(path: string, signal: AbortSignal, o: Options = {}): AsyncGenerator<Frame> {
+  const r = await send(path, { ...o, signal, accept: 'text/event-stream' });
   if (!r.body || r.status === 204) return;
   let frame: Frame = { event: 'message', id: '', data: '' };
   for await (const line of lines(r.body)) {

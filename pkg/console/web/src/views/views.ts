@@ -6,6 +6,8 @@ import type { ComponentType } from 'preact';
 import { Approvals } from './approvals';
 import { Now } from './now';
 import { Run } from './run';
+import { SessionView } from './session';
+import { Sessions } from './sessions';
 import { Tasks } from './tasks';
 import { Tree } from './tree';
 
@@ -24,4 +26,7 @@ export const views: View[] = [
   { path: '/tree/:name', title: 'Tree', component: Tree },
   { path: '/approvals', title: 'Approvals', key: 'a', nav: true, component: Approvals },
   { path: '/approvals/:name', title: 'Approval', component: Approvals },
+  { path: '/sessions', title: 'Sessions', key: 's', nav: true, component: Sessions },
+  { path: '/sessions/:name', title: 'Session', component: SessionView },
+  { path: '/chat', title: 'New chat', component: SessionView },
 ];
