@@ -88,7 +88,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err := o.keepUsage(g, st); err != nil {
 		return nil, err
 	}
-	pages, err := console.New(console.Options{Off: !o.Console})
+	pages, err := console.New(console.Options{
+		Off: !o.Console, Idle: o.ConsoleIdle, Life: o.ConsoleLife, Clock: o.Clock,
+		Authenticate: g.Authentication.Authenticator, Audiences: g.Authentication.APIAudiences,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +126,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			})
 		},
 		StoreID: st.Engine.ID(),
-		Console: func(listener, _ http.Handler) http.Handler { return pages.Wrap(listener) },
+		Console: pages.Wrap,
 		Handlers: map[string]http.Handler{
 			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},

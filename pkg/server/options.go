@@ -35,6 +35,7 @@ import (
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/console"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
@@ -57,6 +58,9 @@ type Options struct {
 	CORSOrigins []string
 	// Console serves the web console on both listeners.
 	Console bool
+	// ConsoleIdle and ConsoleLife are how long a session of the console lasts without a request, and at most. Default: those
+	// of package console.
+	ConsoleIdle, ConsoleLife time.Duration
 	// EventRetention is how long events of a task are kept after its end, except its terminal event; 0 keeps them as
 	// long as the task.
 	EventRetention time.Duration
@@ -135,6 +139,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: with less, what adds to the store is refused (507), with less than half of it updates, too; reads, watches and deletes go on. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 is none")
 	fs.StringSliceVar(&o.AcceptDataLoss, "accept-data-loss", o.AcceptDataLoss, "name of a part of the store that is lost for good, as the refusal to start gives it; the server starts without it and records the loss. Repeatable")
 	fs.BoolVar(&o.Console, "console", o.Console, "serve the web console at /console/ on all listeners; without, its paths answer 404")
+	fs.DurationVar(&o.ConsoleIdle, "console-session-idle", console.DefaultIdle, "how long a session of the web console lasts without a request; an open stream counts as one")
+	fs.DurationVar(&o.ConsoleLife, "console-session-life", console.DefaultLife, "how long a session of the web console lasts at most; it ends earlier with its token")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
 	o.Identity.AddFlags(fs)
@@ -167,6 +173,9 @@ func (o *Options) Complete() error {
 	}
 	if o.UsageRetention < 0 {
 		return errors.New("--usage-retention must not be negative")
+	}
+	if o.ConsoleIdle < 0 || o.ConsoleLife < 0 {
+		return errors.New("--console-session-idle and --console-session-life must be positive; --console=false serves no console")
 	}
 	if o.LockTimeout < 0 {
 		return errors.New("--lock-timeout must not be negative")

@@ -1,44 +1,90 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package console serves the web console on the listeners of the API server.
+// Package console serves the web console on the listeners of the API server. A person exchanges a token for a session;
+// each request of the session is then a request with this token, so it is authenticated and authorized as any other, and
+// a token that is revoked is of no use in a session either.
 package console
 
 import (
+	"context"
+	"crypto/tls"
 	"net/http"
 	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/console"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 )
 
-// Options configure a Handler.
+const (
+	// DefaultIdle and DefaultLife are how long a session lasts without a request, and at most.
+	DefaultIdle, DefaultLife = time.Hour, 12 * time.Hour
+	// bearer begins the Authorization of a token.
+	bearer = "Bearer "
+)
+
+// Options configure a Handler. Authenticate is required.
 type Options struct {
 	// Off switches the console off: its paths say so.
 	Off bool
+	// Idle and Life are how long a session lasts without a request, and at most. Default: DefaultIdle and DefaultLife.
+	Idle, Life time.Duration
+	// Clock decides what has expired. Default: the real clock.
+	Clock clock.WithTicker
+	// Authenticate finds the user of a request, and Audiences are those that tokens must name.
+	Authenticate authenticator.Request
+	Audiences    authenticator.Audiences
 }
 
 // Handler serves the console.
 type Handler struct {
-	o      Options
-	static *console.Static
+	o     Options
+	pages *console.Console
 }
 
 // New makes a handler.
 func New(o Options) (*Handler, error) {
-	static, err := console.NewStatic()
-	return &Handler{o: o, static: static}, err
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Idle == 0 {
+		o.Idle = DefaultIdle
+	}
+	if o.Life == 0 {
+		o.Life = DefaultLife
+	}
+	h := &Handler{o: o}
+	var err error
+	h.pages, err = console.New(console.Options{
+		Sessions: console.SessionOptions{Idle: o.Idle, Life: o.Life, Clock: o.Clock},
+		Way:      console.Way{Token: true}, Enter: h.enter, Good: h.good,
+	})
+	return h, err
 }
 
-// Wrap serves the console's paths before those of a listener.
-func (h *Handler) Wrap(listener http.Handler) http.Handler {
+// Wrap serves the console's paths before those of a listener. Requests that belong to a session are given to api, whatever
+// else the listener serves.
+func (h *Handler) Wrap(listener, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case strings.HasPrefix(r.URL.Path, console.Path), r.URL.Path+"/" == console.Path:
-			h.serve(w, r)
-		case r.URL.Path == "/" && navigates(r) && !h.o.Off:
+		case console.Owns(r.URL.Path) && h.o.Off:
+			console.Protect(w.Header())
+			w.Header().Set("Cache-Control", "no-store")
+			http.Error(w, "the console is switched off on this server (--console=false)", http.StatusNotFound)
+		case h.o.Off:
+			listener.ServeHTTP(w, r)
+		case console.Owns(r.URL.Path):
+			h.pages.ServeHTTP(w, r)
+		case r.URL.Path == "/" && navigates(r):
 			console.Protect(w.Header())
 			http.Redirect(w, r, console.Path, http.StatusFound)
-		default:
+		case !h.pages.Through(w, r, api, authorize):
 			listener.ServeHTTP(w, r)
 		}
 	})
@@ -50,15 +96,57 @@ func navigates(r *http.Request) bool {
 		(r.TLS == nil || len(r.TLS.PeerCertificates) == 0)
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
-	console.Protect(w.Header())
-	switch {
-	case h.o.Off:
-		w.Header().Set("Cache-Control", "no-store")
-		http.Error(w, "the console is switched off on this server (--console=false)", http.StatusNotFound)
-	case r.URL.Path+"/" == console.Path:
-		http.Redirect(w, r, console.Path, http.StatusMovedPermanently)
-	default:
-		h.static.ServeHTTP(w, r)
+// authorize gives a request the token of its session. A client certificate, which a browser sends by itself, would come
+// first, so it is left out.
+func authorize(r *http.Request, token string) {
+	r.Header.Set("Authorization", bearer+token)
+	if r.TLS != nil {
+		state := *r.TLS
+		state.PeerCertificates, state.VerifiedChains = nil, nil
+		r.TLS = &state
 	}
+}
+
+// enter returns the user of a token.
+func (h *Handler) enter(r *http.Request) (console.Entry, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	if !ok || len(r.Header["Authorization"]) != 1 {
+		return console.Entry{}, console.ErrRefused
+	}
+	return h.entry(r.Context(), token)
+}
+
+func (h *Handler) entry(ctx context.Context, token string) (console.Entry, error) {
+	who := h.who(ctx, token)
+	if who == nil {
+		return console.Entry{}, console.ErrRefused
+	}
+	e := console.Entry{User: who.GetName(), Namespace: "default", Credential: token}
+	if ns, _, err := serviceaccount.SplitUsername(e.User); err == nil {
+		e.Namespace = ns
+	}
+	if id := external.From(who); id != nil {
+		e.Namespace = id.Namespace
+	}
+	return e, nil
+}
+
+func (h *Handler) good(ctx context.Context, token string) bool { return h.who(ctx, token) != nil }
+
+// who returns the user of a token; nil if it is not accepted.
+func (h *Handler) who(ctx context.Context, token string) user.Info {
+	if len(h.o.Audiences) > 0 {
+		ctx = authenticator.WithAudiences(ctx, h.o.Audiences)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, console.Path+"session", nil)
+	if err != nil {
+		return nil
+	}
+	r.Header.Set("Authorization", bearer+token)
+	r.TLS = &tls.ConnectionState{}
+	resp, ok, err := h.o.Authenticate.AuthenticateRequest(r)
+	if err != nil || !ok || resp == nil || resp.User.GetName() == user.Anonymous {
+		return nil
+	}
+	return resp.User
 }
