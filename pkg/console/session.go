@@ -21,7 +21,7 @@ import (
 const (
 	// maxSessions bounds the sessions of a server, and maxOwn those of one user. The least recently used one of a user ends
 	// when another begins.
-	maxSessions, maxOwn = 4096, 16
+	maxSessions, maxOwn = 1024, 16
 	// secretBytes is the length of the secrets, in bytes.
 	secretBytes = 32
 	// recheck is how often an open request asks whether its session and its credential are still good.
