@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
