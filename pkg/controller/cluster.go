@@ -49,6 +49,8 @@ type ClusterOptions struct {
 	MaxRunning, MaxRunningPerNamespace int
 	// WebhookAllow lists host:port that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
+	// RequireSecretHosts refuses the use of Secrets that do not name the hosts to which their values may be sent.
+	RequireSecretHosts bool
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
 	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
@@ -90,6 +92,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch and remote MCP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
+	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")
 	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "search service behind the tool web_search; empty is none")
 	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
@@ -138,7 +141,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	return Run(ctx, cfg, Options{
 		Tasks: task.Options{
 			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-			WebhookAllow: o.WebhookAllow, Clock: o.Runs.Clock,
+			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 		},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,

@@ -92,11 +92,14 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		func(m manager.Manager) error {
 			return agent.Add(ctx, m, o.Tasks.Clock, plan.Place{OtherNamespaces: o.Tasks.CrossNamespaceRefs})
 		},
-		func(m manager.Manager) error { return provider.Add(m, o.Tasks.Clock) },
+		func(m manager.Manager) error {
+			return provider.Add(m, provider.Options{Clock: o.Tasks.Clock, RequireSecretHosts: o.Tasks.RequireSecretHosts})
+		},
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.
 			return tool.Add(m, tool.Options{
 				Interval: o.ToolProbeInterval, Guard: egress.Guard{Private: true}, Remote: egress.Guard{Allow: o.WebFetchAllow}, Clock: o.Tasks.Clock,
+				RequireSecretHosts: o.Tasks.RequireSecretHosts,
 			})
 		},
 		skill.Add,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 // Vendor makes the models of one type of Provider. Each vendor's package exports one, and
@@ -54,7 +55,9 @@ type Target struct {
 type Endpoint struct {
 	Spec *v1alpha1.ProviderSpec
 	// Key is the API key.
-	Key   string
+	Key string
+	// Hosts is where the key may be sent. New makes models that send no request elsewhere.
+	Hosts egress.Hosts
 	Clock clock.WithDelayedExecution
 	// Transport sends the requests; nil means a transport of the model's own, without a proxy.
 	Transport http.RoundTripper

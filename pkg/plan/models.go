@@ -117,10 +117,14 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	if m.withoutKeys {
 		return nil
 	}
+	address, err := vendors.Address(&p.Spec)
+	if err != nil {
+		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
+	}
 	return m.need(ctx, Secret{
 		Use: ForProvider, For: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, Namespace: p.Namespace,
 		Ref: v1alpha1.KeyReference{Name: p.Spec.SecretRef.Name, Key: cmp.Or(p.Spec.SecretRef.Key, defaultProviderKey)},
-	})
+	}, address)
 }
 
 // CheckProvider returns a *RefusedError for a Provider that no run can use as it is. It does not check whether the

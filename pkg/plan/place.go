@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 // Place describes what the place where tasks run supports. Each No… field is the message with which something is
@@ -31,6 +32,8 @@ type Place struct {
 	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
 	// this is not known.
 	Lacks func(tool string) string
+	// RequireHosts refuses Secrets that do not name the hosts to which their values may be sent.
+	RequireHosts bool
 	// Started is set by a worker that plans its own run. The environment and the mounts were decided before the run
 	// was started, and are not checked again.
 	Started bool
@@ -47,9 +50,9 @@ type Reader interface {
 	Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error)
 	// ConfigMapKey returns the value of a key; false if the ConfigMap lacks it.
 	ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error)
-	// HasSecret reports whether the Secret has the key with a value that is not empty. For a Secret that is to be
-	// mounted it reports whether the Secret exists.
-	HasSecret(ctx context.Context, s Secret) (bool, error)
+	// HasSecret reports whether the Secret has the key with a value that is not empty, and to which hosts the value may
+	// be sent. For a Secret that is to be mounted it reports whether the Secret exists.
+	HasSecret(ctx context.Context, s Secret) (bool, egress.Hosts, error)
 }
 
 // ConfigMap is a key of a ConfigMap that a run needs.
@@ -83,4 +86,6 @@ type Secret struct {
 	Namespace string
 	// Ref names the Secret and its key; a mount has no key.
 	Ref v1alpha1.KeyReference
+	// Hosts is where the value may be sent. Make sets it.
+	Hosts egress.Hosts
 }

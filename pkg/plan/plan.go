@@ -24,7 +24,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -287,30 +286,11 @@ func (m *maker) mounted(ctx context.Context, key types.NamespacedName) error {
 	if m.place.Started {
 		return nil
 	}
-	if err := m.need(ctx, Secret{Use: ForMount, Namespace: key.Namespace, Ref: v1alpha1.KeyReference{Name: key.Name}}); err != nil {
+	if err := m.need(ctx, Secret{Use: ForMount, Namespace: key.Namespace, Ref: v1alpha1.KeyReference{Name: key.Name}}, nil); err != nil {
 		return err
 	}
 	if m.place.NoMounts != "" {
 		return refuse(v1alpha1.ReasonRefused, "Secret %s: %s", key.Name, m.place.NoMounts)
-	}
-	return nil
-}
-
-// need adds a Secret to the Plan, if it exists and the run may use it.
-func (m *maker) need(ctx context.Context, s Secret) error {
-	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}
-	there, err := m.reader.HasSecret(ctx, s)
-	if err := lookedFor(err, "Secret", key); err != nil {
-		return err
-	}
-	if !there {
-		return missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
-	}
-	if m.place.Pods && s.Namespace != m.namespace {
-		return refuse(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
-	}
-	if !slices.Contains(m.plan.Secrets, s) {
-		m.plan.Secrets = append(m.plan.Secrets, s)
 	}
 	return nil
 }
@@ -345,7 +325,7 @@ func (m *maker) variable(ctx context.Context, namespace, name string, from *core
 		return ptr.Deref(r.Optional, false), m.need(ctx, Secret{
 			Use: ForVariable, For: types.NamespacedName{Namespace: namespace, Name: name}, Namespace: namespace,
 			Ref: v1alpha1.KeyReference{Name: r.Name, Key: r.Key},
-		})
+		}, nil)
 	case from.ConfigMapKeyRef != nil:
 		r := from.ConfigMapKeyRef
 		use := ConfigMap{NamespacedName: types.NamespacedName{Namespace: namespace, Name: r.Name}, Key: r.Key}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 )
@@ -98,12 +99,12 @@ func (s shelf) ConfigMapKey(_ context.Context, k types.NamespacedName, name stri
 	return text, ok, nil
 }
 
-func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, error) {
+func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, egress.Hosts, error) {
 	o, err := read[corev1.Secret](s, "secret", types.NamespacedName{Namespace: secret.Namespace, Name: secret.Ref.Name})
 	if err != nil {
-		return false, err
+		return false, egress.Hosts{}, err
 	}
-	return secret.Use == plan.ForMount || len(o.Data[secret.Ref.Key]) > 0, nil
+	return secret.Use == plan.ForMount || len(o.Data[secret.Ref.Key]) > 0, plan.HostsOf(o.Annotations), nil
 }
 
 // decided returns a decision in short form: the reason, and "?" if the missing object may still be created.

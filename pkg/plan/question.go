@@ -24,6 +24,8 @@ type Question struct {
 	// DefaultProvider is used if neither Provider nor the Agent names one, and DefaultModel if the Provider has no
 	// default either. Both may be empty.
 	DefaultProvider, DefaultModel string
+	// RequireHosts refuses Secrets that do not name the hosts to which their values may be sent.
+	RequireHosts bool
 }
 
 // task returns a task that would use the same models.
@@ -43,7 +45,7 @@ func (q *Question) task() *v1alpha1.Task {
 // the candidates, their Secrets and the limits of an answer, and nothing else. References to other namespaces are
 // refused. The error is a *RefusedError if no model can answer; any other error comes from the Reader.
 func Answering(ctx context.Context, r Reader, q *Question) (*Plan, error) {
-	m := &maker{reader: r, place: Place{Started: true}, namespace: q.Namespace, anyModel: true, plan: &Plan{}}
+	m := &maker{reader: r, place: Place{Started: true, RequireHosts: q.RequireHosts}, namespace: q.Namespace, anyModel: true, plan: &Plan{}}
 	t := q.task()
 	if err := m.agent(ctx, t); err != nil {
 		return nil, err

@@ -84,7 +84,11 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	}
 	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
 	if h := o.Spec.HTTP; h != nil && h.AuthSecretRef != nil && !m.withoutKeys {
-		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *h.AuthSecretRef})
+		address, err := toolAddress(&o.Spec)
+		if err != nil {
+			return refuse(v1alpha1.ReasonToolInvalid, "tool %s: its address cannot be used", key)
+		}
+		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *h.AuthSecretRef}, address)
 	}
 	return nil
 }
@@ -138,6 +142,14 @@ func checkMCP(s *v1alpha1.ToolSpec) error {
 		}
 	}
 	return checkHTTP(h)
+}
+
+// toolAddress returns where a Tool that CheckTool accepts sends its credential.
+func toolAddress(s *v1alpha1.ToolSpec) (*url.URL, error) {
+	if s.MCP != nil {
+		return url.Parse(s.MCP.Remote.URL)
+	}
+	return url.Parse(s.HTTP.URL)
 }
 
 func isEndpoint(address string) bool {

@@ -3,6 +3,8 @@
 
 package runspec
 
+import "github.com/platform-ai/platform/pkg/egress"
+
 // Names in a folder of credentials. Each file holds one value and nothing else.
 const (
 	// CredentialProviders and CredentialTools are folders that hold a folder for each namespace,
@@ -34,8 +36,33 @@ type Credentials struct {
 	Env map[string]string `json:"env,omitempty"`
 	// SearchKey is the bearer token for the search service that web_search uses.
 	SearchKey string `json:"searchKey,omitempty"`
+	// Hosts says where keys may be sent.
+	Hosts SecretHosts `json:"hosts,omitzero"`
 	// ConfigMaps holds the values of keys of ConfigMaps, by their ConfigMapKey. They are not secret.
 	ConfigMaps map[string]string `json:"configMaps,omitempty"`
+}
+
+// SecretHosts says to which hosts the keys of Providers and the credentials of Tools may be sent, by their CredentialKey.
+// What is not listed may be sent anywhere.
+type SecretHosts struct {
+	Providers map[string]egress.Hosts `json:"providers,omitempty"`
+	Tools     map[string]egress.Hosts `json:"tools,omitempty"`
+}
+
+// Provider limits where the key of a Provider may be sent, if there is a rule.
+func (h *SecretHosts) Provider(key string, hosts egress.Hosts) { limit(&h.Providers, key, hosts) }
+
+// Tool limits where the credential of a Tool may be sent, if there is a rule.
+func (h *SecretHosts) Tool(key string, hosts egress.Hosts) { limit(&h.Tools, key, hosts) }
+
+func limit(all *map[string]egress.Hosts, key string, hosts egress.Hosts) {
+	if !hosts.Set {
+		return
+	}
+	if *all == nil {
+		*all = map[string]egress.Hosts{}
+	}
+	(*all)[key] = hosts
 }
 
 // CredentialKey names the credential of a Provider or Tool, in Credentials and as a path in a folder of credentials.

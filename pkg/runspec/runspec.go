@@ -23,6 +23,9 @@ const (
 	// the same document, or the path of a folder with one file for each secret (see
 	// CredentialProviders). Empty means no credentials.
 	EnvCredentials = "PLATFORM_CREDENTIALS" //nolint:gosec // the name of a variable
+	// EnvSecretHosts is a SecretHosts as JSON, where EnvCredentials is a folder. An empty value means the zero
+	// SecretHosts.
+	EnvSecretHosts = "PLATFORM_SECRET_HOSTS" //nolint:gosec // the name of a variable
 	// EnvTokenPath is the path of a file with the worker's token, for projected tokens that
 	// rotate. It overrides Credentials.Token.
 	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH" //nolint:gosec // the name of a variable
@@ -95,7 +98,7 @@ func OperatorEnv() []string {
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs
 // do not get them.
 func WorkerEnv() []string {
-	return append(OperatorEnv(), EnvCredentials, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
+	return append(OperatorEnv(), EnvCredentials, EnvSecretHosts, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
 }
 
 // Sandbox is the operator's configuration of the sandbox in which programs of runs execute. No part of it comes

@@ -111,6 +111,9 @@ type Options struct {
 	LocalRuns bool
 	// Host is the client configuration for the cluster that has the Secrets of Providers; nil means this server itself.
 	Host *rest.Config
+	// RequireSecretHosts refuses requests to models, and on the standalone host tasks, that use a Secret that does not name
+	// the hosts to which its values may be sent.
+	RequireSecretHosts bool
 	// LockTimeout is how long the start waits while another server has the store open; 0 does not wait.
 	LockTimeout time.Duration
 
@@ -141,6 +144,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Console, "console", o.Console, "serve the web console at /console/ on all listeners; without, its paths answer 404")
 	fs.DurationVar(&o.ConsoleIdle, "console-session-idle", console.DefaultIdle, "how long a session of the web console lasts without a request; an open stream counts as one")
 	fs.DurationVar(&o.ConsoleLife, "console-session-life", console.DefaultLife, "how long a session of the web console lasts at most; it ends earlier with its token")
+	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", o.RequireSecretHosts, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts)")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
 	o.Identity.AddFlags(fs)

@@ -98,6 +98,12 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.Credentials, err = readCredentials(getenv(runspec.EnvCredentials), stdin); err != nil {
 		return nil, err
 	}
+	if hosts := getenv(runspec.EnvSecretHosts); hosts != "" && c.credentialsDir != "" {
+		// Without its rules a key could be sent anywhere.
+		if err := json.Unmarshal([]byte(hosts), &c.Credentials.Hosts); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvSecretHosts, err)
+		}
+	}
 	c.Credentials.Env = withSecretEnv(c.Credentials.Env, getenv)
 	if c.TokenPath == "" && c.Credentials.Token == "" {
 		return nil, fmt.Errorf("%w: the credentials lack a token", ErrUsage)

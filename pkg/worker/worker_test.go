@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
@@ -96,6 +97,13 @@ func TestLoadConfig(t *testing.T) {
 	}
 	if c, err := LoadConfig(environment(map[string]string{runspec.EnvCredentials: file}), nil); err != nil || c.Credentials.Token != token {
 		t.Errorf("%v", err)
+	}
+	limited := environment(map[string]string{runspec.EnvCredentials: file, runspec.EnvSecretHosts: `{"providers":{"n/p":{"rule":"api.openai.com","set":true}}}`})
+	if c, err := LoadConfig(limited, nil); err != nil || c.Credentials.Hosts.Providers["n/p"] != (egress.Hosts{Rule: "api.openai.com", Set: true}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := LoadConfig(environment(map[string]string{runspec.EnvCredentials: file, runspec.EnvSecretHosts: "{"}), nil); !errors.Is(err, ErrUsage) {
+		t.Errorf("hosts that cannot be read: %v", err)
 	}
 	for name, value := range map[string]string{
 		runspec.EnvTaskName: "", runspec.EnvTaskUID: "", runspec.EnvControllerURL: "", runspec.EnvWorkDir: "", runspec.EnvAttempt: "0",

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -95,6 +96,8 @@ type Secret struct {
 	For types.NamespacedName
 	// Ref is the key of a Secret in the run's namespace.
 	Ref v1alpha1.KeyReference
+	// Hosts is where the value may be sent.
+	Hosts egress.Hosts
 }
 
 // ConfigMap is a key of a ConfigMap of the run's namespace.

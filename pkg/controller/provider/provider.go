@@ -6,6 +6,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // Secrets are not watched: a watch would hold all of them in memory. A Provider is checked
@@ -35,12 +37,20 @@ const (
 // defaultKey is used if the server set no default.
 const defaultKey = "api-key"
 
+// Options configure the controller.
+type Options struct {
+	// Clock is required.
+	Clock clock.PassiveClock
+	// RequireSecretHosts refuses Secrets that do not name the hosts to which their values may be sent.
+	RequireSecretHosts bool
+}
+
 // Add registers the controller. The manager's client must not cache Secrets.
-func Add(mgr manager.Manager, c clock.PassiveClock) error {
-	v := validate{now: c.Now, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+func Add(mgr manager.Manager, o Options) error {
+	v := validate{now: o.Clock.Now, requireHosts: o.RequireSecretHosts, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 		s := &corev1.Secret{}
 		return s, mgr.GetClient().Get(ctx, key, s)
-	}, probe: newProbes(c.Now).ask}
+	}, probe: newProbes(o.Clock.Now).ask}
 	return builder.ControllerManagedBy(mgr).Named("provider").For(&v1alpha1.Provider{}).Complete(&step.Reconciler[*v1alpha1.Provider]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Provider { return &v1alpha1.Provider{} },
@@ -52,23 +62,25 @@ func Add(mgr manager.Manager, c clock.PassiveClock) error {
 type validate struct {
 	now    func() time.Time
 	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
+	// requireHosts refuses Secrets without a rule about the hosts.
+	requireHosts bool
 	// probe asks the endpoint with a key that is in a Secret of that version.
 	probe func(ctx context.Context, p *v1alpha1.Provider, key, secretVersion string) answer
 }
 
 func (s validate) do(ctx context.Context, p *v1alpha1.Provider) error {
-	found, message, err := s.check(ctx, p)
+	found, problem, err := s.check(ctx, p)
 	if err != nil {
 		return err
 	}
-	ready := message == ""
+	message, ready := problem.message, problem.message == ""
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValidationSucceeded,
 		Message: found, ObservedGeneration: p.Generation,
 	}
 	wait := step.Wait{After: recheckReady, Reason: c.Message}
 	if !ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, cmp.Or(problem.reason, v1alpha1.ReasonValidationFailed), message
 		wait = step.Wait{After: recheckNotReady, Reason: message}
 	}
 	changed := meta.SetStatusCondition(&p.Status.Conditions, c)
@@ -101,28 +113,58 @@ func coolDown(p *v1alpha1.Provider, now time.Time) time.Duration {
 	return 0
 }
 
+// problem says why a Provider cannot be used; it has no message if there is none.
+type problem struct {
+	// reason is that of the condition; empty for ValidationFailed.
+	reason, message string
+}
+
+func failed(format string, args ...any) problem {
+	return problem{message: fmt.Sprintf(format, args...)}
+}
+
 // check returns what was found, or what is wrong.
-func (s validate) check(ctx context.Context, p *v1alpha1.Provider) (found, problem string, err error) {
+func (s validate) check(ctx context.Context, p *v1alpha1.Provider) (found string, wrong problem, err error) {
 	ref := p.Spec.SecretRef
 	if ref.Key == "" {
 		ref.Key = defaultKey
 	}
-	secret, err := s.secret(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name})
+	key := types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}
+	secret, err := s.secret(ctx, key)
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Sprintf("Secret %q does not exist", ref.Name), nil
+		return "", failed("Secret %q does not exist", ref.Name), nil
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("secret: %w", err)
+		return "", problem{}, fmt.Errorf("secret: %w", err)
 	}
 	if len(secret.Data[ref.Key]) == 0 {
-		return "", fmt.Sprintf("Secret %q has no key %q", ref.Name, ref.Key), nil
+		return "", failed("Secret %q has no key %q", ref.Name, ref.Key), nil
 	}
 	if problems := vendors.Check(&p.Spec, field.NewPath("spec")); len(problems) > 0 {
-		return "", problems.ToAggregate().Error(), nil
+		return "", failed("%v", problems.ToAggregate()), nil
+	}
+	if wrong := s.host(p, key, secret); wrong.message != "" {
+		return "", wrong, nil
 	}
 	if !p.Spec.Probe {
-		return fmt.Sprintf("Secret %q has the key %q; whether the endpoint accepts it was not checked (spec.probe)", ref.Name, ref.Key), "", nil
+		return fmt.Sprintf("Secret %q has the key %q; whether the endpoint accepts it was not checked (spec.probe)", ref.Name, ref.Key), problem{}, nil
 	}
 	a := s.probe(ctx, p, string(secret.Data[ref.Key]), secret.ResourceVersion)
-	return a.found, a.problem, nil
+	return a.found, problem{message: a.problem}, nil
+}
+
+// host checks whether the Secret may be sent to the Provider's address.
+func (s validate) host(p *v1alpha1.Provider, key types.NamespacedName, secret *corev1.Secret) problem {
+	hosts := plan.HostsOf(secret.Annotations)
+	if _, ok := vendors.Find(p.Spec.Type); !ok || !hosts.Set && !s.requireHosts {
+		return problem{}
+	}
+	to, err := vendors.Address(&p.Spec)
+	if err != nil {
+		return failed("spec: %v", err)
+	}
+	if err := plan.MaySend(key, hosts, s.requireHosts, to); err != nil {
+		return problem{v1alpha1.ReasonSecretHostNotAllowed, err.Error()}
+	}
+	return problem{}
 }

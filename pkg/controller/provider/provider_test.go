@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +84,36 @@ func TestValidate(t *testing.T) {
 				t.Error("a look that found nothing new changed the status")
 			}
 		})
+	}
+}
+
+// TestSecretHosts: a key is not sent, not even to find out whether it works, where its Secret does not permit that.
+func TestSecretHosts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		require     bool
+		baseURL     string
+		reason      string // empty if the endpoint is asked
+	}{
+		"no rule":           {baseURL: "https://evil.example/v1"},
+		"required":          {require: true, reason: v1alpha1.ReasonSecretHostNotAllowed},
+		"permitted":         {annotations: map[string]string{v1alpha1.AnnotationAllowedHosts: "api.openai.com"}, require: true},
+		"elsewhere":         {annotations: map[string]string{v1alpha1.AnnotationAllowedHosts: "api.openai.com"}, baseURL: "https://evil.example/v1", reason: v1alpha1.ReasonSecretHostNotAllowed},
+		"a wrong rule":      {annotations: map[string]string{v1alpha1.AnnotationAllowedHosts: "a/b"}, reason: v1alpha1.ReasonSecretHostNotAllowed},
+		"no usable address": {annotations: map[string]string{v1alpha1.AnnotationAllowedHosts: "*"}, baseURL: "x", reason: v1alpha1.ReasonValidationFailed},
+	} {
+		asked := false
+		v := validate{now: time.Now, requireHosts: tc.require, secret: func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Data: map[string][]byte{"api-key": []byte("the-value")}}, nil
+		}, probe: func(context.Context, *v1alpha1.Provider, string, string) answer {
+			asked = true
+			return answer{found: "fine"}
+		}}
+		p := &v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, BaseURL: tc.baseURL, Probe: true}}
+		_ = v.do(t.Context(), p) // a wait
+		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		if asked != (tc.reason == "") || p.Status.Ready != asked || !asked && c.Reason != tc.reason || strings.Contains(c.Message, "the-value") {
+			t.Errorf("%s: asked %t, %+v", name, asked, c)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
@@ -23,7 +24,8 @@ type Reader struct {
 	Cached client.Reader
 	// Live reads from the server what Cached does not have. It is nil if Cached reads from the server itself.
 	Live client.Reader
-	// OnSecret, if not nil, receives each value that was found, except those of mounts.
+	// OnSecret, if not nil, receives each value that was found, except those of mounts. It may not be used before the plan
+	// is made, which may refuse it.
 	OnSecret func(s plan.Secret, value []byte)
 }
 
@@ -76,16 +78,17 @@ func (r Reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name
 	return text, ok, err
 }
 
-// HasSecret checks for a Secret and a value of its key.
-func (r Reader) HasSecret(ctx context.Context, s plan.Secret) (bool, error) {
+// HasSecret checks for a Secret and a value of its key, and reads where the value may be sent.
+func (r Reader) HasSecret(ctx context.Context, s plan.Secret) (bool, egress.Hosts, error) {
 	o := &corev1.Secret{}
 	err := r.get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, o)
+	s.Hosts = plan.HostsOf(o.Annotations)
 	if err != nil || s.Use == plan.ForMount {
-		return err == nil, err
+		return err == nil, s.Hosts, err
 	}
 	value := o.Data[s.Ref.Key]
 	if len(value) > 0 && r.OnSecret != nil {
 		r.OnSecret(s, value)
 	}
-	return len(value) > 0, nil
+	return len(value) > 0, s.Hosts, nil
 }

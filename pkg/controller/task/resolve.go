@@ -79,7 +79,7 @@ func newResolver(o Options, cached, live client.Reader) *resolver {
 		cached: cached, live: live, searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
 		place: plan.Place{
 			OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
-			NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoMounts: o.MountRefusal,
+			RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoMounts: o.MountRefusal,
 		},
 	}
 	if o.LocalRuns {
@@ -141,8 +141,10 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 	switch key := runspec.CredentialKey(s.For.Namespace, s.For.Name); s.Use {
 	case plan.ForProvider:
 		keep(&r.credentials.ProviderKeys, key)
+		r.credentials.Hosts.Provider(key, s.Hosts)
 	case plan.ForTool:
 		keep(&r.credentials.ToolKeys, key)
+		r.credentials.Hosts.Tool(key, s.Hosts)
 	case plan.ForVariable:
 		keep(&r.credentials.Env, s.For.Name)
 	case plan.ForMount:
@@ -166,9 +168,9 @@ func references(secrets []plan.Secret) []executor.Secret {
 	for _, s := range secrets {
 		switch s.Use {
 		case plan.ForProvider:
-			list = append(list, executor.Secret{Use: executor.ForProvider, For: s.For, Ref: s.Ref})
+			list = append(list, executor.Secret{Use: executor.ForProvider, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
 		case plan.ForTool:
-			list = append(list, executor.Secret{Use: executor.ForTool, For: s.For, Ref: s.Ref})
+			list = append(list, executor.Secret{Use: executor.ForTool, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
 		case plan.ForVariable, plan.ForMount:
 		}
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	// LocalRuns says that runs are processes on this machine. The controller then warns about settings that only a
 	// cluster can honour.
 	LocalRuns bool
+	// RequireSecretHosts refuses tasks that use a Secret that does not name the hosts to which its values may be sent.
+	RequireSecretHosts bool
 	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
 	CrossNamespaceRefs bool
 	// MaxRunning limits running tasks of all namespaces. 0 means no limit.

@@ -30,6 +30,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 )
 
@@ -47,6 +48,8 @@ type Options struct {
 	Interval time.Duration
 	// Guard says which addresses of HTTP tools may be probed, and Remote which addresses of MCP servers.
 	Guard, Remote egress.Guard
+	// RequireSecretHosts refuses Secrets that do not name the hosts to which their values may be sent.
+	RequireSecretHosts bool
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
@@ -59,7 +62,7 @@ func Add(mgr manager.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard), remote: o.Remote, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard), remote: o.Remote, requireHosts: o.RequireSecretHosts, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 		s := &corev1.Secret{}
 		return s, mgr.GetClient().Get(ctx, key, s)
 	}}
@@ -82,7 +85,9 @@ type probe struct {
 	dial     func(ctx context.Context, u *url.URL) error
 	// remote limits the addresses of MCP servers; secret reads their credentials.
 	remote egress.Guard
-	secret func(context.Context, types.NamespacedName) (*corev1.Secret, error)
+	// requireHosts refuses Secrets without a rule about the hosts.
+	requireHosts bool
+	secret       func(context.Context, types.NamespacedName) (*corev1.Secret, error)
 }
 
 func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
@@ -93,7 +98,7 @@ func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
 	if err == nil {
 		st.Endpoint = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 		if t.Spec.MCP != nil {
-			err = p.list(ctx, t)
+			err = p.list(ctx, t, u)
 		} else {
 			err = p.dial(ctx, u)
 		}
@@ -106,6 +111,9 @@ func (p probe) do(ctx context.Context, t *v1alpha1.Tool) error {
 	if err != nil {
 		st.Error = err.Error()
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonEndpointUnreachable, st.Error
+		if _, ok := errors.AsType[*hostError](err); ok {
+			c.Reason = v1alpha1.ReasonSecretHostNotAllowed
+		}
 	}
 	meta.SetStatusCondition(&st.Conditions, c)
 	st.LastCheck = &metav1.Time{Time: p.now()}
@@ -119,13 +127,21 @@ func message(t *v1alpha1.Tool) string {
 	return "the endpoint takes connections"
 }
 
+// hostError says that the Tool's credential may not be sent to its endpoint.
+type hostError struct{ error }
+
 // list asks a remote MCP server for its tools and checks the one that is meant.
-func (p probe) list(ctx context.Context, t *v1alpha1.Tool) error {
+func (p probe) list(ctx context.Context, t *v1alpha1.Tool, u *url.URL) error {
 	o := mcp.Options{Guard: p.remote, Timeout: probeTimeout}
 	if h := t.Spec.HTTP; h != nil && h.AuthSecretRef != nil {
-		s, err := p.secret(ctx, types.NamespacedName{Namespace: t.Namespace, Name: h.AuthSecretRef.Name})
+		key := types.NamespacedName{Namespace: t.Namespace, Name: h.AuthSecretRef.Name}
+		s, err := p.secret(ctx, key)
 		if err != nil {
 			return fmt.Errorf("spec.http.authSecretRef: %w", err)
+		}
+		o.Hosts = plan.HostsOf(s.Annotations)
+		if err := plan.MaySend(key, o.Hosts, p.requireHosts, u); err != nil {
+			return &hostError{err}
 		}
 		o.Credential = string(s.Data[h.AuthSecretRef.Key])
 	}

@@ -50,6 +50,8 @@ func TestProbe(t *testing.T) {
 	}
 	const gone = "http://127.0.0.1:1"
 	at := func(url string) v1alpha1.ToolSpec { return v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: url}} }
+	elsewhere := remote(docs.URL, "search", "text")
+	elsewhere.HTTP.AuthSecretRef.Name = "limited"
 	for _, tc := range []struct {
 		name     string
 		spec     v1alpha1.ToolSpec
@@ -60,6 +62,7 @@ func TestProbe(t *testing.T) {
 		{"remote MCP", remote(docs.URL, "search", "text"), docs.URL, ""},
 		{"remote MCP without the tool", remote(docs.URL, "find", "text"), docs.URL, "does not offer a tool with the name find"},
 		{"remote MCP without a credential", remote(docs.URL, "search", "gone"), docs.URL, "the key of the Secret is empty"},
+		{"remote MCP elsewhere", elsewhere, docs.URL, "may not be sent to " + docs.URL},
 		{"remote MCP that is not one", v1alpha1.ToolSpec{MCP: &v1alpha1.ToolMCP{Remote: &v1alpha1.ToolMCPRemote{URL: "http://127.0.0.1:1/"}}}, "http://127.0.0.1:1/", "is not allowed"},
 		{"nobody there", at(gone), gone, "refused"},
 		{"unknown certificate", at(selfSigned.URL), selfSigned.URL, "by TLS"},
@@ -73,8 +76,12 @@ func TestProbe(t *testing.T) {
 			p := probe{
 				now: func() time.Time { return time.Unix(1000, 0) }, interval: time.Minute, dial: dialer(egress.Guard{Private: true}),
 				remote: egress.Guard{Allow: []string{strings.TrimPrefix(docs.URL, "http://")}},
-				secret: func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
-					return &corev1.Secret{Data: map[string][]byte{"text": []byte("secret")}}, nil
+				secret: func(_ context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+					s := &corev1.Secret{Data: map[string][]byte{"text": []byte("secret")}}
+					if key.Name == "limited" {
+						s.Annotations = map[string]string{v1alpha1.AnnotationAllowedHosts: "docs.example"}
+					}
+					return s, nil
 				},
 			}
 			err := p.do(t.Context(), tool)

@@ -21,6 +21,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
@@ -55,6 +56,8 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// Clock is required.
 	Clock clock.WithDelayedExecution
+	// Hosts is where the key may be sent; nothing is sent elsewhere.
+	Hosts egress.Hosts
 	// Transport sends the requests. It must use no proxy. HeaderTimeout does not apply to it. Default: a transport of
 	// the client's own.
 	Transport http.RoundTripper
@@ -93,7 +96,7 @@ func New(c Config) (*Client, error) {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = wire.HeaderTimeout
 	}
-	client, err := wire.Client(c.HeaderTimeout, c.Transport)
+	client, err := wire.Client(c.HeaderTimeout, c.Transport, c.Hosts)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@
 package vendors
 
 import (
+	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -47,6 +49,20 @@ func names(which func(llm.Vendor) bool) string {
 		return strings.Join(types[:n-1], ", ") + " or " + types[n-1]
 	}
 	return strings.Join(types, "")
+}
+
+// Address returns where a Provider sends its key.
+func Address(s *v1alpha1.ProviderSpec) (*url.URL, error) {
+	v, ok := Find(s.Type)
+	if !ok {
+		return nil, fmt.Errorf("spec.type: must be %s, not %s", Types(), s.Type)
+	}
+	path := "chat/completions"
+	if v.Protocol == llm.ProtocolAnthropic {
+		path = "messages"
+	}
+	target, err := v.Target(llm.Endpoint{Spec: s}, path)
+	return target.URL, err
 }
 
 // Check returns which fields of a Provider do not fit its type.

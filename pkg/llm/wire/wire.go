@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 const (
@@ -56,9 +58,10 @@ func BaseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Client returns an HTTP client that follows no redirect, so that a key is sent to the configured address only. If
-// transport is nil, it is one that uses no proxy and waits for the header of an answer for headerTimeout.
-func Client(headerTimeout time.Duration, transport http.RoundTripper) (*http.Client, error) {
+// Client returns an HTTP client that follows no redirect, so that a key is sent to the configured address only, and only
+// if its hosts permit that. If transport is nil, it is one that uses no proxy and waits for the header of an answer for
+// headerTimeout.
+func Client(headerTimeout time.Duration, transport http.RoundTripper, hosts egress.Hosts) (*http.Client, error) {
 	if transport == nil {
 		standard, ok := http.DefaultTransport.(*http.Transport)
 		if !ok {
@@ -70,7 +73,7 @@ func Client(headerTimeout time.Duration, transport http.RoundTripper) (*http.Cli
 		transport = own
 	}
 	return &http.Client{
-		Transport:     boundedErrors{transport},
+		Transport:     boundedErrors{hosts.Transport(transport)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }

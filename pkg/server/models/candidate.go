@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // minKey is the length of the shortest key that is looked for in texts. A shorter one is no secret.
@@ -43,8 +45,17 @@ func (c *Candidate) Renew(ctx context.Context) bool {
 	if now.read(ctx, c.models) != nil || now.value == "" || now.value == c.key.value {
 		return false
 	}
+	if now.hosts != c.key.hosts && !c.models.permits(c.Provider, now) {
+		return false
+	}
 	c.key = now
 	return true
+}
+
+// permits reports whether a key may be sent to its Provider.
+func (m *Models) permits(p *v1alpha1.Provider, k key) bool {
+	to, err := vendors.Address(&p.Spec)
+	return err == nil && plan.MaySend(k.secret, k.hosts, m.o.RequireSecretHosts, to) == nil
 }
 
 // LLM returns the candidate for llm.Call. The error says which field of the Provider is wrong.
@@ -93,7 +104,7 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 		}
 	}
 	req.Header = header
-	resp, err := c.models.transport.RoundTrip(req)
+	resp, err := c.key.hosts.Transport(c.models.transport).RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key.value).Describe(err)) // the text of the cause may hold the address
 	}
@@ -131,10 +142,11 @@ type clientKey struct {
 	uid        types.UID
 	generation int64
 	key        [sha256.Size]byte
+	hosts      egress.Hosts
 }
 
 func (s *clients) get(c Candidate) (llm.Model, error) {
-	id := clientKey{uid: c.Provider.UID, generation: c.Provider.Generation, key: sha256.Sum256([]byte(c.key.value))}
+	id := clientKey{uid: c.Provider.UID, generation: c.Provider.Generation, key: sha256.Sum256([]byte(c.key.value)), hosts: c.key.hosts}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if model, ok := s.all[id]; ok {
@@ -144,7 +156,7 @@ func (s *clients) get(c Candidate) (llm.Model, error) {
 	if !ok {
 		return nil, fmt.Errorf("spec.type: must be %s, not %s", vendors.Types(), c.Provider.Spec.Type)
 	}
-	model, err := vendor.New(llm.Endpoint{Spec: c.Provider.Spec.DeepCopy(), Key: c.key.value, Clock: c.models.o.Clock, Transport: c.models.transport})
+	model, err := vendor.New(llm.Endpoint{Spec: c.Provider.Spec.DeepCopy(), Key: c.key.value, Hosts: c.key.hosts, Clock: c.models.o.Clock, Transport: c.models.transport})
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,8 @@ type Options struct {
 	Provider string
 	// Model is the model that is used if neither the request, its Agent nor the Provider names one. Empty for none.
 	Model string
+	// RequireSecretHosts refuses Providers whose Secrets do not name the hosts to which their values may be sent.
+	RequireSecretHosts bool
 	// Changed returns the revision of the newest change to a resource of this server, such as
 	// "providers.core.platform.ai", or reports false if that is not known. Objects of such resources are read once for
 	// each change. If it is nil, they are read for each request.
@@ -130,6 +132,7 @@ func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
 	p, err := plan.Answering(ctx, r, &plan.Question{
 		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,
 		DefaultProvider: m.o.Provider, DefaultModel: m.o.Model,
+		RequireHosts: m.o.RequireSecretHosts,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 )
 
@@ -58,6 +59,8 @@ type key struct {
 	value  string
 	secret types.NamespacedName
 	field  string
+	// hosts is where the value may be sent.
+	hosts egress.Hosts
 }
 
 var _ plan.Reader = (*reader)(nil)
@@ -125,22 +128,22 @@ func (*reader) ConfigMapKey(context.Context, types.NamespacedName, string) (stri
 }
 
 // HasSecret reads the key of a Provider and keeps its value.
-func (r *reader) HasSecret(ctx context.Context, s plan.Secret) (bool, error) {
+func (r *reader) HasSecret(ctx context.Context, s plan.Secret) (bool, egress.Hosts, error) {
 	if s.Use != plan.ForProvider {
-		return false, errNotNeeded
+		return false, egress.Hosts{}, errNotNeeded
 	}
-	if r.keys[s.For.Name].value != "" {
-		return true, nil
+	if known := r.keys[s.For.Name]; known.value != "" {
+		return true, known.hosts, nil
 	}
 	k := key{secret: types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, field: s.Ref.Key}
 	if err := k.read(ctx, r.models); err != nil {
-		return false, err
+		return false, egress.Hosts{}, err
 	}
 	r.keys[s.For.Name] = k
-	return k.value != "", nil
+	return k.value != "", k.hosts, nil
 }
 
-// read reads the value of a key.
+// read reads the value of a key, and where it may be sent.
 func (k *key) read(ctx context.Context, m *Models) error {
 	secret, err := m.kept.secrets.get(ctx, k.secret, func(ctx context.Context) (*corev1.Secret, error) {
 		return m.secrets.CoreV1().Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
@@ -148,6 +151,6 @@ func (k *key) read(ctx context.Context, m *Models) error {
 	if err != nil {
 		return err
 	}
-	k.value = string(secret.Data[k.field])
+	k.value, k.hosts = string(secret.Data[k.field]), plan.HostsOf(secret.Annotations)
 	return nil
 }

@@ -50,7 +50,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	defer func() { err = errors.Join(err, e.Close()) }()
 	options := task.Options{
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true,
+		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true, RequireSecretHosts: o.RequireSecretHosts,
 	}
 	options.ImageRefusal = imagesRefused
 	if options.ProgramRefusal, err = o.programRefusal(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -84,15 +85,16 @@ func (r reader) ConfigMapKey(_ context.Context, key types.NamespacedName, name s
 	return text, ok, nil
 }
 
-// HasSecret reports whether the run was given the value, because it may not read Secrets.
-func (r reader) HasSecret(_ context.Context, s plan.Secret) (bool, error) {
+// HasSecret reports whether the run was given the value, because it may not read Secrets. Where the value may be sent was
+// given with it: the Provider or Tool may have changed since.
+func (r reader) HasSecret(_ context.Context, s plan.Secret) (bool, egress.Hosts, error) {
 	key := runspec.CredentialKey(s.For.Namespace, s.For.Name)
-	switch s.Use {
+	switch c := &r.Credentials; s.Use {
 	case plan.ForProvider:
-		return r.Credentials.ProviderKeys[key] != "", nil
+		return c.ProviderKeys[key] != "", c.Hosts.Providers[key], nil
 	case plan.ForTool:
-		return r.Credentials.ToolKeys[key] != "", nil
+		return c.ToolKeys[key] != "", c.Hosts.Tools[key], nil
 	default: // variables and mounts exist when a run has started
-		return true, nil
+		return true, egress.Hosts{}, nil
 	}
 }

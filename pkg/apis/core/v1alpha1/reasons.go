@@ -100,6 +100,9 @@ const (
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretKeyNotFound: the Secret is there and lacks the key that is referred to.
 	ReasonSecretKeyNotFound = "SecretKeyNotFound"
+	// ReasonSecretHostNotAllowed: the annotation platform.ai/allowed-hosts of a Secret does not permit the use that a
+	// Provider, a Tool or the task makes of it, or the Secret has none and the operator requires one.
+	ReasonSecretHostNotAllowed = "SecretHostNotAllowed"
 	// ReasonConfigMapNotFound: a ConfigMap with a prompt or a skill does not exist.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	// ReasonConfigMapKeyNotFound: the ConfigMap is there and lacks the key that is referred to.

@@ -9,6 +9,11 @@ const LabelPrefix = "platform.ai/"
 // FinalizerCleanup keeps a Task until the controller has stopped its work.
 const FinalizerCleanup = LabelPrefix + "cleanup"
 
+// AnnotationAllowedHosts is an annotation of Secrets: the hosts to which the values may be sent, separated by commas, such
+// as "api.example.com,*.example.org". Package egress defines the list (Hosts). A Secret without it may be sent anywhere,
+// unless the operator requires it.
+const AnnotationAllowedHosts = LabelPrefix + "allowed-hosts"
+
 // What names the store that an object or an answer belongs to. The identity of a store is a random UUID.
 const (
 	// HeaderStoreID is a header of every answer of the API: the identity of the store that gave it.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -88,7 +89,7 @@ func jobCases() map[string]struct {
 				r.AgentSecret = "agent-files"
 				r.ConfigMaps = []executor.ConfigMap{{Name: "texts", Key: "prompt"}}
 				r.Secrets = []executor.Secret{
-					{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+					{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}, Hosts: egress.Hosts{Rule: "api.openai.com", Set: true}},
 					{Use: executor.ForTool, For: types.NamespacedName{Namespace: "team", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
 				}
 				r.Placement = v1alpha1.ExecutionPlacement{

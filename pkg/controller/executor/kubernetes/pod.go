@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"encoding/json"
 	"path"
 	"slices"
 	"strconv"
@@ -243,6 +244,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvCAFile, Value: path.Join(apiDir, "ca.crt")},
 		{Name: runspec.EnvTokenPath, Value: path.Join(apiDir, "token")},
 		{Name: runspec.EnvCredentials, Value: credentials},
+		{Name: runspec.EnvSecretHosts, Value: secretHosts(run.Secrets)},
 		{Name: runspec.EnvSecretDirs, Value: strings.Join([]string{secretTaskDir, secretAgentDir}, ":")},
 		{Name: runspec.EnvWorkDir, Value: workDir},
 		{Name: runspec.EnvArtifactsDir, Value: artifactsDir},
@@ -260,6 +262,23 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		env = append(env, corev1.EnvVar{Name: name, Value: value})
 	}
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
+}
+
+// secretHosts returns a runspec.SecretHosts, as JSON with its keys in order, or an empty text if no Secret has a rule.
+func secretHosts(secrets []executor.Secret) string {
+	var hosts runspec.SecretHosts
+	for _, s := range secrets {
+		if key := runspec.CredentialKey(s.For.Namespace, s.For.Name); s.Use == executor.ForTool {
+			hosts.Tool(key, s.Hosts)
+		} else {
+			hosts.Provider(key, s.Hosts)
+		}
+	}
+	if hosts.Providers == nil && hosts.Tools == nil {
+		return ""
+	}
+	text, _ := json.Marshal(hosts) // strings alone
+	return string(text)
 }
 
 // sandbox returns a runspec.Sandbox as constant text, so that a Job looks the same each time it is built.

@@ -94,8 +94,10 @@ func (r *run) candidates(p *plan.Plan) ([]llm.Candidate, error) {
 			return nil, runner.Fail(v1alpha1.ReasonProviderUnsupported,
 				"provider %s: spec.type: must be %s, not %s", provider.Name, vendors.Types(), provider.Spec.Type)
 		}
-		key := r.Credentials.ProviderKeys[runspec.CredentialKey(provider.Namespace, provider.Name)]
-		model, err := vendor.New(llm.Endpoint{Spec: &provider.Spec, Key: key, Clock: clock.RealClock{}})
+		key := runspec.CredentialKey(provider.Namespace, provider.Name)
+		model, err := vendor.New(llm.Endpoint{
+			Spec: &provider.Spec, Key: r.Credentials.ProviderKeys[key], Hosts: r.Credentials.Hosts.Providers[key], Clock: clock.RealClock{},
+		})
 		if err != nil {
 			return nil, runner.Fail(v1alpha1.ReasonProviderInvalid, "provider %s: %w", provider.Name, err)
 		}
@@ -165,12 +167,12 @@ func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env
 // tool makes a tool of a Tool object, or a built-in one.
 func (r *run) tool(ctx context.Context, use plan.Tool, given tool.Given) (tool.Tool, error) {
 	if o := use.Object; o != nil {
-		credential, guard := r.Credentials.ToolKeys[runspec.CredentialKey(o.Namespace, o.Name)], egress.Guard{Allow: r.FetchAllow}
-		trace := tool.Traceparent(r.Task)
+		key, guard, trace := runspec.CredentialKey(o.Namespace, o.Name), egress.Guard{Allow: r.FetchAllow}, tool.Traceparent(r.Task)
+		credential, hosts := r.Credentials.ToolKeys[key], r.Credentials.Hosts.Tools[key]
 		if o.Spec.MCP != nil {
-			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Traceparent: trace, Guard: guard})
+			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 		}
-		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Traceparent: trace, Guard: guard})
+		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 	}
 	b, ok := builtin.Find(use.Name)
 	if !ok {

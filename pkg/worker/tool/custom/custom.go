@@ -35,6 +35,8 @@ const (
 type Options struct {
 	// Credential is the value that spec.http.authSecretRef refers to; empty if there is none.
 	Credential string
+	// Hosts is where the credential may be sent.
+	Hosts egress.Hosts
 	// Traceparent is the W3C trace context that requests carry; empty for none.
 	Traceparent string
 	// Guard limits which addresses may be dialled. Private addresses are always permitted.
@@ -56,7 +58,7 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	}
 	t := &httpTool{
 		definition: tool.Definition{Name: name, Description: spec.Description},
-		url:        u, method: string(h.Method), headers: h.Headers, timeout: defaultTimeout, credential: o.Credential, traceparent: o.Traceparent,
+		url:        u, method: string(h.Method), headers: h.Headers, timeout: defaultTimeout, credential: o.Credential, hosts: o.Hosts, traceparent: o.Traceparent,
 	}
 	if t.method == "" {
 		t.method = http.MethodPost
@@ -92,6 +94,8 @@ type httpTool struct {
 	traceparent string
 
 	credential string
+	// hosts is where the credential may be sent.
+	hosts egress.Hosts
 	// authHeader sends the credential as a bearer token.
 	authHeader bool
 	// authKey, if not empty, is the key under which the credential is sent in the JSON body.

@@ -58,6 +58,11 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 }
 
 func (t *httpTool) request(ctx context.Context, method string, target *url.URL, body []byte, home bool) (*http.Request, error) {
+	if home && t.credential != "" || body != nil && t.authKey != "" {
+		if err := t.hosts.Check(target); err != nil {
+			return nil, tool.Errorf(tool.TypePermissionDenied, "the credential of %s %v", t.definition.Name, err)
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err

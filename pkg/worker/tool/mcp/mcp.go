@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"reflect"
 	"strings"
@@ -35,6 +36,8 @@ const (
 type Options struct {
 	// Credential is the value that spec.http.authSecretRef refers to; empty if there is none.
 	Credential string
+	// Hosts is where the credential may be sent; nothing is sent elsewhere.
+	Hosts egress.Hosts
 	// Traceparent is the W3C trace context that requests carry; empty for none.
 	Traceparent string
 	// Guard limits which addresses may be dialled.
@@ -103,6 +106,9 @@ func newServer(name string, spec *v1alpha1.ToolSpec, o Options) (*server, error)
 		}
 		if h.AuthSecretRef != nil && o.Credential == "" {
 			return nil, errors.New("spec.http.authSecretRef: the key of the Secret is empty")
+		}
+		if err := o.Hosts.Check(u); err != nil {
+			return nil, fmt.Errorf("spec.http.authSecretRef: the value %w", err)
 		}
 	}
 	if o.Timeout > 0 {

@@ -96,7 +96,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	release := func() { unlink(); cancel() }
 	req = req.Clone(ctx)
 	w.headers(req)
-	res, err := w.next.RoundTrip(req)
+	res, err := w.server.options.Hosts.Transport(w.next).RoundTrip(req)
 	if err != nil {
 		release()
 		w.note(0, err)
