@@ -20,5 +20,5 @@ go tool -modfile="$root/hack/tools/go.mod" esbuild src/main.tsx --bundle --minif
   --alias:preact=./vendor/preact.mjs --alias:preact/hooks=./vendor/hooks.mjs --alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs \
   --alias:@preact/signals=./vendor/signals.mjs --alias:@preact/signals-core=./vendor/signals-core.mjs \
   --outdir="$out" --log-level=warning
-cp src/index.html src/favicon.svg "$out/"
+cp src/index.html "$out/"
 cat vendor/*.LICENSE >"$out/licenses.txt"

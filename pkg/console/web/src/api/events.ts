@@ -45,6 +45,9 @@ export class Timeline implements Rows {
   private readonly end = new AbortController();
   private readonly path: string;
   private queue: Event[] = [];
+  private read = 0; // when the end of the stream was last known
+  private timer = 0;
+  private seenFrom = 0;
   private frame = 0;
 
   constructor(task: string) {
@@ -80,8 +83,18 @@ export class Timeline implements Rows {
       if (!this.seq(n)) missing.add(Math.floor((n - 1) / pageSize));
     }
     this.wanted = [...missing].filter((p) => !this.loading.has(p));
+    if (missing.size === 0) return;
     for (const [p, c] of this.loading) if (!missing.has(p)) c.abort(); // scrolled past
-    this.pump();
+    // Who scrolls fast does not look at what passes: it is read when the view has come to rest.
+    if (Math.abs(from - this.seenFrom) > to - from) {
+      clearTimeout(this.timer);
+      this.timer = 0;
+    }
+    this.seenFrom = from;
+    this.timer ||= window.setTimeout(() => {
+      this.timer = 0;
+      this.pump();
+    }, 80);
   }
 
   // open loads the page of an event (0: the first), then follows the stream until close.
@@ -110,6 +123,7 @@ export class Timeline implements Rows {
   close(): void {
     this.end.abort();
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.timer);
     for (const c of this.loading.values()) c.abort();
   }
 
@@ -132,6 +146,7 @@ export class Timeline implements Rows {
 
   private async page(p: number, signal: AbortSignal): Promise<void> {
     const got = await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pageSize }), signal);
+    this.read = Date.now();
     batch(() => {
       for (const e of got.events) this.put(e);
       this.removed(got.gap);
@@ -174,12 +189,14 @@ export class Timeline implements Rows {
     const backoff = new Backoff();
     while (!c.signal.aborted) {
       try {
-        const latest = this.newest();
-        const now = await get<EventPage>(query(`${this.path}/events`, { after: latest, limit: 1 }), c.signal);
-        const from = now.latestSeq - latest > mostBehind ? now.latestSeq : latest;
-        if (from > latest) this.latest.value = from; // what is between is read where it is looked at
+        let from = this.newest();
+        if (Date.now() - this.read > 5000) {
+          const now = await get<EventPage>(query(`${this.path}/events`, { after: from, limit: 1 }), c.signal);
+          if (now.latestSeq - from > mostBehind) this.latest.value = from = now.latestSeq; // what is between is read where it is looked at
+        }
         for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal)) {
           this.live.value = 'live';
+          this.read = Date.now();
           backoff.reset();
           if (this.take(f.event, f.data)) return;
         }

@@ -26,7 +26,8 @@ interface Change<T> {
   object: T & { code?: number };
 }
 
-// useList lists path with the parameters, and watches it while the page is visible.
+// useList lists path with the parameters, and watches it while the page is visible. With a limit of 0 it has all items, which one
+// request brings and keeps current.
 export function useList<T extends Item>(path: string, params: Record<string, string | undefined> = {}, limit = 200): ListState<T> {
   const items = useSignal<T[]>([]);
   const loading = useSignal(true);
@@ -58,22 +59,32 @@ export function useList<T extends Item>(path: string, params: Record<string, str
       else all.set(name, c.object);
       timer ||= window.setTimeout(publish, 100); // many changes are one repaint
     };
+    const first = () => {
+      publish();
+      loading.value = false;
+      error.value = null;
+    };
     const follow = async () => {
       const backoff = new Backoff();
       let version = '';
       while (!end.signal.aborted) {
         try {
-          if (!version) {
+          if (!version && size === 0) all.clear();
+          else if (!version) {
             const list = await get<List<T>>(query(path, { ...params, limit: size }), end.signal);
             all.clear();
             for (const i of list.items) all.set(i.metadata.name, i);
             version = list.metadata.resourceVersion ?? '';
             rest.value = list.metadata.continue ? (list.metadata.remainingItemCount ?? -1) : 0;
-            publish();
-            loading.value = false;
-            error.value = null;
+            first();
           }
-          version = await watch<T>(query(path, { ...params, watch: true, allowWatchBookmarks: true, resourceVersion: version }), version, end.signal, apply, () => {
+          const from = version ? { resourceVersion: version } : { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
+          await watch<T>(query(path, { ...params, watch: true, allowWatchBookmarks: true, ...from }), end.signal, (c) => {
+            const complete = version || c.object.metadata.annotations?.['k8s.io/initial-events-end'];
+            if (complete) version = c.object.metadata.resourceVersion ?? version;
+            if (c.type !== 'BOOKMARK') apply(c);
+            else if (complete && loading.value) first();
+            if (!complete) return;
             error.value = null;
             backoff.reset();
           });
@@ -97,16 +108,13 @@ export function useList<T extends Item>(path: string, params: Record<string, str
   return { items, loading, error, rest, more: () => (want.value += limit) };
 }
 
-// watch applies changes until the watch ends, and returns the version to go on from.
-async function watch<T extends Item>(path: string, version: string, signal: AbortSignal, apply: (c: Change<T>) => void, opened: () => void): Promise<string> {
+// watch hands over changes and bookmarks until the watch ends.
+async function watch<T extends Item>(path: string, signal: AbortSignal, take: (c: Change<T>) => void): Promise<void> {
   const r = await send(path, { signal });
-  opened();
-  if (!r.body) return version;
+  if (!r.body) return;
   for await (const line of lines(r.body)) {
     const c = JSON.parse(line) as Change<T>;
     if (c.type === 'ERROR') throw new ApiError(c.object.code ?? 500, 'The watch ended; the list is read again.');
-    version = c.object.metadata.resourceVersion ?? version;
-    if (c.type !== 'BOOKMARK') apply(c);
+    take(c);
   }
-  return version;
 }

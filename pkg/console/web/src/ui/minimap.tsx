@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // All events of a run in one bar, by sequence: what kinds there are where, the failures, and which part is in view.
+import type { ReadonlySignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import type { Timeline } from '../api/events';
+import { dark } from '../theme';
 import { Canvas, type Paint } from './canvas';
 import type { Kind } from './kinds';
 
 interface Props {
   name: string;
   timeline: Timeline;
-  view: [number, number] | undefined; // indices of the rows in view
+  view: ReadonlySignal<[number, number]> | undefined; // indices of the rows in view
   seq: number; // the selected event; 0: none
   onPick: (seq: number) => void;
 }
@@ -20,14 +23,8 @@ export const colours: Array<[Kind, string]> = [['task', 'edge'], ['other', 'edge
 export function Minimap({ name, timeline, view, seq, onPick }: Props) {
   const oldest = timeline.oldest.value;
   const total = timeline.total();
-  void timeline.version.value;
-  if (total < 2) return null;
   const paint: Paint = (g, w, h, colour) => {
     const x = (n: number) => ((n - oldest) / total) * w;
-    if (view) {
-      g.fillStyle = colour('accent-soft');
-      g.fillRect(x(view[0] + oldest), 0, Math.max(3, x(view[1] + oldest) - x(view[0] + oldest)), h);
-    }
     g.fillStyle = colour('line');
     g.fillRect(0, h - 5, w, 1);
     for (const m of timeline.marks()) {
@@ -46,10 +43,22 @@ export function Minimap({ name, timeline, view, seq, onPick }: Props) {
         g.fillRect(left, 0, Math.max(2, width), 6);
       }
     }
-    if (seq) {
-      g.fillStyle = colour('accent');
-      g.fillRect(Math.max(0, x(seq) - 1), 0, 2, h);
-    }
   };
-  return <Canvas height={40} label={`Overview of the ${total} events of ${name}; failures are marked at the top`} paint={paint} onPick={(px, _, w) => onPick(Math.min(oldest + total - 1, oldest + Math.floor((px / w) * total)))} />;
+  const pick = (px: number, _: number, w: number) => onPick(Math.min(oldest + total - 1, oldest + Math.floor((px / w) * total)));
+  const version = timeline.version.value;
+  const bar = useMemo(() => <Canvas height={40} label={`Overview of the ${total} events of ${name}; failures are marked at the top`} paint={paint} onPick={pick} />, [version, total, oldest, dark.value, name]);
+  if (total < 2) return null;
+  return (
+    <div class="minimap">
+      {view && <Part view={view} total={total} />}
+      {bar}
+      {seq >= oldest && seq > 0 && <i class="here" style={{ left: `${(100 * (seq - oldest)) / total}%` }} />}
+    </div>
+  );
+}
+
+// Part is what is in view. Scrolling moves it alone.
+function Part({ view, total }: { view: ReadonlySignal<[number, number]>; total: number }) {
+  const [from, to] = view.value;
+  return <i class="part" style={{ left: `${(100 * from) / total}%`, width: `${(100 * (to - from)) / total}%` }} />;
 }

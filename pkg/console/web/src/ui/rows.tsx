@@ -32,6 +32,8 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
   const top = useSignal(0); // px in the list, as if it had its full height
   const height = useSignal(0); // px of the view
   const atEnd = useRef(false);
+  const chosen = useRef(selected);
+  chosen.current = selected;
   const full = total * rowHeight;
   const shown = Math.min(full, highest);
   const ratio = () => {
@@ -43,7 +45,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     const b = box.current;
     if (!b) return;
     top.value = b.scrollTop * ratio();
-    atEnd.current = b.scrollTop + b.clientHeight >= b.scrollHeight - 2;
+    atEnd.current = b.scrollTop + height.value >= shown - 2;
   };
   const scrollTo = (px: number) => {
     const b = box.current;
@@ -56,8 +58,11 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     const b = box.current;
     if (!b) return;
     const watch = new ResizeObserver(() => {
+      const before = height.value;
       height.value = b.clientHeight;
       read();
+      const at = chosen.current * rowHeight; // what was selected stays in view
+      if (at >= 0 && before > 0 && at + rowHeight > top.value + height.value && at < top.value + before) scrollTo(at + rowHeight - height.value);
     });
     watch.observe(b);
     height.value = b.clientHeight;
@@ -101,7 +106,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     slots.push(
       <div
         key={slot}
-        id={`row-${index}`}
+        id={`slot-${slot}`}
         role="option"
         class="line"
         aria-selected={index === selected}
@@ -115,7 +120,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     );
   }
   return (
-    <div ref={box} class="rows" role="listbox" aria-label={label} tabIndex={0} aria-activedescendant={selected >= from && selected < to ? `row-${selected}` : undefined} onScroll={read}>
+    <div ref={box} class="rows" role="listbox" aria-label={label} tabIndex={0} aria-activedescendant={selected >= from && selected < to ? `slot-${selected % pool}` : undefined} onScroll={read}>
       <div class="filler" role="presentation" style={{ height: `${shown}px` }} />
       <div class="window" role="presentation">{slots}</div>
     </div>

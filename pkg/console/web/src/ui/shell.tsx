@@ -63,7 +63,7 @@ function choose(e: SubmitEvent) {
 
 // Pending counts the approvals that wait for a decision.
 function Pending() {
-  const { items, error } = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' });
+  const { items, error } = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' }, 0);
   const n = items.value.filter((a) => a.status?.state === 'pending').length;
   if (error.value || n === 0) return null;
   return <span class="badge" aria-label={`${n} pending`}>{n}</span>;

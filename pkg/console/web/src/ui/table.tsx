@@ -9,7 +9,7 @@ import { useKeys } from '../keys';
 export interface Column<T> {
   title: string;
   cell: (row: T) => ComponentChildren;
-  kind?: 'number' | 'wide' | 'minor'; // right-aligned, as wide as possible, or left out on a phone
+  kind?: 'number' | 'wide' | 'minor' | 'number minor'; // right-aligned, as wide as possible, or left out on a phone
 }
 
 interface Props<T> {

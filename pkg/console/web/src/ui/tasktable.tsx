@@ -34,10 +34,10 @@ const columns: Array<Column<Task>> = [
   { title: 'Phase', cell: (t) => <Phase phase={phaseOf(t)} /> },
   { title: 'Agent', cell: (t) => agentOf(t) || t.spec.type, kind: 'minor' },
   { title: 'Model', cell: (t) => t.status?.model ?? t.spec.ai?.model ?? '', kind: 'minor' },
-  { title: 'In', cell: (t) => short(t.status?.usage?.inputTokens), kind: 'number' },
-  { title: 'Out', cell: (t) => short(t.status?.usage?.outputTokens), kind: 'number' },
+  { title: 'In', cell: (t) => short(t.status?.usage?.inputTokens), kind: 'number minor' },
+  { title: 'Out', cell: (t) => short(t.status?.usage?.outputTokens), kind: 'number minor' },
   { title: 'Duration', cell: (t) => took(t), kind: 'number' },
-  { title: 'Started', cell: (t) => ago(started(t)), kind: 'number' },
+  { title: 'Started', cell: (t) => ago(started(t)), kind: 'number minor' },
 ];
 
 export function TaskTable({ tasks, label }: { tasks: Task[]; label: string }) {

@@ -24,7 +24,7 @@ interface Report {
 
 export function Now() {
   const tasks = useList<Task>(inNamespace('tasks'), {}, 500);
-  const approvals = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' });
+  const approvals = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' }, 0);
   const today = new Date(now.value).toISOString().slice(0, 10); // reports count days in UTC
   const usage = useLoad(`${today}/${Math.floor(now.value / 60_000)}`, (signal) =>
     post<Report>(inNamespace('usagereports'), { apiVersion: 'core.platform.ai/v1alpha1', kind: 'UsageReport', spec: { from: today, by: 'day', limit: 1 } }, signal));

@@ -30,7 +30,7 @@ const tabs = [
 
 export function Run({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
-  const { items, error, loading } = useList<Task>(inNamespace('tasks'), { fieldSelector: `metadata.name=${name}` });
+  const { items, error, loading } = useList<Task>(inNamespace('tasks'), { fieldSelector: `metadata.name=${name}` }, 0);
   const task = items.value.find((t) => t.metadata.name === name);
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;

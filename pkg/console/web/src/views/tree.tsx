@@ -55,7 +55,7 @@ export function Tree({ params }: { params: Record<string, string> }) {
 }
 
 function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
-  const { items, loading, error } = useList<Task>(inNamespace('tasks'), { fieldSelector: `rootTaskUID=${uid}` }, 5000);
+  const { items, loading, error } = useList<Task>(inNamespace('tasks'), { fieldSelector: `rootTaskUID=${uid}` }, 0);
   const nodes = useMemo(() => flatten(items.value.length > 0 ? items.value : [root]), [items.value, root]);
   const selected = useSignal(0);
   const list = useRef<RowsApi | null>(null);

@@ -70,7 +70,7 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
     set({}, `seq=${n}`);
     list.current?.show(index, where);
   };
-  const step = (by: number) => total > 0 && select(at < 0 ? (by > 0 ? view.value[0] : view.value[1] - 1) : Math.min(total - 1, Math.max(0, at + by)));
+  const step = (by: number) => total > 0 && select(at < 0 ? (by > 0 ? view.peek()[0] : view.peek()[1] - 1) : Math.min(total - 1, Math.max(0, at + by)));
   const failure = async (forward: boolean) => {
     try {
       const n = await nearest(name, failures, seq || (forward ? 0 : timeline.latest.value + 1), forward);
@@ -118,7 +118,7 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
             : `${count(total)} events${states[live]}`)}
         </span>
       </div>
-      <Minimap name={name} timeline={timeline} view={selection ? undefined : view.value} seq={seq} onPick={(n) => {
+      <Minimap name={name} timeline={timeline} view={selection ? undefined : view} seq={seq} onPick={(n) => {
         if (selection) set({ show: '', find: '' }, `seq=${n}`);
         else select(n - timeline.oldest.value, 'center');
       }} />
