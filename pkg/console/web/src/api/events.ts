@@ -194,8 +194,7 @@ export class Timeline implements Rows {
           const now = await get<EventPage>(query(`${this.path}/events`, { after: from, limit: 1 }), c.signal);
           if (now.latestSeq - from > mostBehind) this.latest.value = from = now.latestSeq; // what is between is read where it is looked at
         }
-        for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal)) {
-          this.live.value = 'live';
+        for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal, {}, () => (this.live.value = 'live'))) {
           this.read = Date.now();
           backoff.reset();
           if (this.take(f.event, f.data)) return;

@@ -34,8 +34,9 @@ export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<s
 }
 
 // frames yields the events of a stream until it ends.
-export async function* frames(path: string, signal: AbortSignal, o: Options = {}): AsyncGenerator<Frame> {
+export async function* frames(path: string, signal: AbortSignal, o: Options = {}, opened?: () => void): AsyncGenerator<Frame> {
   const r = await send(path, { ...o, signal, accept: 'text/event-stream' });
+  opened?.(); // the server has begun to answer
   if (!r.body || r.status === 204) return;
   let frame: Frame = { event: 'message', id: '', data: '' };
   for await (const line of lines(r.body)) {

@@ -34,8 +34,12 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
   const atEnd = useRef(false);
   const chosen = useRef(selected);
   chosen.current = selected;
+  const keep = useRef(follow);
+  keep.current = follow;
   const full = total * rowHeight;
   const shown = Math.min(full, highest);
+  const all = useRef(full);
+  all.current = full;
   const ratio = () => {
     const room = shown - height.value;
     return shown < full && room > 0 ? (full - height.value) / room : 1;
@@ -59,8 +63,10 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     if (!b) return;
     const watch = new ResizeObserver(() => {
       const before = height.value;
+      const end = keep.current && atEnd.current;
       height.value = b.clientHeight;
-      read();
+      if (end) scrollTo(all.current);
+      else read();
       const at = chosen.current * rowHeight; // what was selected stays in view
       if (at >= 0 && before > 0 && at + rowHeight > top.value + height.value && at < top.value + before) scrollTo(at + rowHeight - height.value);
     });

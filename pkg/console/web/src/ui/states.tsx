@@ -18,7 +18,7 @@ export function Empty({ children }: { children: ComponentChildren }) {
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   const code = error instanceof ApiError ? error.code : -1;
   return (
-    <div class="state failure" role="alert">
+    <div class="state problem" role="alert">
       <p>{explain(error)}</p>
       {code === 401 && <p><a href={`${base}/login?next=${encodeURIComponent(window.location.href)}`}>Sign in</a></p>}
       {code === 403 && <p class="muted">Your role does not permit this. Whoever administers the namespace can change that.</p>}
