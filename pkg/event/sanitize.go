@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -49,9 +48,12 @@ func SanitizeAfter(e *v1alpha1.ExecutionEvent, seen *redact.Seen) Report {
 			*l.value = redact.Marker
 		}
 	}
-	// Redact twice: first as given, for secrets that span lines, then as one line, because joined lines
-	// can read as one header.
-	e.Summary = r.text(oneLine(r.text(e.Summary)))
+	// Redact as given, for secrets that span lines, and then as one line, because joined lines can read as one
+	// header.
+	e.Summary = r.text(e.Summary)
+	if line := oneLine(e.Summary); line != e.Summary {
+		e.Summary = r.text(line)
+	}
 	e.ContentText = r.text(e.ContentText)
 	r.content(e)
 	e.Summary, e.ContentText = seen.Remove(e.Summary), seen.Remove(e.ContentText) // what content holds
@@ -90,13 +92,12 @@ func (r *report) content(e *v1alpha1.ExecutionEvent) {
 		return
 	}
 	clean, changed, err := r.seen.JSON(bytes.ToValidUTF8(e.Content.Raw, []byte(string(utf8.RuneError))))
-	var out bytes.Buffer
-	if err != nil || json.Compact(&out, clean) != nil || out.String() == "null" {
+	if err != nil || string(clean) == "null" {
 		e.Content = nil // Validate refuses content that is not JSON
 		return
 	}
 	r.Redacted = r.Redacted || changed
-	e.Content = &apiextensionsv1.JSON{Raw: out.Bytes()}
+	e.Content = &apiextensionsv1.JSON{Raw: clean}
 }
 
 // dedupKey replaces a key that holds a secret by its digest. If it were redacted, two different keys could

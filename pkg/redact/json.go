@@ -22,16 +22,11 @@ var ErrSyntax = errors.New("not valid JSON")
 // token counts, null, booleans and the empty string. All other strings are treated as by Text. Everything
 // that is not replaced keeps its bytes.
 func JSON(b []byte) ([]byte, bool, error) {
-	out, changed, _, err := jsonOf(b)
-	return out, changed, err
-}
-
-func jsonOf(b []byte) ([]byte, bool, []string, error) {
 	if !json.Valid(b) {
-		return nil, false, nil, ErrSyntax
+		return nil, false, ErrSyntax
 	}
-	out, changed, found := settleJSON(b, false)
-	return out, changed, found, nil
+	out, changed, _ := settleJSON(b, false)
+	return out, changed, nil
 }
 
 // settleJSON repeats the walk over valid JSON until it changes nothing. found are the removed values that must not occur

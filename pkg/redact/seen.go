@@ -4,6 +4,8 @@
 package redact
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -32,11 +34,16 @@ func (k *Seen) Text(s string) (string, bool) { return k.apply(settle(s, false)) 
 // Output is like the function Output. It removes the values that were seen before as well.
 func (k *Seen) Output(s string) (string, bool) { return k.apply(output(s)) }
 
-// JSON is like the function JSON. It removes the values that were seen before as well.
+// JSON is like the function JSON, and leaves out white space between values. It removes the values that were seen before
+// as well.
 func (k *Seen) JSON(b []byte) ([]byte, bool, error) {
-	out, changed, found, err := jsonOf(b)
-	if err != nil {
-		return nil, false, err
+	compact := bytes.NewBuffer(make([]byte, 0, len(b)))
+	if json.Compact(compact, b) != nil { // checks the syntax as well
+		return nil, false, ErrSyntax
+	}
+	out, changed, found := settleJSON(compact.Bytes(), false)
+	if k == nil || k.kept() == nil && len(found) == 0 {
+		return out, changed, nil
 	}
 	text, changed := k.apply(string(out), changed, found)
 	return []byte(text), changed, nil
@@ -47,13 +54,17 @@ func (k *Seen) Remove(s string) string {
 	if k == nil {
 		return s
 	}
-	k.mu.Lock()
-	r := k.replacer
-	k.mu.Unlock()
-	if r == nil {
-		return s
+	if r := k.kept(); r != nil {
+		return r.Replace(s)
 	}
-	return r.Replace(s)
+	return s
+}
+
+// kept returns the replacer of the values that were seen; nil for none.
+func (k *Seen) kept() *strings.Replacer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.replacer
 }
 
 func (k *Seen) apply(s string, changed bool, found []string) (string, bool) {

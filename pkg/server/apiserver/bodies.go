@@ -33,7 +33,7 @@ func (c *Config) guardListener() {
 		if g.RequestInfoResolver != nil {
 			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
 		}
-		return c.guard(withoutAmbient(chain(api, g)))
+		return onLargeStack(c.guard(withoutAmbient(chain(api, g))))
 	}
 }
 
@@ -41,6 +41,7 @@ func (c *Config) guardListener() {
 func (c *Config) addSparseLog() {
 	inner := c.Generic.Authentication.Authenticator
 	c.Generic.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		growStack() // requests with a deadline run on a goroutine of their own, and this is its first filter
 		resp, ok, err := inner.AuthenticateRequest(r)
 		if err != nil {
 			c.Sparse.Error(r.Context(), err, "Unable to authenticate a request")

@@ -23,14 +23,17 @@ func (r Tasks) List(ctx context.Context, opts metav1.ListOptions) (*v1alpha1.Tas
 	return &l, r.list(ctx, opts, &l)
 }
 
-// AppendEvent appends an event to the stream of a task. The answer is not read.
+// minimal asks for an answer without the stored object, which costs the server less (RFC 7240).
+const minimal = "return=minimal"
+
+// AppendEvent appends an event to the stream of a task.
 func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.ExecutionEvent) error {
-	return r.request(http.MethodPost).Name(task).SubResource("events").Body(e).Do(ctx).Error()
+	return r.request(http.MethodPost).Name(task).SubResource("events").SetHeader("Prefer", minimal).Body(e).Do(ctx).Error()
 }
 
-// AppendEvents appends events to the stream of a task in one commit. The answer is not read.
+// AppendEvents appends events to the stream of a task in one commit.
 func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList) error {
-	return r.request(http.MethodPost).Name(task).SubResource("events").Body(l).Do(ctx).Error()
+	return r.request(http.MethodPost).Name(task).SubResource("events").SetHeader("Prefer", minimal).Body(l).Do(ctx).Error()
 }
 
 // Cancel requests that a task is cancelled.

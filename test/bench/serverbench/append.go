@@ -102,6 +102,25 @@ func send(ctx context.Context, c *http.Client, method, url string, body []byte, 
 	return nil
 }
 
+// sendMinimal posts as workers do, who do not read what was stored.
+func sendMinimal(ctx context.Context, c *http.Client, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Prefer", "return=minimal")
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if data, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusCreated {
+		return fmt.Errorf("POST %s: status %d: %s: %w", url, resp.StatusCode, data, err)
+	}
+	return nil
+}
+
 // workerToken makes a service account that may append events to every task, as workers together may, and a token of it.
 func workerToken(ctx context.Context, c *http.Client, url string) (string, error) {
 	return accountToken(ctx, c, url, "bench", `{"apiGroups":["core.platform.ai"],"resources":["tasks/events"],"verbs":["create"]}`)
@@ -155,12 +174,16 @@ type appendLoad struct {
 	clients, batch int
 }
 
-// run drives appends through TLS, authentication, authorization, redaction and
-// fsync for d, and returns events a second.
-func (l appendLoad) run(ctx context.Context, s *server, d time.Duration) (float64, error) {
+// run drives appends through TLS, authentication, authorization, redaction and fsync for d. It returns events a second,
+// and the processor time of the server for each request, in microseconds.
+func (l appendLoad) run(ctx context.Context, s *server, d time.Duration) (rate, each float64, err error) {
 	body, err := payload(l.batch)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
+	}
+	used, err := s.cpu()
+	if err != nil {
+		return 0, 0, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -173,13 +196,13 @@ func (l appendLoad) run(ctx context.Context, s *server, d time.Duration) (float6
 	for i := range l.clients {
 		c, url, err := s.client(l.token)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		path := url + base + "tasks/" + l.tasks[i%len(l.tasks)] + "/events"
 		wait.Go(func() {
 			defer c.CloseIdleConnections()
 			for !stop.Load() {
-				if err := send(ctx, c, http.MethodPost, path, body, nil); err != nil {
+				if err := sendMinimal(ctx, c, path, body); err != nil {
 					cancel(err)
 					return
 				}
@@ -195,7 +218,11 @@ func (l appendLoad) run(ctx context.Context, s *server, d time.Duration) (float6
 	stop.Store(true)
 	wait.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return float64(n*int64(l.batch)) / took.Seconds(), nil
+	until, err := s.cpu()
+	if err != nil {
+		return 0, 0, err
+	}
+	return float64(n*int64(l.batch)) / took.Seconds(), (until - used) * 1e6 / float64(max(requests.Load(), 1)), nil
 }

@@ -151,7 +151,7 @@ func appends(ctx context.Context, o Options, dir string, r *report.Report) (err 
 			if !o.wants(name) {
 				continue
 			}
-			if err := appendRow(ctx, o, s, appendLoad{token, tasks, clients, batch}, name, r); err != nil {
+			if err := appendRow(ctx, o, s, appendLoad{token: token, tasks: tasks, clients: clients, batch: batch}, name, r); err != nil {
 				return err
 			}
 		}
@@ -165,7 +165,7 @@ func appendRow(ctx context.Context, o Options, s *server, w appendLoad, name str
 	if err != nil {
 		return err
 	}
-	rate, err := w.run(ctx, s, o.Window)
+	rate, each, err := w.run(ctx, s, o.Window)
 	if err != nil {
 		return err
 	}
@@ -173,5 +173,12 @@ func appendRow(ctx context.Context, o Options, s *server, w appendLoad, name str
 	if err != nil {
 		return err
 	}
-	return r.Add(report.Row{Name: name, Unit: "events/s", Better: report.Higher, Ours: rate, Other: (before + after) / 2, OtherName: "raw fsync/s"})
+	if err := r.Add(report.Row{Name: name, Unit: "events/s", Better: report.Higher, Ours: rate, Other: (before + after) / 2, OtherName: "raw fsync/s"}); err != nil {
+		return err
+	}
+	aim := report.Row{Name: "processor time a request of these", Unit: "µs", Better: report.Lower, Ours: each}
+	if w.batch == 1 {
+		aim.Other, aim.OtherName = 150, "(aim)"
+	}
+	return r.Add(aim)
 }

@@ -44,8 +44,8 @@ func New(options x509request.VerifyOptionFunc, user x509request.UserConversion, 
 	return &Authenticator{options: options, user: user, clock: c, seen: lru.New(remembered)}
 }
 
-// AuthenticateRequest has no opinion on a request without a client certificate. What it answers is shared between
-// requests and must not be changed.
+// AuthenticateRequest has no opinion on a request without a client certificate. Answers of
+// different requests share the user, which must not be changed.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, false, nil
@@ -58,7 +58,8 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Res
 	if v, ok := a.seen.Get(id); ok {
 		v := v.(verdict) //nolint:forcetypeassert // only verdicts are added
 		if v.roots == options.Roots && !now.Before(v.from) && !now.After(v.to) {
-			return v.authenticated, true, nil
+			resp := *v.authenticated // callers may change it
+			return &resp, true, nil
 		}
 		a.seen.Remove(id)
 	}
@@ -69,7 +70,8 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Res
 		return a.user.User(chain)
 	})).AuthenticateRequest(r)
 	if err == nil && ok && options.Roots != nil {
-		v.authenticated = resp
+		kept := *resp
+		v.authenticated = &kept
 		a.seen.Add(id, v)
 	}
 	return resp, ok, err

@@ -6,6 +6,7 @@ package external
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
@@ -36,14 +38,19 @@ type Service struct {
 	scopes  map[string][]string // accepted scopes by family
 	denied  *prometheus.CounterVec
 	sparse  *sparse.Log
+	// others has the digests of Bearer tokens that are of another kind or issuer, whatever the time is.
+	others *lru.Cache
 }
+
+// rememberedOthers is the number of tokens of others that need not be read again.
+const rememberedOthers = 4096
 
 // New makes the service of checked options.
 func New(o Options, c clock.PassiveClock, metrics prometheus.Registerer) (*Service, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s := &Service{namespace: o.OIDC.Namespace, mode: o.ContextToken.Mode, scopes: map[string][]string{}, sparse: sparse.New(c)}
+	s := &Service{namespace: o.OIDC.Namespace, mode: o.ContextToken.Mode, scopes: map[string][]string{}, sparse: sparse.New(c), others: lru.New(rememberedOthers)}
 	if p := o.OIDC; p.Issuer != "" {
 		keys, err := newKeySet(p.Issuer, p.JWKSURL, p.CAFile, c)
 		if err != nil {
@@ -159,10 +166,13 @@ func (s *Service) identify(r *http.Request) (*Identity, error) {
 	if len(token) > maxToken {
 		return nil, fmt.Errorf("the token is longer than %d bytes", maxToken)
 	}
+	digest := sha256.Sum256([]byte(token))
+	if _, other := s.others.Get(digest); other || token == "" {
+		return nil, nil //nolint:nilnil // of another kind or issuer
+	}
 	p, ok := peek(token)
 	switch {
-	case !ok:
-		return nil, nil //nolint:nilnil // a token of another kind
+	case !ok: // a token of another kind
 	case p.typ == typeTransaction && !s.bearer:
 		return nil, errors.New("transaction tokens are not accepted in Authorization here")
 	case p.typ == typeTransaction:
@@ -170,6 +180,7 @@ func (s *Service) identify(r *http.Request) (*Identity, error) {
 	case s.oidc != nil && p.issuer == s.oidc.name:
 		return s.person(r.Context(), token)
 	}
+	s.others.Add(digest, nil)
 	return nil, nil //nolint:nilnil // another issuer's
 }
 

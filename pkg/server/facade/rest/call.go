@@ -84,7 +84,7 @@ func (c *call) request(n native) *http.Request {
 	r.RequestURI = r.URL.RequestURI()
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Audit-ID", c.id)
-	for _, name := range []string{"Accept-Encoding", "Content-Type", "Content-Length", "Origin"} {
+	for _, name := range []string{"Accept-Encoding", "Content-Type", "Content-Length", "Origin", "Prefer"} {
 		r.Header.Del(name)
 	}
 	authorize(r, fromPage(c.r))

@@ -99,18 +99,17 @@ func (v *View) visit(u user.Info, namespace string, f func(source, *rbacv1.Polic
 	for _, g := range u.GetGroups() {
 		principals = append(principals, principal{rbacv1.GroupKind, g})
 	}
-	visited := map[*binding]bool{}
-	scopes := []string{""}
-	if namespace != "" {
-		scopes = append(scopes, namespace)
-	}
-	for _, scope := range scopes {
+	visited := map[*binding]bool{} // of those with several subjects
+	scopes := [...]string{"", namespace}
+	for _, scope := range scopes[:min(1+len(namespace), 2)] {
 		for _, p := range principals {
 			for _, b := range v.bindings[scope][p] {
-				if visited[b] {
-					continue
+				if len(b.subjects) > 1 {
+					if visited[b] {
+						continue
+					}
+					visited[b] = true
 				}
-				visited[b] = true
 				if !v.visitBinding(source{b, p}, f) {
 					return
 				}
@@ -151,8 +150,17 @@ func (v *View) resolve(b *binding) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// String uses Kubernetes' wording, which people search for.
+// String uses Kubernetes' wording, which people search for. Each request that is allowed needs it, so it is made once.
 func (s source) String() string {
+	if text, ok := s.b.reasons.Load(s.p); ok {
+		return text.(string) //nolint:forcetypeassert // only strings are stored
+	}
+	text := s.text()
+	s.b.reasons.Store(s.p, text)
+	return text
+}
+
+func (s source) text() string {
 	subject := fmt.Sprintf("%s %q", s.p.kind, s.p.name)
 	for _, sub := range s.b.subjects {
 		if p, ok := subjectPrincipal(sub, s.b.namespace); ok && p == s.p && sub.Kind == rbacv1.ServiceAccountKind {

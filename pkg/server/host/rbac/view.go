@@ -69,6 +69,8 @@ type binding struct {
 	namespace, name string
 	role            rbacv1.RoleRef
 	subjects        []rbacv1.Subject
+	// reasons has what source.String returns, by principal.
+	reasons sync.Map
 }
 
 // NewView makes an empty View.

@@ -35,6 +35,10 @@ func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (
 			respond.Error(err)
 			return
 		}
+		if resource.PrefersMinimal(req) {
+			resource.AnswerMinimal(w, http.StatusCreated)
+			return
+		}
 		respond.Object(http.StatusCreated, out)
 	}), nil
 }
@@ -76,9 +80,11 @@ func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runti
 	if err != nil {
 		return nil, err
 	}
-	obj, err := resource.DecodeBody(r.scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"))
-	if err != nil {
-		return nil, err
+	obj := decodePosted(req, data)
+	if obj == nil {
+		if obj, err = resource.DecodeBody(r.scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent")); err != nil {
+			return nil, err
+		}
 	}
 	if e, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
 		r.log.Refused(e)
