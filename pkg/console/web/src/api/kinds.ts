@@ -67,7 +67,7 @@ export interface Work {
   kind?: string;
   number?: number;
   startedAt?: string;
-  summary: { usage: Totals };
+  summary: Totals;
   tasks?: UsageTask[];
   models?: string[];
 }

@@ -5,6 +5,7 @@
 import { useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { aborted } from './client';
+import { visible } from './list';
 
 export interface Loaded<T> {
   data: ReadonlySignal<T | null>;
@@ -13,8 +14,9 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-// useLoad calls load when key changes; an empty key loads nothing.
-export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
+// useLoad calls load when key changes, and again after each period of every milliseconds while the page is visible. An empty key
+// loads nothing.
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Loaded<T> {
   const data = useSignal<T | null>(null);
   const error = useSignal<unknown>(null);
   const loading = useSignal(true);
@@ -42,5 +44,10 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
     );
     return () => end.abort();
   }, [key, round]);
+  useEffect(() => {
+    if (!every) return;
+    const timer = setInterval(() => visible.peek() && again.value++, every);
+    return () => clearInterval(timer);
+  }, [every]);
   return { data, error, loading, reload: () => void again.value++ };
 }

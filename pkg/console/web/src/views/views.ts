@@ -4,12 +4,16 @@
 // All views. The first whose path matches is shown.
 import type { ComponentType } from 'preact';
 import { Approvals } from './approvals';
+import { Catalogue } from './catalogue';
+import { CatalogueEntry } from './catalogueentry';
+import { Memories } from './memories';
 import { Now } from './now';
 import { Run } from './run';
 import { SessionView } from './session';
 import { Sessions } from './sessions';
 import { Tasks } from './tasks';
 import { Tree } from './tree';
+import { Usage } from './usage';
 
 export interface View {
   path: string; // :name is a parameter
@@ -29,4 +33,8 @@ export const views: View[] = [
   { path: '/sessions', title: 'Sessions', key: 's', nav: true, component: Sessions },
   { path: '/sessions/:name', title: 'Session', component: SessionView },
   { path: '/chat', title: 'New chat', component: SessionView },
+  { path: '/usage', title: 'Usage', key: 'u', nav: true, component: Usage },
+  { path: '/catalogue', title: 'Catalogue', key: 'c', nav: true, component: Catalogue },
+  { path: '/catalogue/:kind/:name', title: 'Catalogue', component: CatalogueEntry },
+  { path: '/memory', title: 'Memory', key: 'm', nav: true, component: Memories },
 ];
