@@ -6,6 +6,7 @@ import type { ComponentType } from 'preact';
 import { Approvals } from './approvals';
 import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
+import { Compare } from './compare';
 import { Memories } from './memories';
 import { Now } from './now';
 import { Run } from './run';
@@ -36,5 +37,6 @@ export const views: View[] = [
   { path: '/usage', title: 'Usage', key: 'u', nav: true, component: Usage },
   { path: '/catalogue', title: 'Catalogue', key: 'c', nav: true, component: Catalogue },
   { path: '/catalogue/:kind/:name', title: 'Catalogue', component: CatalogueEntry },
+  { path: '/compare', title: 'Compare', component: Compare },
   { path: '/memory', title: 'Memory', key: 'm', nav: true, component: Memories },
 ];

@@ -1,0 +1,58 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The steps of two runs in two columns.
+import { useSignal } from '@preact/signals';
+import { may } from '../../api/may';
+import type { Pair } from '../../api/compare';
+import type { Event } from '../../api/types';
+import { href } from '../../router';
+import { ForkForm } from '../../ui/forkform';
+import { words } from '../../ui/format';
+import { failed } from '../../ui/kinds';
+import { Markdown } from '../../ui/markdown';
+import { Text } from '../../ui/text';
+
+const batch = 100; // rows that are added at a time
+
+interface Props {
+  a: string;
+  b: string;
+  pairs: Pair[];
+  first: number; // the first difference; -1 if there is none
+  skip: number; // how many rows are folded
+}
+
+export function Steps({ a, b, pairs, first, skip }: Props) {
+  const shown = useSignal(batch);
+  const rows = pairs.slice(skip, skip + shown.value);
+  return (
+    <>
+      <div class="columns">
+        {rows.map((p, i) => (
+          <div key={skip + i} id={skip + i === first ? 'difference' : undefined} class={`pair ${p.same ? '' : 'differs'}`}>
+            {skip + i === first && <p class="mark">First difference</p>}
+            <Step task={a} event={p.a} />
+            <Step task={b} event={p.b} />
+          </div>
+        ))}
+      </div>
+      {pairs.length > skip + shown.value && <p class="more"><button type="button" onClick={() => (shown.value += batch)}>Show more</button></p>}
+    </>
+  );
+}
+
+function Step({ task, event }: { task: string; event: Event | undefined }) {
+  const forking = useSignal(false);
+  if (!event) return <div class="turn none muted">Nothing more</div>;
+  return (
+    <div class={`turn ${failed(event) ? 'failed' : ''}`}>
+      <h3>
+        {words(event.type)} {event.toolName && <Text>{event.toolName}</Text>} <a href={href(`/tasks/${encodeURIComponent(task)}`, {}, `seq=${event.seq}`)}>#{event.seq}</a>
+        {may('create', 'tasks/fork') && <button type="button" class="quiet small" aria-expanded={forking.value} onClick={() => (forking.value = !forking.value)}>Fork from here</button>}
+      </h3>
+      {event.contentText ? <Markdown text={event.contentText} /> : <p><Text>{event.summary}</Text></p>}
+      {forking.value && <ForkForm task={task} after={event.seq} close={() => (forking.value = false)} />}
+    </div>
+  );
+}
