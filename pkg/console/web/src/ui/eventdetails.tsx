@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Everything about one event.
+import { useSignal } from '@preact/signals';
+import { may } from '../api/may';
 import type { Event } from '../api/types';
+import { ForkForm } from './forkform';
 import { clock, count, words } from './format';
 import { Long } from './long';
 import { Markdown } from './markdown';
@@ -27,8 +30,15 @@ export function EventDetails({ event }: { event: Event }) {
       {event.contentText && <><h3>Text</h3>{prose ? <Markdown text={event.contentText} /> : <Long text={event.contentText} label="Text" />}</>}
       {event.content && Object.keys(event.content).length > 0 && <><h3>Content</h3><Long text={JSON.stringify(event.content, null, 2)} label="Content" /></>}
       {event.truncation && <p class="notice">The server shortened this event: it was longer than an event may be.</p>}
+      {event.taskName && may('create', 'tasks/fork') && <Fork key={event.seq} task={event.taskName} after={event.seq} />}
     </article>
   );
+}
+
+function Fork({ task, after }: { task: string; after: number }) {
+  const open = useSignal(false);
+  if (open.value) return <ForkForm task={task} after={after} close={() => (open.value = false)} />;
+  return <p><button type="button" onClick={() => (open.value = true)}>Fork from here</button></p>;
 }
 
 export function Fact({ name, value }: { name: string; value: string | undefined }) {

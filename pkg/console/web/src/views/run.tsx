@@ -55,6 +55,7 @@ export function Run({ params }: { params: Record<string, string> }) {
 
 function Summary({ task }: { task: Task }) {
   const { usage, delegation, hasChildren, message, attempts } = task.status ?? {};
+  const source = task.metadata.annotations?.['platform.ai/fork-source-task'];
   const tree = delegation || hasChildren ? href(`/tree/${encodeURIComponent(delegation?.root ?? task.metadata.name)}`) : '';
   return (
     <>
@@ -66,6 +67,7 @@ function Summary({ task }: { task: Task }) {
         <Fact name="Duration" value={took(task)} />
         {usage && <Fact name="Tokens in / out" value={`${count(usage.inputTokens)} / ${count(usage.outputTokens)}${usage.unreportedRequests ? ' and what was not reported' : ''}`} />}
         {(attempts ?? 0) > 1 && <Fact name="Attempts" value={String(attempts)} />}
+        {source && <div><dt>Fork of</dt><dd><a href={href('/compare', { a: source, b: task.metadata.name })} title="Compare them"><Text>{source}</Text></a></dd></div>}
         {tree && <div><dt>Tree</dt><dd><a href={tree}>{delegation ? `Part of ${delegation.root}` : 'Its children'}</a></dd></div>}
       </dl>
     </>

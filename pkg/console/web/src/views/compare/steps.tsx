@@ -32,8 +32,8 @@ export function Steps({ a, b, pairs, first, skip }: Props) {
         {rows.map((p, i) => (
           <div key={skip + i} id={skip + i === first ? 'difference' : undefined} class={`pair ${p.same ? '' : 'differs'}`}>
             {skip + i === first && <p class="mark">First difference</p>}
-            <Step task={a} event={p.a} />
-            <Step task={b} event={p.b} />
+            <Step task={a} event={p.a} ended={skip + i > 0 && !pairs[skip + i - 1]?.a} />
+            <Step task={b} event={p.b} ended={skip + i > 0 && !pairs[skip + i - 1]?.b} />
           </div>
         ))}
       </div>
@@ -42,8 +42,10 @@ export function Steps({ a, b, pairs, first, skip }: Props) {
   );
 }
 
-function Step({ task, event }: { task: string; event: Event | undefined }) {
+// ended is set after the row that says that a run has no more steps.
+function Step({ task, event, ended }: { task: string; event: Event | undefined; ended: boolean }) {
   const forking = useSignal(false);
+  if (!event && ended) return <div />;
   if (!event) return <div class="turn none muted">Nothing more</div>;
   return (
     <div class={`turn ${failed(event) ? 'failed' : ''}`}>
