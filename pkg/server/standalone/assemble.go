@@ -32,7 +32,7 @@ func (o *Options) assemble(ctx context.Context, st *server.Stores) (*assembly, e
 		return nil, err
 	}
 	a := &assembly{host: h, info: Info{
-		URL: l.URL, RESTURL: l.RESTURL, DataDir: o.DataDir, Kubeconfig: o.Path("kubeconfig"), Admin: h.PKI().AdminConfig(l.URL),
+		URL: l.URL, RESTURL: l.RESTURL, Console: o.Console, DataDir: o.DataDir, Kubeconfig: o.Path("kubeconfig"), Admin: h.PKI().AdminConfig(l.URL),
 	}}
 	if err := a.build(ctx, o, st, l); err != nil {
 		return nil, errors.Join(err, l.Close())

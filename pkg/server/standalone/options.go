@@ -75,6 +75,8 @@ type Info struct {
 	URL string
 	// RESTURL is the address of the listener without TLS; empty if there is none.
 	RESTURL string
+	// Console is set if the server serves the web console.
+	Console bool
 	// DataDir is the absolute path of the data directory.
 	DataDir string
 	// Kubeconfig is the path of the administrator's kubeconfig.

@@ -25,6 +25,10 @@ func announce(w io.Writer, i Info, took time.Duration) error {
 	if i.RESTURL != "" {
 		plain = fmt.Sprintf("\n  REST        %s/api/v1", i.RESTURL)
 	}
+	console := ""
+	if i.Console {
+		console = "  platform console        # the web console, in a browser\n"
+	}
 	_, err := fmt.Fprintf(w, `platform-standalone %s is ready after %.2f s
 
   API         %s  (%s)%s
@@ -38,8 +42,8 @@ In another shell:
   kubectl explain task.spec
   kubectl get tasks
   kubectl get executionevents --watch
-
+%s
 Stop with Ctrl-C.
-`, version.Version(), took.Seconds(), i.URL, reach, plain, i.Kubeconfig, i.DataDir, i.Kubeconfig)
+`, version.Version(), took.Seconds(), i.URL, reach, plain, i.Kubeconfig, i.DataDir, i.Kubeconfig, console)
 	return err
 }

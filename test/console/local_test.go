@@ -1,0 +1,132 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/cli"
+	"github.com/platform-ai/platform/pkg/console"
+)
+
+// local runs platform console until the end of the test, and returns where it serves, and the secret of its link.
+func (s *server) local(args ...string) (base, secret string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	in, out := io.Pipe()
+	var errs bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		code := cli.Main(ctx, "platform", append([]string{"--kubeconfig", s.Kubeconfig, "console", "--no-open"}, args...), cli.Streams{In: strings.NewReader(""), Out: out, Err: &errs})
+		_ = out.Close()
+		done <- code
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		_ = in.Close()
+		if code := <-done; code != 0 {
+			s.t.Errorf("platform console ended with %d: %s", code, errs.String())
+		}
+	})
+	link := regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/console/login#once=(\S+)`)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if m := link.FindStringSubmatch(lines.Text()); m != nil {
+			go io.Copy(io.Discard, in)
+			return m[1], m[2]
+		}
+	}
+	s.t.Fatalf("platform console printed no link")
+	return "", ""
+}
+
+// platform console gives a browser the rights of the kubeconfig for a link that works once, and nobody else anything.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	base, secret := s.local("-n", "team")
+	b := &browser{t: t, base: base, key: "new"}
+	outside := func(name string, b *browser, header ...string) {
+		t.Helper()
+		for _, path := range []string{native, "/api/v1/namespaces", "/apis", "/version", tasks, "/metrics", "/backup", "/api/v1/namespaces/default/secrets"} {
+			if a := b.send(http.MethodGet, path, "", header...); a.code != 401 && a.code != 403 && a.code != 421 {
+				t.Errorf("%s: %s: %d %s", name, path, a.code, a.text)
+			}
+		}
+	}
+	outside("another user", b)
+	outside("with the secret of the link as a token", b, "Authorization", "Bearer "+secret)
+	for name, header := range map[string][]string{
+		"a guess":        {"Authorization", "Once x"},
+		"a token":        {"Authorization", "Bearer " + s.token("ann", "platform-viewer")},
+		"another page":   {"Authorization", "Once " + secret, "Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site"},
+		"another name":   {"Authorization", "Once " + secret, "Host", "evil.example", "Origin", "http://evil.example"},
+		"without header": {"Authorization", "Once " + secret, console.HeaderKey, ""},
+	} {
+		if a := b.send(http.MethodPost, "/console/session", "", header...); a.code < 400 || a.header.Get("Set-Cookie") != "" {
+			t.Errorf("login with %s: %d %s", name, a.code, a.text)
+		}
+	}
+	if a := b.login("Once " + secret); a.code != http.StatusCreated || !strings.Contains(a.text, `"namespace":"team"`) {
+		t.Fatalf("login: %d %s", a.code, a.text)
+	}
+	thief := &browser{t: t, base: base}
+	if a := thief.login("Once " + secret); a.code != http.StatusUnauthorized || !strings.Contains(a.text, "used already") {
+		t.Errorf("the link works twice: %d %s", a.code, a.text)
+	}
+	outside("without the key", &browser{t: t, base: base, cookie: b.cookie})
+	outside("without the cookie", &browser{t: t, base: base, key: b.key})
+	outside("by another name", b, "Host", "evil.example")
+	outside("another page", b, "Sec-Fetch-Site", "same-site")
+
+	a := b.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "a", 1), "Content-Type", "application/json")
+	if a.code != http.StatusCreated {
+		t.Errorf("create: %d %s", a.code, a.text)
+	}
+	for _, path := range []string{native, tasks, "/api/v1/auth/whoami"} {
+		a := b.send(http.MethodGet, path, "")
+		if a.code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.code, a.text)
+		}
+		protected(t, path, a)
+	}
+	if a := b.send(http.MethodGet, native, "", "Impersonate-User", "nobody"); a.code != http.StatusOK {
+		t.Errorf("the page changes who asks: %d %s", a.code, a.text)
+	}
+	for _, path := range []string{"/metrics", "/backup", "/healthz"} {
+		if a := b.send(http.MethodGet, path, ""); a.code != http.StatusUnauthorized {
+			t.Errorf("%s, which the page does not need: %d", path, a.code)
+		}
+	}
+	if list, err := s.Kubernetes(t).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) == 0 {
+		t.Errorf("the server afterwards: %v", err)
+	}
+	b.send(http.MethodDelete, "/console/session", "")
+	outside("after the logout", b)
+}
+
+// The command uses exactly the identity that it is given.
+func TestLocalIdentity(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	base, secret := s.local("--token", s.token("ann", "platform-viewer"), "-n", "team")
+	b := &browser{t: t, base: base}
+	if a := b.login("Once " + secret); a.code != http.StatusCreated || !strings.Contains(a.text, "serviceaccount:team:ann") {
+		t.Fatalf("login: %d %s", a.code, a.text)
+	}
+	for path, want := range map[string]int{native: 200, "/api/v1/namespaces/team/secrets": 403} {
+		if a := b.send(http.MethodGet, path, ""); a.code != want {
+			t.Errorf("%s: %d, want %d", path, a.code, want)
+		}
+	}
+}
