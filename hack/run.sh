@@ -36,7 +36,7 @@ cat <<TEXT
   kubectl apply -f artifacts/demo/task.yaml
   platform task watch primes
   kubectl get tasks -o wide
-  platform console
+  # all of it in a browser, until Ctrl-C: platform console
 TEXT
 tail -n "+$((shown + 1))" -f "$work/server.log" --pid="$server_pid" &
 log_pid=$!

@@ -85,13 +85,13 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		c.enter(w, r)
 	case r.Method == http.MethodGet:
-		if x, _ := c.find(r); x != nil {
+		if x := c.find(r); x != nil {
 			Answer(w, http.StatusOK, map[string]any{"user": x.User, "namespace": x.Namespace, "expires": c.sessions.Expires(x).UTC().Format(time.RFC3339)})
 			return
 		}
 		Refuse(w, http.StatusUnauthorized, noSession)
 	case r.Method == http.MethodDelete:
-		if x, _ := c.find(r); x != nil {
+		if x := c.find(r); x != nil {
 			c.sessions.End(x)
 		}
 		http.SetCookie(w, Cookie(r, ""))
@@ -111,7 +111,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusUnauthorized, err.Error())
 		return
 	}
-	if old, _ := c.find(r); old != nil {
+	if old := c.find(r); old != nil {
 		c.sessions.End(old)
 	}
 	x, secrets, err := c.sessions.Begin(entry.User, entry.Namespace, entry.Credential)
@@ -128,12 +128,12 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 // find returns the session that a request presents; nil if there is none.
-func (c *Console) find(r *http.Request) (*Session, Secrets) {
+func (c *Console) find(r *http.Request) *Session {
 	secrets, ok := Presented(r)
 	if !ok {
-		return nil, Secrets{}
+		return nil
 	}
-	return c.sessions.Find(secrets), secrets
+	return c.sessions.Find(secrets)
 }
 
 // Through answers a request for the API that presents a session. authorize gives the request its credential. It reports

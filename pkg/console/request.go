@@ -107,7 +107,7 @@ func Answer(w http.ResponseWriter, code int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v)
+	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // texts and numbers, and the client may have left
 }
 
 // Refuse sends an error, in the form of the REST API.

@@ -42,7 +42,7 @@ func (s *server) local(args ...string) (base, secret string) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if m := link.FindStringSubmatch(lines.Text()); m != nil {
-			go io.Copy(io.Discard, in)
+			go func() { _, _ = io.Copy(io.Discard, in) }()
 			return m[1], m[2]
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,14 +114,7 @@ func TestNotASession(t *testing.T) {
 		"a name that leads here":     {[]string{"Host", "evil.example", "Origin", "http://evil.example"}, []int{421}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok := func(code int) bool {
-				for _, w := range c.want {
-					if code == w {
-						return true
-					}
-				}
-				return false
-			}
+			ok := func(code int) bool { return slices.Contains(c.want, code) }
 			if a := create(c.header...); !ok(a.code) {
 				t.Errorf("POST: %d %s", a.code, a.text)
 			}
@@ -130,7 +124,7 @@ func TestNotASession(t *testing.T) {
 				}
 			}
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				if a := b.send(method, "/console/session", "", append(c.header, "Authorization", "")...); a.code < 400 && !(method == http.MethodDelete && a.code == 200) {
+				if a := b.send(method, "/console/session", "", append(c.header, "Authorization", "")...); a.code < 400 && (method != http.MethodDelete || a.code != 200) {
 					t.Errorf("%s /console/session: %d %s", method, a.code, a.text)
 				}
 			}

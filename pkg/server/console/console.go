@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	// DefaultIdle and DefaultLife are how long a session lasts without a request, and at most.
-	DefaultIdle, DefaultLife = time.Hour, 12 * time.Hour
+	// DefaultIdle is how long a session lasts without a request.
+	DefaultIdle = time.Hour
+	// DefaultLife is how long a session lasts at most.
+	DefaultLife = 12 * time.Hour
 	// bearer begins the Authorization of a token.
 	bearer = "Bearer "
 )

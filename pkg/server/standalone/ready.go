@@ -4,12 +4,14 @@
 package standalone
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -25,9 +27,8 @@ func announce(w io.Writer, i Info, took time.Duration) error {
 	if i.RESTURL != "" {
 		plain = fmt.Sprintf("\n  REST        %s/api/v1", i.RESTURL)
 	}
-	console := ""
 	if i.Console {
-		console = "  platform console        # the web console, in a browser\n"
+		plain += "\n  Console     " + i.consoleURL() + "  (with a token; platform console needs none)"
 	}
 	_, err := fmt.Fprintf(w, `platform-standalone %s is ready after %.2f s
 
@@ -42,8 +43,11 @@ In another shell:
   kubectl explain task.spec
   kubectl get tasks
   kubectl get executionevents --watch
-%s
+
 Stop with Ctrl-C.
-`, version.Version(), took.Seconds(), i.URL, reach, plain, i.Kubeconfig, i.DataDir, i.Kubeconfig, console)
+`, version.Version(), took.Seconds(), i.URL, reach, plain, i.Kubeconfig, i.DataDir, i.Kubeconfig)
 	return err
 }
+
+// consoleURL returns the address of the web console.
+func (i Info) consoleURL() string { return cmp.Or(i.RESTURL, i.URL) + console.Path }
