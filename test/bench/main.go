@@ -44,7 +44,12 @@ func run(ctx context.Context) (err error) {
 	json := flag.Bool("json", false, "store JSON instead of protobuf")
 	dir := flag.String("dir", "", "folder on the disk to measure (default: the folder for temporary files)")
 	out := flag.String("out", filepath.Join("_output", "bench.json"), "file to write the figures to")
+	proxy := flag.String("proxy", "", "serve a proxy to this address, which the server is compared with, and measure nothing")
+	proxyCert, proxyKey := flag.String("proxy-cert", "", "certificate of -proxy"), flag.String("proxy-key", "", "key of -proxy")
 	flag.Parse()
+	if *proxy != "" {
+		return serverbench.Proxy(ctx, *proxyCert, *proxyKey, *proxy)
+	}
 	selected, err := regexp.Compile(*rows)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := approvals(ctx, o, dir, r); err != nil {
 		return err
 	}
-	if err := compat(ctx, o, dir, r); err != nil {
+	if err := modelAPIs(ctx, o, dir, r); err != nil {
 		return err
 	}
 	if err := startLarge(ctx, o, r); err != nil {
