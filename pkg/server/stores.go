@@ -131,6 +131,9 @@ func (s *Stores) Close() error {
 		if s.Objects != nil {
 			s.Objects.Close()
 		}
+		if s.Ledger != nil {
+			s.Ledger.Drain()
+		}
 		if s.Engine != nil {
 			err = errors.Join(err, s.Engine.Close())
 		}

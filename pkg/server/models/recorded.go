@@ -5,10 +5,12 @@ package models
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"k8s.io/klog/v2"
 
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -43,13 +45,18 @@ type recorded struct {
 	log  klog.Logger
 }
 
-// End stores how the request ended. If that fails, the next start of the server records a gap.
+// End stores how the request ended, soon. If that fails, the next start of the server records a gap.
 func (r recorded) End(e Ended) {
 	u := e.Usage
 	counts := usage.Counts{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
 	}
-	r.ends.Do(r.log, func() error { return r.call.End(counts, e.Status) }, func(err error) {
-		r.log.Error(err, "The usage of a model request is lost")
+	lost := func(err error) { r.log.Error(err, "The usage of a model request is lost") }
+	r.call.EndSoon(counts, e.Status, func(err error) {
+		if !errors.Is(err, engine.ErrFull) {
+			lost(err)
+			return
+		}
+		r.ends.Do(r.log, func() error { return r.call.End(counts, e.Status) }, lost)
 	})
 }

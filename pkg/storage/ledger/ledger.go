@@ -5,6 +5,7 @@
 // pull requests.
 //
 //	ledger.go     opening, time, and requests of chats and of the vendors' APIs
+//	settle.go     the ends of these requests, many in one commit
 //	keys.go       the keys of the rows
 //	record.go     the values of the rows
 //	fold.go       observations of workers, written in the commits of their events
@@ -40,6 +41,8 @@ type Ledger struct {
 	engine engine.Engine
 	clock  clock.PassiveClock
 	uid    atomic.Pointer[func(namespace string) string]
+
+	endings endings
 
 	// What follows is used by the commit leader alone, and before Open returns.
 
@@ -77,8 +80,11 @@ func (l *Ledger) namespaceUID(namespace string) string {
 }
 
 // now returns the time of a change and records it in the batch. It runs on the commit leader.
-func (l *Ledger) now(b engine.Batch) (time.Time, error) {
-	l.last = max(l.clock.Now().UnixNano(), l.last+1)
+func (l *Ledger) now(b engine.Batch) (time.Time, error) { return l.stamp(b, l.clock.Now()) }
+
+// stamp is now for a change that was made at a time.
+func (l *Ledger) stamp(b engine.Batch, at time.Time) (time.Time, error) {
+	l.last = max(at.UnixNano(), l.last+1)
 	return time.Unix(0, l.last).UTC(), b.Set(timeKey, binary.BigEndian.AppendUint64(nil, uint64(l.last)))
 }
 
@@ -134,14 +140,7 @@ func (c *Call) End(counts usage.Counts, status usage.Status) error {
 	o := c.o
 	o.Status = status
 	settle(&o, counts)
-	err := c.ledger.commit(engine.Free, func(b engine.Batch) error {
-		at, err := c.ledger.now(b)
-		if err != nil {
-			return err
-		}
-		o.ObservedAt = at
-		return errors.Join(putObservation(b, &o), b.Delete(openKey(o.ID)))
-	})
+	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return c.ledger.end(b, &o, c.ledger.clock.Now()) })
 	if err != nil {
 		return fmt.Errorf("record the end of a model request: %w", err)
 	}

@@ -104,7 +104,7 @@ func word[T ~string](c *coder, v *T) {
 }
 
 func encode(fields func(*coder)) []byte {
-	c := &coder{b: []byte{version}}
+	c := &coder{b: append(make([]byte, 0, 384), version)} // room for nearly all values
 	fields(c)
 	return c.b
 }

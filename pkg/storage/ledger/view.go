@@ -20,6 +20,7 @@ var _ usage.Reader = (*Ledger)(nil)
 // At returns the records of a namespace as of a time. It waits until every change that was given an earlier time can be
 // read, which costs no write to the disk.
 func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usage.View, error) {
+	l.Drain()
 	err := l.commit(engine.Nothing, func(engine.Batch) error {
 		l.last = max(l.last, asOf.UnixNano())
 		return nil

@@ -1,0 +1,66 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/usage"
+)
+
+// TestEndSoon: whoever asks sees the ends of requests that were reported before, however many are reported at a time, and they
+// outlive the process after Drain. An end that cannot be recorded is reported.
+func TestEndSoon(t *testing.T) {
+	s := open(t)
+	const callers, each = 8, 25
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for n := range each {
+				c, err := s.Start(t.Context(), usage.Observation{Namespace: "ns", AttemptID: fmt.Sprint(i), CounterID: fmt.Sprint(n), Provider: "p", Model: "m"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.EndSoon(usage.Counts{InputTokens: new(int64(i)), OutputTokens: new(int64(n))}, usage.StatusCompleted, func(err error) { t.Error(err) })
+			}
+		})
+	}
+	all.Wait()
+	complete := func() (n int) {
+		v, err := s.At(t.Context(), "ns", s.clock.Now().Add(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for o, err := range v.Observations(usage.Period{}) {
+			if err != nil || !o.Complete || fmt.Sprint(*o.InputTokens, *o.OutputTokens) != o.AttemptID+" "+o.CounterID {
+				t.Errorf("an observation is %+v: %v", o, err)
+			}
+			n++
+		}
+		return n
+	}
+	if n := complete(); n != callers*each {
+		t.Errorf("%d requests are complete", n)
+	}
+	s.restart(false)
+	if n := complete(); n != callers*each {
+		t.Errorf("%d requests are complete after a restart", n)
+	}
+	c, err := s.Start(t.Context(), usage.Observation{Namespace: "ns", AttemptID: "9", CounterID: "1", Provider: "p", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.Ledger
+	s.restart(false)
+	var failed atomic.Int32
+	c.EndSoon(usage.Counts{}, usage.StatusCompleted, func(error) { failed.Add(1) })
+	if l.Drain(); failed.Load() != 1 {
+		t.Error("an end that could not be recorded was not reported")
+	}
+}
