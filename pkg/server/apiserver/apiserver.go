@@ -197,7 +197,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	if c.REST != nil {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
-			inside := chain(vendors.inner(api), g)
+			inside, calls := chain(api, g), c.callChain(vendors, g)
 			var f *facade.Facade
 			o := *c.REST
 			o.Document = sync.OnceValues(func() ([]byte, error) { return facade.Document(merged(c.Definitions)) })
@@ -205,8 +205,8 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)
-			s.REST = c.guard(c.console(vendors.wrap(inside, f.Alone()), f))
-			return c.console(vendors.wrap(inside, f), f)
+			s.REST = c.guard(c.console(vendors.wrap(calls, f.Alone()), f))
+			return c.console(vendors.wrap(calls, f), f)
 		}
 	}
 	c.guardListener()

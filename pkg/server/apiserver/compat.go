@@ -7,6 +7,12 @@ import (
 	"context"
 	"net/http"
 
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	genericfeatures "k8s.io/apiserver/pkg/features"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+
 	"github.com/platform-ai/platform/pkg/server/compat"
 )
 
@@ -30,18 +36,42 @@ func (c *Config) vendors(ctx context.Context) (vendors, error) {
 	return vendors{h}, nil
 }
 
-// inner puts the handler of requests that have passed the chain before the API.
-func (v vendors) inner(api http.Handler) http.Handler {
-	if v.Handler == nil {
-		return api
-	}
-	return v.Inner(api)
-}
-
-// wrap puts the vendors' paths, which need the chain, before other paths.
+// wrap puts the vendors' paths, which need a chain, before other paths.
 func (v vendors) wrap(chain, next http.Handler) http.Handler {
 	if v.Handler == nil {
 		return next
 	}
 	return v.Wrap(chain, next)
+}
+
+// callChain is the handler chain of requests to models. It consists of the filters of the default chain that do something for
+// such a request: they identify and authorize the caller, write audit events, open the body and end the request with the
+// server. Left out are the filters that limit and time requests which end soon, and the measurement of each filter: together
+// they would take longer than everything that is left.
+func (c *Config) callChain(v vendors, g *genericapiserver.Config) http.Handler {
+	if v.Handler == nil {
+		return nil
+	}
+	h := admitBodies(v.Inner(http.NotFoundHandler()), nil, g)
+	if c.Identify != nil {
+		h = c.Identify(h)
+	}
+	h = endStreams(h, g.LongRunningFunc, g.ShutdownInitiatedNotify())
+	h = genericapifilters.WithAuthorization(h, g.Authorization.Authorizer, g.Serializer)
+	if g.FeatureGate.Enabled(genericfeatures.ConstrainedImpersonation) {
+		h = impersonation.WithConstrainedImpersonation(h, g.Authorization.Authorizer, g.Serializer)
+	} else {
+		h = impersonation.WithImpersonation(h, g.Authorization.Authorizer, g.Serializer)
+	}
+	h = genericapifilters.WithAudit(h, g.AuditBackend, g.AuditPolicyRuleEvaluator, g.LongRunningFunc)
+	failed := genericapifilters.WithFailedAuthenticationAudit(genericapifilters.Unauthorized(g.Serializer), g.AuditBackend, g.AuditPolicyRuleEvaluator)
+	h = genericapifilters.WithAuthentication(h, g.Authentication.Authenticator, failed, g.Authentication.APIAudiences, g.Authentication.RequestHeaderConfig)
+	h = genericapifilters.WithRequestInfo(h, g.RequestInfoResolver)
+	h = genericapifilters.WithRequestReceivedTimestamp(h)
+	h = genericfilters.WithPanicRecovery(h, g.RequestInfoResolver)
+	h = genericapifilters.WithAuditInit(h)
+	if c.StoreID != "" {
+		h = nameStore(h, c.StoreID)
+	}
+	return h
 }

@@ -83,6 +83,11 @@ func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 }
 
 func endStreams(next http.Handler, longRunning request.LongRunningRequestCheck, stopping <-chan struct{}) http.Handler {
+	running, stop := context.WithCancel(context.Background())
+	go func() { // ends when the server begins to shut down
+		<-stopping
+		stop()
+	}()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		if !ok || info.Verb == "watch" || !longRunning(r, info) {
@@ -91,13 +96,7 @@ func endStreams(next http.Handler, longRunning request.LongRunningRequestCheck, 
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		go func() { // ends with the request
-			select {
-			case <-stopping:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
+		defer context.AfterFunc(running, cancel)()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

@@ -12,6 +12,7 @@
 //	relay.go     the answer on its way to the client
 //	event.go     server-sent events
 //	object.go    JSON objects whose members are replaced in place
+//	scan.go      finding their members
 //	request.go   what is checked and changed in a request
 //	translate.go asking Providers of another protocol
 //	tools.go     whether a request gets the server's tools, and which
@@ -24,6 +25,8 @@
 //	meter.go     counting it
 //	problem.go   errors, in the form of the vendor whose path was called
 //	list.go      the list of models
+//	home.go      the namespaces that tokens name
+//	stack.go     the stack of a request
 //
 // The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
@@ -105,6 +108,7 @@ type Handler struct {
 	slots *fair.Share // requests that are answered
 	own   *PrometheusMeter
 	meter models.Meter
+	homes homes
 }
 
 // New makes a handler. It fails if its metrics are already registered.
@@ -127,7 +131,7 @@ func New(o Options) (*Handler, error) {
 	if o.Drain == 0 {
 		o.Drain = models.Drain
 	}
-	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter()}
+	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter(), homes: newHomes()}
 	h.meter = h.own
 	if o.Meter != nil {
 		h.meter = models.Meters{o.Meter, h.own}
@@ -198,6 +202,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, chain http.Handl
 	}
 	out := &answer{ResponseWriter: w, style: style}
 	defer h.recoverPanic(out, r)
+	growStack()
 	c, err := h.begin(r, id)
 	if err != nil {
 		h.fail(r.Context(), out.direct(), style, err)
@@ -232,7 +237,7 @@ func (h *Handler) ownNamespace(r *http.Request) string {
 			return own
 		}
 	}
-	return rest.OwnNamespace(r)
+	return h.homes.of(r)
 }
 
 // namespace returns the namespace that the query names, otherwise the caller's own namespace, otherwise "default".

@@ -73,6 +73,7 @@ type attempt struct {
 	failed   bool            // no complete answer came
 	ctx      context.Context //nolint:containedctx // of the request to the vendor
 	cancel   context.CancelCauseFunc
+	stay     func() bool // stops waiting for the client to leave
 	idle     interface {
 		Reset(d time.Duration) bool
 		Stop() bool
@@ -116,7 +117,7 @@ func (a *attempt) start() error {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	a.ctx, a.cancel = ctx, cancel
-	context.AfterFunc(client, func() {
+	a.stay = context.AfterFunc(client, func() {
 		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
 		context.AfterFunc(ctx, func() { t.Stop() })
 	})
@@ -181,6 +182,7 @@ func (a *attempt) end() {
 	case a.failed:
 		e.Status = usage.StatusFailed
 	}
+	a.stay()
 	a.cancel(context.Canceled)
 	a.measured.End(e)
 }

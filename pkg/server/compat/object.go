@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 )
 
@@ -37,37 +36,37 @@ var errNoObject = errors.New("the body must be a JSON object")
 // parse finds the members of an object. Nothing may follow it. A name may occur once, because this server and the
 // vendor could otherwise read different values.
 func parse(data []byte) (*object, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errNoObject
+	o, err := scan(data)
+	if err != nil {
+		return nil, err
 	}
-	o := &object{data: data, open: int(dec.InputOffset())}
-	seen := map[string]bool{}
-	for dec.More() {
-		begin := int(dec.InputOffset())
-		t, err := dec.Token()
-		if err != nil {
-			return nil, errNoObject
-		}
-		name, _ := t.(string) // the decoder accepts no other token here
-		if seen[name] {
-			return nil, fmt.Errorf("the member %q occurs twice", name)
-		}
-		seen[name] = true
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, errNoObject
-		}
-		end := int(dec.InputOffset())
-		o.members = append(o.members, member{name: name, begin: begin, start: end - len(value), end: end})
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errNoObject
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the body must be one JSON object")
+	if name, twice := o.twice(); twice {
+		return nil, fmt.Errorf("the member %q occurs twice", name)
 	}
 	return o, nil
+}
+
+// few is up to how many members are compared with each other.
+const few = 24
+
+// twice returns a name that occurs twice.
+func (o *object) twice() (string, bool) {
+	if len(o.members) <= few {
+		for i, m := range o.members {
+			if o.index(m.name) < i {
+				return m.name, true
+			}
+		}
+		return "", false
+	}
+	seen := make(map[string]bool, len(o.members))
+	for _, m := range o.members {
+		if seen[m.name] {
+			return m.name, true
+		}
+		seen[m.name] = true
+	}
+	return "", false
 }
 
 func (o *object) index(name string) int {

@@ -4,7 +4,9 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/platform-ai/platform/pkg/llm"
 )
@@ -49,7 +51,7 @@ func read(op operation, data []byte) (*incoming, error) {
 // decode reads a member into a value of its type. The value stays as it is if there is no such member.
 func (o *object) decode(name string, into any) error {
 	raw := o.get(name)
-	if raw == nil {
+	if raw == nil || simple(raw, into) {
 		return nil
 	}
 	if json.Unmarshal(raw, into) != nil {
@@ -63,10 +65,9 @@ func (in *incoming) checkChat() error {
 	var options struct {
 		IncludeUsage bool `json:"include_usage"`
 	}
-	for name, into := range map[string]any{"n": &n, "max_tokens": &tokens, "max_completion_tokens": &completion, "stream_options": &options} {
-		if err := in.decode(name, into); err != nil {
-			return err
-		}
+	err := errors.Join(in.decode("n", &n), in.decode("max_tokens", &tokens), in.decode("max_completion_tokens", &completion), in.decode("stream_options", &options))
+	if err != nil {
+		return err
 	}
 	in.usage = options.IncludeUsage
 	if completion != nil {
@@ -122,11 +123,11 @@ func (in *incoming) checkMessages() error {
 }
 
 func (in *incoming) checkList(name string) error {
-	var list []json.RawMessage
-	if err := in.decode(name, &list); err != nil {
-		return err
+	raw := in.get(name)
+	if raw != nil && raw[0] != '[' {
+		return invalid(name, "%s: has the wrong type", name)
 	}
-	if len(list) == 0 {
+	if raw == nil || len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0 {
 		return invalid(name, "%s: must have at least one element", name)
 	}
 	return nil

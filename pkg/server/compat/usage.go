@@ -80,21 +80,18 @@ func (t *tally) anthropic(raw json.RawMessage, sum *anthropicUsage) {
 
 // body reads the usage of a whole answer.
 func (t *tally) body(data []byte) {
-	var a struct {
-		Usage       json.RawMessage `json:"usage"`
-		InputTokens *int64          `json:"input_tokens"`
-	}
-	if json.Unmarshal(data, &a) != nil {
+	o, err := scan(data)
+	if err != nil {
 		return
 	}
 	switch t.op {
 	case opMessages:
-		t.anthropic(a.Usage, &anthropicUsage{})
+		t.anthropic(o.get("usage"), &anthropicUsage{})
 	case opCount: // counting is free of charge
 		zero := int64(0)
 		t.usage = llm.Usage{InputTokens: &zero, OutputTokens: &zero}
 	case opChat, opResponses:
-		t.openAI(a.Usage)
+		t.openAI(o.get("usage"))
 	case opModels:
 	}
 }

@@ -270,6 +270,9 @@ func (s *Service) Peek(r *http.Request) (authType, namespace string) {
 	case !found:
 		token = bearerOf(r.Header)
 	}
+	if _, other := s.others.Get(sha256.Sum256([]byte(token))); other && !found {
+		return "", ""
+	}
 	p, ok := peek(token)
 	switch {
 	case found, ok && p.typ == typeTransaction:
