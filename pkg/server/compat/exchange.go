@@ -32,10 +32,7 @@ type exchange struct {
 func (x *exchange) serve() error {
 	ctx := x.r.Context()
 	audit.AddAuditAnnotation(ctx, "compat."+v1alpha1.GroupName+"/path", x.call.path)
-	needs := models.Chat()
-	if x.call.route.op == opModels {
-		needs = models.Discover()
-	}
+	needs := models.Discover() // the chain has authorized the create of chats
 	agent := x.call.query.Get("agent")
 	if agent != "" {
 		needs = append(needs, models.Access{Verb: "get", Resource: "agents", Name: agent})

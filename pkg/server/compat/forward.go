@@ -106,7 +106,7 @@ func (a *attempt) start() error {
 	a.tally.op = a.in.op
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
-		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Model: a.candidate.Model, Caller: a.caller,
+		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
 		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(),
 	})
 	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {

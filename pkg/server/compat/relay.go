@@ -10,10 +10,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/server/pace"
 )
 
 const (
@@ -45,8 +45,7 @@ func (a *attempt) whole(resp *http.Response) error {
 		h.Set("Content-Length", strconv.Itoa(len(data)))
 	}
 	a.w.WriteHeader(resp.StatusCode)
-	out := &patient{attempt: a, control: http.NewResponseController(a.w)}
-	defer out.reset()
+	out := a.paced()
 	if _, err := out.Write(data); err != nil || !rest {
 		return nil // the client has left
 	}
@@ -54,30 +53,13 @@ func (a *attempt) whole(resp *http.Response) error {
 	return nil
 }
 
-// patient writes to a client that may be slow but must make progress.
-type patient struct {
-	*attempt
-
-	control  *http.ResponseController
-	deadline time.Time
-}
-
-// Write moves the deadline when less than half of it is left, because moving it costs a message on HTTP/2.
-func (p *patient) Write(b []byte) (int, error) {
-	if now := p.h.o.Clock.Now(); p.deadline.Sub(now) < p.h.o.WriteTimeout/2 {
-		p.deadline = now.Add(p.h.o.WriteTimeout)
-		_ = p.control.SetWriteDeadline(p.deadline) // writers of tests have none
-	}
-	return p.w.Write(b)
-}
-
-// reset ends the deadline, which would otherwise apply to the connection's next answer.
-func (p *patient) reset() { _ = p.control.SetWriteDeadline(time.Time{}) }
+// paced returns the writer to the client.
+func (a *attempt) paced() *pace.Writer { return pace.NewWriter(a.w, a.h.o.WriteTimeout) }
 
 // stream passes on a stream event by event. When the client leaves, the rest is read without it.
 func (a *attempt) stream(resp *http.Response) error {
 	s := &events{}
-	out := &patient{attempt: a, control: http.NewResponseController(a.w)}
+	out := a.paced()
 	report := &reporter{tally: &a.tally, hide: a.in.hidesUsage()}
 	begun := false
 	finish := func() {
@@ -108,12 +90,11 @@ func (a *attempt) stream(resp *http.Response) error {
 		var gone error
 		if len(send) > 0 {
 			if _, gone = out.Write(send); gone == nil {
-				gone = out.control.Flush()
+				gone = out.FlushError()
 			}
 		}
 		switch {
 		case err != nil:
-			out.reset()
 			finish()
 			return nil //nolint:nilerr // the client has been told
 		case gone != nil || a.r.Context().Err() != nil:

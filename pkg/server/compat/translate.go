@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/pace"
 )
 
 // translated is a request to a Provider of another protocol. Whatever the other protocol cannot carry is refused, so
@@ -114,7 +115,6 @@ func (a *attempt) ask() error {
 		p, _ := asProblem(err)
 		out.fail(p)
 	}
-	out.to.reset()
 	a.release()
 	return nil
 }
@@ -174,11 +174,11 @@ type speaker struct {
 	stream bool
 	begun  bool
 	gone   bool // the client has left
-	to     *patient
+	to     *pace.Writer
 }
 
 func (a *attempt) writer(req *translated) *speaker {
-	s := &speaker{attempt: a, stream: a.in.stream, to: &patient{attempt: a, control: http.NewResponseController(a.w)}}
+	s := &speaker{attempt: a, stream: a.in.stream, to: a.paced()}
 	if a.in.op == opMessages {
 		s.form = newMessageForm(a.candidate.Model)
 	} else {
@@ -212,7 +212,7 @@ func (s *speaker) send(b []byte) {
 	}
 	_, err := s.to.Write(b)
 	if err == nil && s.stream {
-		err = s.to.control.Flush()
+		err = s.to.FlushError()
 	}
 	if err != nil {
 		s.gone = true

@@ -82,7 +82,6 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 		t.answer.MaxTokens = choice.MaxTokens
 	}
 	x.w.Header().Set(headerTools, toolsEnabled)
-	defer t.out.to.reset()
 	return t.run(req.Messages)
 }
 

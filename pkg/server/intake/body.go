@@ -41,6 +41,7 @@ type body struct {
 	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
 	left     bool  // the request is over, and conn must not be used any more
+	timer    *time.Timer
 }
 
 func (b *body) admit(user string, limit int64) error {
@@ -59,7 +60,7 @@ func (b *body) admit(user string, limit int64) error {
 		return busy()
 	}
 	b.admitted, b.user, b.limit, b.taken = true, user, limit, n
-	b.extend()
+	b.timer = time.AfterFunc(max(0, b.due().Sub(b.gate.o.Clock.Now())), b.expire)
 	return nil
 }
 
@@ -72,9 +73,24 @@ func (b *body) setDeadline(t time.Time) {
 	}
 }
 
-// extend gives the client the additional time that its progress earns.
-func (b *body) extend() {
-	b.setDeadline(b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second))
+// due is when the body must have arrived, with the additional time that the client's progress has earned.
+func (b *body) due() time.Time {
+	return b.began.Add(b.gate.o.Patience + time.Duration(b.read/rate)*time.Second)
+}
+
+// expire sets a deadline that has passed, if the body is due. A deadline that is set in advance would cost two messages to the
+// connection's goroutine on HTTP/2, for each request.
+func (b *body) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended || b.left {
+		return
+	}
+	if more := b.due().Sub(b.gate.o.Clock.Now()); more > 0 {
+		b.timer.Reset(more)
+		return
+	}
+	b.setDeadline(time.Unix(1, 0))
 }
 
 // Read reads like any body. It returns one byte beyond the limit, for readers that enforce the same limit with an
@@ -87,12 +103,11 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p[:room])
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.read / step
 	b.read += int64(n)
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		b.setDeadline(time.Time{}) // otherwise a stream's connection would end at the body's deadline
+		b.timer.Stop()
 		if b.read > b.limit {
 			err = nil // the next call refuses
 		}
@@ -101,8 +116,6 @@ func (b *body) Read(p []byte) (int, error) {
 		b.failed, err = true, slow(b.gate.o.Patience)
 	case err != nil:
 		b.failed = true
-	case b.read/step != before:
-		b.extend()
 	}
 	return n, err
 }
@@ -161,6 +174,9 @@ func (b *body) end() {
 		b.setDeadline(b.gate.o.Clock.Now().Add(refusedPatience))
 	}
 	b.left = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
 	b.mu.Unlock()
 	b.drop()
 }

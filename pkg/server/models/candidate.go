@@ -29,6 +29,7 @@ const maxClients = 512
 
 // Candidate is a model that may answer a request.
 type Candidate struct {
+	// Provider is shared and must not be changed.
 	Provider *v1alpha1.Provider
 	// Model is the name by which the Provider's service knows it.
 	Model string

@@ -68,7 +68,10 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 		return nil, apierrors.NewServiceUnavailable("limits of models are not known yet")
 	}
 	inside := request.WithNamespace(request.WithUser(ctx, nil), a.Namespace) // the server reads for itself
-	provider, err := from.provider(inside, a.Provider)
+	provider, err := a.Read, error(nil)
+	if provider == nil {
+		provider, err = from.provider(inside, a.Provider)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -17,6 +18,8 @@ import (
 // Asked is a request to a model that is about to be sent on behalf of a caller.
 type Asked struct {
 	Namespace, Provider, Model string
+	// Read is the Provider as it is now, which must not be changed; nil if it is to be read.
+	Read *v1alpha1.Provider
 	// Caller is who asked.
 	Caller user.Info
 	// Session is the name of the session of a chat; empty without one.

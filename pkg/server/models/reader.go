@@ -79,7 +79,7 @@ func (r *reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1
 	return a.DeepCopy(), nil
 }
 
-// Provider reads a Provider.
+// Provider reads a Provider, which must not be changed.
 func (r *reader) Provider(ctx context.Context, key types.NamespacedName) (*v1alpha1.Provider, error) {
 	all, err := r.models.providers(ctx, key.Namespace)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *reader) Provider(ctx context.Context, key types.NamespacedName) (*v1alp
 	if p == nil {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("providers"), key.Name)
 	}
-	return p.DeepCopy(), nil
+	return p, nil
 }
 
 // Providers lists the Providers of a namespace.

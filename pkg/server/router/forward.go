@@ -26,6 +26,9 @@ const maxBody = 15 << 20
 // copyBuffer is how much of an answer is read at a time, in bytes.
 const copyBuffer = 32 << 10
 
+// buffers has buffers of answers.
+var buffers sync.Pool
+
 var (
 	// errClient means that the client has disconnected or does not read the answer.
 	errClient = errors.New("the client left or does not read")
@@ -56,7 +59,7 @@ func (rt *Router) forward(x *exchange, to *url.URL, token string) error {
 	}
 	answer(x.w.Header(), in.Header)
 	x.w.WriteHeader(in.StatusCode)
-	return relay(x.w, in.Body)
+	return relay(x.w, in.Body, in.ContentLength < 0)
 }
 
 // unanswered returns the error for a missing answer of the installation. The cause is either the client's body or the
@@ -77,20 +80,28 @@ func unanswered(x *exchange, up *upload, err error) error {
 	return p
 }
 
-// relay copies an answer and sends each part immediately. An answer that breaks off is an error.
-func relay(w *writer, body io.Reader) error {
-	if err := w.flush(); err != nil { // a stream's client learns immediately that it was accepted
-		return fmt.Errorf("%w: %w", errClient, err)
+// relay copies an answer. Each part of a stream, which is an answer of unknown length, is sent immediately. An answer that breaks
+// off is an error.
+func relay(w *writer, body io.Reader, stream bool) error {
+	buf, ok := buffers.Get().(*[copyBuffer]byte)
+	if !ok {
+		buf = new([copyBuffer]byte)
 	}
-	buf := make([]byte, copyBuffer)
+	defer buffers.Put(buf)
+	if stream { // its client learns immediately that it was accepted
+		if err := w.flush(); err != nil {
+			return fmt.Errorf("%w: %w", errClient, err)
+		}
+	}
 	for {
-		n, err := body.Read(buf)
+		n, err := body.Read(buf[:])
 		if n > 0 {
-			if _, err := w.Write(buf[:n]); err != nil {
-				return fmt.Errorf("%w: %w", errClient, err)
+			_, sent := w.Write(buf[:n])
+			if sent == nil && stream {
+				sent = w.flush()
 			}
-			if err := w.flush(); err != nil {
-				return fmt.Errorf("%w: %w", errClient, err)
+			if sent != nil {
+				return fmt.Errorf("%w: %w", errClient, sent)
 			}
 		}
 		if errors.Is(err, io.EOF) {

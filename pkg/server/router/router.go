@@ -103,7 +103,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := rt.clock.Now()
 	rt.metrics.inFlight.Inc()
 	defer rt.metrics.inFlight.Dec()
-	x := &exchange{w: newWriter(w, rt.clock, rt.timeout), r: r, id: requestID(r.Header), style: styleOf(r.URL.Path)}
+	x := &exchange{w: newWriter(w, r, rt.clock, rt.timeout), r: r, id: requestID(r.Header), style: styleOf(r.URL.Path)}
 	x.w.Header().Set(headerRequestID, x.id)
 	x.w.Header().Set(headerCacheControl, cacheControl)
 	rt.cors.Allow(x.w.Header(), r)

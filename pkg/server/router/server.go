@@ -109,7 +109,7 @@ func (o *Options) server(ctx context.Context, rt *Router) (*http.Server, error) 
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			// The mux would redirect paths that are not clean, so it gets only the exact paths of probes.
 			if p := r.URL.EscapedPath(); p == "/healthz" || p == "/readyz" {
-				out := newWriter(w, o.Clock, o.WriteTimeout)
+				out := newWriter(w, r, o.Clock, o.WriteTimeout)
 				mux.ServeHTTP(out, r)
 				out.finish()
 				return

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/server/pace"
 )
 
-// writer writes to the client. Each write and each flush has its own deadline. So a client that stops reading does
-// not hold a stream and its installation forever, while a client that reads may take as long as it likes.
+// writer writes to the client. Each write and each flush is bounded in time. So a client that stops reading does not hold a
+// stream and its installation forever, while a client that reads may take as long as it likes.
 type writer struct {
 	http.ResponseWriter
+	paced   *pace.Writer
 	control *http.ResponseController
 	clock   clock.PassiveClock
 	timeout time.Duration
@@ -21,9 +24,11 @@ type writer struct {
 	sent    int64 // bytes of the body
 }
 
-func newWriter(w http.ResponseWriter, c clock.PassiveClock, timeout time.Duration) *writer {
-	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), clock: c, timeout: timeout}
-	out.unbound() // the last deadline of the previous request on this connection
+func newWriter(w http.ResponseWriter, r *http.Request, c clock.PassiveClock, timeout time.Duration) *writer {
+	out := &writer{ResponseWriter: w, paced: pace.NewWriter(w, timeout), control: http.NewResponseController(w), clock: c, timeout: timeout}
+	if r.ProtoMajor == 1 { // the last deadline of the previous request on this connection
+		_ = out.control.SetWriteDeadline(time.Time{}) // writers of tests have none
+	}
 	return out
 }
 
@@ -36,26 +41,12 @@ func (w *writer) WriteHeader(code int) {
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	w.bound()
-	n, err := w.ResponseWriter.Write(p)
-	w.unbound()
+	n, err := w.paced.Write(p)
 	w.sent += int64(n)
 	return n, err
 }
 
-func (w *writer) flush() error {
-	w.bound()
-	err := w.control.Flush()
-	w.unbound()
-	return err
-}
+func (w *writer) flush() error { return w.paced.FlushError() }
 
 // finish sets a deadline for what the server sends after the handler.
-func (w *writer) finish() { w.bound() }
-
-// bound and unbound ignore errors: only writers in tests do not support deadlines.
-func (w *writer) bound() { _ = w.control.SetWriteDeadline(w.clock.Now().Add(w.timeout)) }
-
-// unbound is needed between writes, because HTTP/2 resets a stream whose deadline passes even if nothing is being
-// written.
-func (w *writer) unbound() { _ = w.control.SetWriteDeadline(time.Time{}) }
+func (w *writer) finish() { _ = w.control.SetWriteDeadline(w.clock.Now().Add(w.timeout)) }
