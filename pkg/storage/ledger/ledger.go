@@ -140,7 +140,7 @@ func (c *Call) End(counts usage.Counts, status usage.Status) error {
 	o := c.o
 	o.Status = status
 	settle(&o, counts)
-	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return c.ledger.end(b, &o, c.ledger.clock.Now()) })
+	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return end(c.ledger, b, &o, c.ledger.clock.Now()) })
 	if err != nil {
 		return fmt.Errorf("record the end of a model request: %w", err)
 	}

@@ -47,7 +47,7 @@ func (c *Call) EndSoon(counts usage.Counts, status usage.Status, failed func(err
 	if s.waiting == nil {
 		s.waiting = &batch{done: make(chan struct{})}
 		if s.running == nil {
-			go c.ledger.endAll() // ends when none is waiting
+			go s.commit(c.ledger) // ends when none is waiting
 		}
 	}
 	s.waiting.ends = append(s.waiting.ends, e)
@@ -64,9 +64,8 @@ func (l *Ledger) Drain() {
 	}
 }
 
-// endAll commits until none is waiting.
-func (l *Ledger) endAll() {
-	s := &l.endings
+// commit commits until none is waiting.
+func (s *endings) commit(l *Ledger) {
 	for {
 		s.mu.Lock()
 		b := s.waiting
@@ -78,7 +77,7 @@ func (l *Ledger) endAll() {
 		err := l.commit(engine.Free, func(batch engine.Batch) error {
 			var err error
 			for i := range b.ends {
-				err = errors.Join(err, l.end(batch, &b.ends[i].o, b.ends[i].at))
+				err = errors.Join(err, end(l, batch, &b.ends[i].o, b.ends[i].at))
 			}
 			return err
 		})
@@ -92,7 +91,7 @@ func (l *Ledger) endAll() {
 }
 
 // end writes the last state of a request that ended at a time. It runs on the commit leader.
-func (l *Ledger) end(b engine.Batch, o *usage.Observation, at time.Time) error {
+func end(l *Ledger, b engine.Batch, o *usage.Observation, at time.Time) error {
 	at, err := l.stamp(b, at)
 	if err != nil {
 		return err
