@@ -28,6 +28,8 @@ func AppendRow(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 	r.value(string(e.Type))
 	r.text("severity", string(e.Severity))
 	r.time("createdAt", e.CreatedAt)
+	r.number("attempt", int64(e.Attempt))
+	r.count("elapsedMicros", e.ElapsedMicros)
 	r.text("taskName", e.TaskName)
 	r.text("rootTask", e.RootTask)
 	r.text("sessionName", e.SessionName)

@@ -38,7 +38,7 @@ func filled(t *testing.T, text string) *v1alpha1.ExecutionEvent {
 			f.Set(reflect.ValueOf(&v1alpha1.EventTruncation{SummaryTruncated: true, SummaryOriginalChars: n}))
 		case **int64:
 			f.Set(reflect.ValueOf(&n))
-		case *int64:
+		case *int64, *int32:
 			f.SetInt(n)
 		default:
 			if f.Kind() != reflect.String {

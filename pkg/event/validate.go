@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -16,6 +17,9 @@ const MaxDedupKeyBytes = 512
 
 // MaxBodyBytes bounds one submitted event as JSON, before redaction.
 const MaxBodyBytes = 256 << 10
+
+// MaxElapsed bounds the time between the start of a worker and an event of it.
+const MaxElapsed = 10 * 365 * 24 * time.Hour
 
 // MaxLabelBytes bounds each of agentName, toolName, toolCallID, provider, model
 // and stopReason, which are names and not payloads.
@@ -54,6 +58,10 @@ func Validate(e *v1alpha1.ExecutionEvent) error {
 		return &FieldError{Field: "streamType", Value: clip(string(e.StreamType)), Rule: `must be "task"`}
 	case len(e.DedupKey) > MaxDedupKeyBytes:
 		return &FieldError{Field: "dedupKey", Rule: fmt.Sprintf("must be at most %d bytes", MaxDedupKeyBytes)}
+	case e.Attempt < 0:
+		return &FieldError{Field: "attempt", Rule: "must not be negative"}
+	case e.ElapsedMicros != nil && (*e.ElapsedMicros < 0 || *e.ElapsedMicros > MaxElapsed.Microseconds()):
+		return &FieldError{Field: "elapsedMicros", Rule: fmt.Sprintf("must be 0-%d", MaxElapsed.Microseconds())}
 	case e.Content != nil && len(e.Content.Raw) > 0 && !json.Valid(e.Content.Raw):
 		return &FieldError{Field: "content", Rule: "is not valid JSON"}
 	}

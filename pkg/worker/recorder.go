@@ -29,9 +29,13 @@ import (
 // sent.
 type recorder struct {
 	prefix string
-	secret *secrets
-	log    *taskLog
-	out    outbox[*v1alpha1.ExecutionEvent]
+	// attempt is that of the events, and began is when their clock began; 0 for a worker that only delivers what
+	// another one recorded.
+	attempt int32
+	began   time.Time
+	secret  *secrets
+	log     *taskLog
+	out     outbox[*v1alpha1.ExecutionEvent]
 	// now sends an event without the queue.
 	now func(context.Context, *v1alpha1.ExecutionEvent) error
 
@@ -49,7 +53,10 @@ var (
 const opening = 50 * time.Millisecond
 
 func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {
-	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), secret: s, log: log}
+	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), began: clk.Now(), secret: s, log: log}
+	if !c.Deliver {
+		r.attempt = int32(c.Attempt)
+	}
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
 		name: "events", size: sizeOfEvent, clock: clk, opening: opening, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
@@ -94,6 +101,7 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 	r.log.event(e)
 	_ = r.out.flush(ctx, r.out.lostSoFar()) // events that are lost do not keep a request back
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		r.stamp(e) // the request is sent after this try, not after the first one
 		err := r.now(ctx, e)
 		switch {
 		case ctx.Err() != nil:
@@ -149,8 +157,17 @@ func (r *recorder) Record(e *v1alpha1.ExecutionEvent) {
 	r.log.event(e)
 }
 
-// key gives the event its de-duplication key. The caller holds mu.
+// stamp sets when the event was recorded, by a clock that an outage of the server does not concern.
+func (r *recorder) stamp(e *v1alpha1.ExecutionEvent) {
+	if r.attempt == 0 {
+		return
+	}
+	e.Attempt, e.ElapsedMicros = r.attempt, new(max(0, r.out.clock.Since(r.began).Microseconds()))
+}
+
+// key gives the event its de-duplication key, and the time. The caller holds mu.
 func (r *recorder) key(e *v1alpha1.ExecutionEvent) {
+	r.stamp(e)
 	r.n++
 	if e.DedupKey == "" {
 		e.DedupKey = fmt.Sprintf("%s%d", r.prefix, r.n)

@@ -143,8 +143,14 @@ func TestRecorder(t *testing.T) {
 	e.ContentText = "my key is " + providerKey + "\nand password=hunter2222"
 	w.events.Record(e)
 	var keys []string
+	last := int64(-1)
 	for _, e := range w.events.out.queue {
 		keys = append(keys, e.DedupKey)
+		if e.Attempt != 2 || e.ElapsedMicros == nil || *e.ElapsedMicros < last {
+			t.Errorf("attempt %d, time %v after %d", e.Attempt, e.ElapsedMicros, last)
+			continue
+		}
+		last = *e.ElapsedMicros
 	}
 	if diff := cmp.Diff([]string{"uid/2/1", "uid/2/2"}, keys); diff != "" {
 		t.Error(diff)

@@ -185,6 +185,7 @@ func TestPoliciesHoldCallsBack(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	p.testPolicies()
+	p.tryPolicies()
 }
 
 // testPolicies: the command judges recorded calls again, with the policies of now. Of the calls above, only the arguments

@@ -3772,6 +3772,20 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the task whose worker recorded the event; absent if no worker did.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"elapsedMicros": {
+						SchemaProps: spec.SchemaProps{
+							Description: "elapsedMicros is when the worker recorded the event, in microseconds since the worker began. Its clock runs on while the server is away and is not set, so the difference between two events of an attempt is how long it took. Absent if no worker recorded the event, or one of an older version.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"taskName": {
 						SchemaProps: spec.SchemaProps{
 							Description: "taskName is the task that the event describes.",
@@ -11181,7 +11195,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments and sensitive; the server sets everything else, whatever the client sent there.",
+				Description: "ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments, sensitive and policies; the server sets everything else, whatever the client sent there.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"taskName": {
@@ -11227,6 +11241,24 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 									SchemaProps: spec.SchemaProps{
 										Type:   []string{"string"},
 										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"policies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "policies are ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings that judge the call in place of those of the server, to try them before they are stored. A policy without a binding here denies. Only dry runs (dryRun=All) of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind), know the namespace by its name alone, and ask no authorizer. Policies do not see this field, and the answer does not have it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
 									},
 								},
 							},

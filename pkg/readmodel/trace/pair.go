@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
@@ -29,11 +31,12 @@ type pair[R any] struct {
 	named bool // has its own id
 	open  bool
 	run   *run // its part of the path, nil if it has none
+	mark  mark // of its start
 }
 
 // begin adds an open row.
 func (p *pairs[R]) begin(row *R, e *v1alpha1.ExecutionEvent, id string) *pair[R] {
-	a := &pair[R]{row: row, named: id != "", open: true}
+	a := &pair[R]{row: row, named: id != "", open: true, mark: markOf(e)}
 	s := p.span(row)
 	s.ID, s.Status, s.StartSeq, s.StartedAt, s.Summary = id, v1alpha1.SpanRunning, e.Seq, e.CreatedAt, e.Summary
 	if id == "" {
@@ -69,12 +72,12 @@ func (p *pairs[R]) find(id string, alike func(*R) bool) *pair[R] {
 func (p *pairs[R]) finish(a *pair[R], e *v1alpha1.ExecutionEvent, c content) {
 	s := p.span(a.row)
 	a.open = false
-	at := e.CreatedAt
+	took := a.mark.until(e)
+	at := metav1.NewMicroTime(s.StartedAt.Add(took))
 	s.Status, s.EndSeq, s.EndedAt = v1alpha1.SpanCompleted, e.Seq, &at
 	s.DurationMs = c.number("durationMs", "durationMS", "duration_ms")
 	if s.DurationMs == nil {
-		ms := max(0, at.Sub(s.StartedAt.Time).Milliseconds())
-		s.DurationMs = &ms
+		s.DurationMs = new(max(0, took.Milliseconds()))
 	}
 	if e.Summary != "" {
 		s.Summary = e.Summary

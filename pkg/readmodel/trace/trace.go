@@ -80,6 +80,7 @@ type Fold struct {
 	approvals approvals
 	workspace *run
 	path      path
+	clock     clock
 	usage     Usage
 	terminal  *v1alpha1.ExecutionEvent
 }
@@ -115,7 +116,7 @@ func New(task string, emit Emit) *Fold {
 
 // Add takes the next event. It keeps no reference to the event except as a row.
 func (f *Fold) Add(e *v1alpha1.ExecutionEvent) {
-	f.path.reach(e.CreatedAt.Time)
+	f.path.reach(f.clock.at(e))
 	switch e.Type {
 	case v1alpha1.EventWorkerStarted:
 		f.settle("its end was not recorded before the next attempt began")

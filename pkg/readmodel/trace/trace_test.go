@@ -60,7 +60,7 @@ func collect(t *v1alpha1.TaskTrace, g Group, row any) {
 }
 
 // TestScripts runs testdata. Each line of a fold is an event, preceded by the milliseconds since the
-// previous one: "+5 ToolCallStarted tool=x call=y severity=z text {content}".
+// previous one: "+5 ToolCallStarted tool=x call=y severity=z at=1/20 text {content}".
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -104,6 +104,14 @@ func parse(t *testing.T, line string) (*v1alpha1.ExecutionEvent, time.Duration) 
 			e.ToolName = v
 		case ok && k == "call":
 			e.ToolCallID = v
+		case ok && k == "at": // attempt/milliseconds of the worker's clock
+			attempt, at, _ := strings.Cut(v, "/")
+			n, err := strconv.Atoi(attempt)
+			ms, err2 := strconv.ParseInt(at, 10, 64)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			e.Attempt, e.ElapsedMicros = int32(n), new(ms*1000)
 		case ok && k == "severity":
 			e.Severity = v1alpha1.EventSeverity(v)
 		default:

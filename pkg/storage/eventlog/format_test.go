@@ -43,7 +43,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		Provider: "d", Model: "e", StopReason: "f", Summary: "g", ContentText: "h\n", DedupKey: "i",
 		Content:     &apiextensionsv1.JSON{Raw: []byte(`{"a":[1]}`)},
 		InputTokens: ptr.To[int64](0), OutputTokens: ptr.To[int64](1 << 50), CachedInputTokens: ptr.To[int64](3),
-		ContextWindowUsed: ptr.To[int64](4), ContextWindowSize: ptr.To[int64](5),
+		ContextWindowUsed: ptr.To[int64](4), ContextWindowSize: ptr.To[int64](5), Attempt: 2, ElapsedMicros: ptr.To[int64](0),
 		Truncation: &v1alpha1.EventTruncation{SummaryTruncated: true, ContentJSONTruncated: true, ContentTextOriginalChars: 9, ContentJSONOriginalBytes: 10},
 	}
 	h := header{rev: 11, typ: typeCodes[e.Type], sev: 2, created: time.Date(2026, 11, 21, 4, 0, 0, 123456000, time.UTC).UnixMicro(), cursor: 12}

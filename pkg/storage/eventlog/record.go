@@ -77,6 +77,8 @@ const (
 	fieldSummaryChars
 	fieldContentTextChars
 	fieldContentBytes
+	fieldAttempt
+	fieldElapsedMicros
 )
 
 // texts returns the text fields, indexed by their numbers.
@@ -112,6 +114,12 @@ func appendPayload(b []byte, e *v1alpha1.ExecutionEvent) []byte {
 		if n != nil {
 			number(uint64(fieldInputTokens+i), *n)
 		}
+	}
+	if e.Attempt != 0 {
+		number(fieldAttempt, int64(e.Attempt))
+	}
+	if e.ElapsedMicros != nil {
+		number(fieldElapsedMicros, *e.ElapsedMicros)
 	}
 	if t := e.Truncation; t != nil {
 		var bits int64
@@ -179,6 +187,10 @@ func setNumber(e *v1alpha1.ExecutionEvent, field uint64, n int64) {
 		e.ContextWindowUsed = new(n)
 	case fieldContextWindowSize:
 		e.ContextWindowSize = new(n)
+	case fieldAttempt:
+		e.Attempt = int32(n)
+	case fieldElapsedMicros:
+		e.ElapsedMicros = new(n)
 	}
 	if field < fieldTruncated || field > fieldContentBytes {
 		return

@@ -228,6 +228,15 @@ type ExecutionEvent struct {
 	// createdAt is when the server stored the event.
 	// +optional
 	CreatedAt metav1.MicroTime `json:"createdAt,omitempty"`
+	// attempt is the attempt of the task whose worker recorded the event; absent if no worker did.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+	// elapsedMicros is when the worker recorded the event, in microseconds since the worker began. Its clock runs on
+	// while the server is away and is not set, so the difference between two events of an attempt is how long it took.
+	// Absent if no worker recorded the event, or one of an older version.
+	// +optional
+	// +k8s:optional
+	ElapsedMicros *int64 `json:"elapsedMicros,omitempty"`
 
 	// taskName is the task that the event describes.
 	// +optional

@@ -15,8 +15,10 @@ type TaskPhase string
 
 // Task phases. Succeeded, Failed and Cancelled are terminal.
 const (
-	TaskPending    TaskPhase = "Pending"
-	TaskRunning    TaskPhase = "Running"
+	TaskPending TaskPhase = "Pending"
+	TaskRunning TaskPhase = "Running"
+	// TaskFinalizing is for a task whose work is done while its workspace or its delivery is not settled. No task enters
+	// it yet: a task with a workspace and a task of type agent are refused (package support), and nothing is delivered.
 	TaskFinalizing TaskPhase = "Finalizing"
 	TaskSucceeded  TaskPhase = "Succeeded"
 	TaskFailed     TaskPhase = "Failed"

@@ -71,8 +71,8 @@ type ToolCall struct {
 	Status ToolCallStatus `json:"status,omitempty"`
 }
 
-// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments and
-// sensitive; the server sets everything else, whatever the client sent there.
+// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments,
+// sensitive and policies; the server sets everything else, whatever the client sent there.
 type ToolCallSpec struct {
 	// taskName is the task that makes the call, in the namespace of the request.
 	// +required
@@ -101,6 +101,14 @@ type ToolCallSpec struct {
 	// +optional
 	// +listType=atomic
 	Sensitive []string `json:"sensitive,omitempty"`
+	// policies are ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings that judge the call in place of those
+	// of the server, to try them before they are stored. A policy without a binding here denies. Only dry runs (dryRun=All)
+	// of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind), know the
+	// namespace by its name alone, and ask no authorizer. Policies do not see this field, and the answer does not have it.
+	// +optional
+	// +listType=atomic
+	// +k8s:opaqueType
+	Policies []apiextensionsv1.JSON `json:"policies,omitempty"`
 
 	// task is the task that makes the call. The server sets it.
 	// +optional

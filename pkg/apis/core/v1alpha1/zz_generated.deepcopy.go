@@ -1504,6 +1504,11 @@ func (in *ExecutionEvent) DeepCopyInto(out *ExecutionEvent) {
 	out.TypeMeta = in.TypeMeta
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	in.CreatedAt.DeepCopyInto(&out.CreatedAt)
+	if in.ElapsedMicros != nil {
+		in, out := &in.ElapsedMicros, &out.ElapsedMicros
+		*out = new(int64)
+		**out = **in
+	}
 	if in.InputTokens != nil {
 		in, out := &in.InputTokens, &out.InputTokens
 		*out = new(int64)
@@ -4721,6 +4726,13 @@ func (in *ToolCallSpec) DeepCopyInto(out *ToolCallSpec) {
 		in, out := &in.Sensitive, &out.Sensitive
 		*out = make([]string, len(*in))
 		copy(*out, *in)
+	}
+	if in.Policies != nil {
+		in, out := &in.Policies, &out.Policies
+		*out = make([]apiextensionsv1.JSON, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
 	}
 	in.Task.DeepCopyInto(&out.Task)
 	if in.Strings != nil {

@@ -5401,6 +5401,36 @@ func Validate_ExecutionEvent(
 	// field ExecutionEvent.Type has no validation
 	// field ExecutionEvent.Severity has no validation
 	// field ExecutionEvent.CreatedAt has no validation
+	// field ExecutionEvent.Attempt has no validation
+
+	{ // field ExecutionEvent.ElapsedMicros
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *int64 {
+				return oldObj.ElapsedMicros
+			})
+		errs = append(errs, fn(fldPath.Child("elapsedMicros"), obj.ElapsedMicros, oldVal, oldObj != nil)...)
+	}
+
 	// field ExecutionEvent.TaskName has no validation
 	// field ExecutionEvent.RootTask has no validation
 	// field ExecutionEvent.SessionName has no validation
@@ -17141,6 +17171,7 @@ func Validate_ToolCallSpec(
 	}
 
 	// field ToolCallSpec.Sensitive has no validation
+	// field ToolCallSpec.Policies has no validation
 	// field ToolCallSpec.Task has no validation
 	// field ToolCallSpec.Source has no validation
 

@@ -85,13 +85,21 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	if err != nil {
 		return nil, err
 	}
-	secrets := sensitive(&c.Spec)
+	secrets, by := sensitive(&c.Spec), j
+	if len(c.Spec.Policies) > 0 {
+		if by, err = j.try(ctx, t.Namespace, c.Spec.Policies); err != nil {
+			return nil, err
+		}
+	}
 	if err := j.complete(ctx, t, c); err != nil {
 		return nil, err
 	}
-	findings, err := j.findings(ctx, t, c)
+	findings, err := by.findings(ctx, t, c)
 	if err != nil {
 		return nil, err
+	}
+	if t, ok := by.admission.(*trial); ok {
+		t.named(findings)
 	}
 	for i := range findings {
 		findings[i].Message = cut(redact.Fragments(findings[i].Message, secrets))
