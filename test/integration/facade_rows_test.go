@@ -249,6 +249,15 @@ func TestRESTEvents(t *testing.T) {
 	} {
 		c.get("/api/v1/tasks/a/events?"+query).problem(t, 400, text)
 	}
+	counts := decode[v1alpha1.ExecutionEventCounts](t, c.get("/api/v1/tasks/a/events/counts?buckets=5&type=ModelMessage").want(t, 200))
+	if counts.Total != 3 || counts.LatestSeq != 5 || counts.Types["ToolCallStarted"] != 2 || len(counts.Buckets) == 0 || counts.Buckets[0].Seq != 1 {
+		t.Errorf("counts: %+v", counts)
+	}
+	for query, text := range map[string]string{"buckets=0": "buckets", "buckets=501": "from 1 to 500", "buckets=x": "buckets", "type=Nonsense": "type", "after=1": "after"} {
+		c.get("/api/v1/tasks/a/events/counts?"+query).problem(t, 400, text)
+	}
+	c.get("/api/v1/tasks/nosuch/events/counts").problem(t, 404, `"nosuch" not found`)
+	c.get("/api/v1/tasks/a/events/counts?namespace=other").problem(t, 403, "cannot get")
 	c.get("/api/v1/tasks/nosuch/events").problem(t, 404, `"nosuch" not found`)
 	c.get("/api/v1/tasks/a/events?namespace=other").problem(t, 403, "cannot get")
 	c.get("/api/v1/tasks/nosuch/stream").problem(t, 404, `"nosuch" not found`)

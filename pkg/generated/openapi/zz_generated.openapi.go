@@ -81,6 +81,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
 		v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_ExecutionCheckpointReference(ref),
 		v1alpha1.ExecutionEvent{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref),
+		v1alpha1.ExecutionEventBucket{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_ExecutionEventBucket(ref),
+		v1alpha1.ExecutionEventCounts{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_ExecutionEventCounts(ref),
 		v1alpha1.ExecutionEventList{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionEventList(ref),
 		v1alpha1.ExecutionEventPage{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionEventPage(ref),
 		v1alpha1.ExecutionPlacement{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_ExecutionPlacement(ref),
@@ -3937,6 +3939,232 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1alpha1.EventTruncation{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ExecutionEventBucket(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ExecutionEventBucket is the number of events in a period.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from is when the period begins.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"to": {
+						SchemaProps: spec.SchemaProps{
+							Description: "to is when the period ends. An event at this time belongs to the next one.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the sequence of the first event of the period; if the counts are approximate, about that.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"total": {
+						SchemaProps: spec.SchemaProps{
+							Description: "total is the number of the selected events.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"types": {
+						SchemaProps: spec.SchemaProps{
+							Description: "types are the numbers of all events by type.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int64",
+									},
+								},
+							},
+						},
+					},
+					"severities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "severities are the numbers of all events by severity.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int64",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"from", "to", "seq", "total", "types", "severities"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ExecutionEventCounts(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ExecutionEventCounts is the answer of a get on tasks/events/counts: how many events of a task are kept, in total and in periods of equal length. Its cost does not depend on how many there are.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the stream.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"streamType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "streamType is task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"streamID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "streamID is the name of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"oldestSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oldestSeq is the first sequence that is kept, 0 if there are no events.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"latestSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "latestSeq is the newest sequence, 0 if there are no events.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"total": {
+						SchemaProps: spec.SchemaProps{
+							Description: "total is the number of the selected events that are kept.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"types": {
+						SchemaProps: spec.SchemaProps{
+							Description: "types are the numbers of all kept events by type.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int64",
+									},
+								},
+							},
+						},
+					},
+					"severities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "severities are the numbers of all kept events by severity.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int64",
+									},
+								},
+							},
+						},
+					},
+					"firstAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "firstAt is when the oldest kept event was stored.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"lastAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastAt is when the newest event was stored.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"approximate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approximate is true if up to 255 events around the bounds of some buckets may be counted in the neighbouring one. Sums are exact all the same.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"buckets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "buckets divide the time from firstAt to lastAt, if they were asked for. Periods without selected events are left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ExecutionEventBucket{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"namespace", "streamType", "streamID", "oldestSeq", "latestSeq", "total", "types", "severities"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ExecutionEventBucket{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 

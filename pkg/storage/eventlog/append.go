@@ -179,7 +179,7 @@ func (t *appendTxn) locate() (err error) {
 	t.fresh = true
 	t.head = &head{
 		identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task, root: t.stream.Root},
-		sequenced: state{oldest: 1},
+		sequenced: state{oldest: 1, counted: 1},
 	}
 	return nil
 }
@@ -298,6 +298,8 @@ func (t *appendTxn) number(r *recorder) {
 	if t.cursor != nil {
 		t.to = t.cursor.sequenced
 	}
+	counts, err := parseTally(t.after.counts)
+	r.err = errors.Join(r.err, err)
 	for i := range t.events {
 		p := &t.events[i]
 		if !p.fresh {
@@ -316,6 +318,9 @@ func (t *appendTxn) number(r *recorder) {
 			posting: posting{rev: hd.rev, no: h.no, seq: p.seq, cursor: hd.cursor, typ: p.typ, sev: p.sev},
 			id:      &h.identity, session: t.stream.Session, header: hd, event: p.event,
 		}
+		if counts.count(p.typ, p.sev, 1); p.seq%markEvery == 0 {
+			r.set(markKey(h.no, p.seq), encodeMark(created, &counts))
+		}
 		t.after.last, t.after.changed = p.seq, hd.rev
 		if event.Terminal(p.event.Type) {
 			t.after.terminal, t.after.end = p.typ, p.seq
@@ -323,6 +328,7 @@ func (t *appendTxn) number(r *recorder) {
 	}
 	t.after.bytes += t.change.Bytes
 	t.after.held += t.change.Bytes
+	t.after.counts = string(counts.append(make([]byte, 0, 64)))
 	t.after.join(t.stream.Session)
 }
 

@@ -70,7 +70,7 @@ func decodeDeletion(k, b []byte) (*deletion, error) {
 			return nil, &CorruptError{append([]byte(nil), k...), errShort}
 		}
 		d.first = int64(first)
-		root, err := trailingText(b[n:])
+		root, _, err := trailingText(b[n:])
 		if err != nil {
 			return nil, &CorruptError{append([]byte(nil), k...), err}
 		}

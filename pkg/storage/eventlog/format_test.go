@@ -97,7 +97,7 @@ func FuzzRecord(f *testing.F) {
 }
 
 func FuzzHead(f *testing.F) {
-	f.Add(encodeHead(&identity{1, "u", "n", "t", "r"}, &state{last: 3, changed: 9, terminal: 5, end: 2, oldest: 2, session: "s"}))
+	f.Add(encodeHead(&identity{1, "u", "n", "t", "r"}, &state{last: 3, changed: 9, terminal: 5, end: 2, oldest: 2, session: "s", counted: 1, counts: "\x10\x03\x41\x03"}))
 	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t", "r"}, first: 1, last: 3, whole: true, at: time.UnixMicro(5)}))
 	f.Add(encodeDeletion(&deletion{identity: identity{1, "u", "n", "t", "r"}, first: 2, last: 3, at: time.UnixMicro(5)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -134,7 +134,7 @@ func TestMailboxIsBounded(t *testing.T) {
 func TestOlderRecords(t *testing.T) {
 	head := []byte{headFormat, 5, 1, 3, 9, 0, 1, 'u', 1, 'n', 1, 't', 1, 's'}
 	_, s, err := decodeHead(1, head)
-	if want := (state{last: 3, changed: 9, oldest: 1, terminal: 5, end: 3, session: "s", mixed: true}); err != nil || s != want {
+	if want := (state{last: 3, changed: 9, oldest: 1, terminal: 5, end: 3, session: "s", mixed: true, counted: 4}); err != nil || s != want {
 		t.Errorf("head %+v, %v", s, err)
 	}
 	d, err := decodeDeletion(deletedKey(4), []byte{deletionFormat, 1, 7, 3, 5, 1, 'u', 1, 'n', 1, 't', 0})

@@ -25,11 +25,10 @@ func encodeHead(id *identity, s *state) []byte {
 	b = binary.AppendUvarint(b, uint64(s.oldest))
 	b = binary.AppendUvarint(b, uint64(s.bytes))
 	b = binary.AppendUvarint(b, uint64(s.held))
-	if id.root == "" {
-		return b
-	}
 	b = binary.AppendUvarint(b, uint64(len(id.root)))
-	return append(b, id.root...)
+	b = append(b, id.root...)
+	b = binary.AppendUvarint(b, uint64(s.counted))
+	return append(b, s.counts...)
 }
 
 func boolByte(v bool) byte {
@@ -39,16 +38,31 @@ func boolByte(v bool) byte {
 	return 0
 }
 
-// trailingText reads a text at the end of a record, which may be absent.
-func trailingText(b []byte) (string, error) {
+// trailingText reads a text towards the end of a record, which may be absent, and returns what follows it.
+func trailingText(b []byte) (text string, rest []byte, err error) {
 	if len(b) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || v > uint64(len(b)-n) {
-		return "", errShort
+		return "", nil, errShort
 	}
-	return string(b[n : n+int(v)]), nil
+	return string(b[n : n+int(v)]), b[n+int(v):], nil
+}
+
+// decodeCounts reads the counts at the end of a head, which an early version did not write.
+func (s *state) decodeCounts(b []byte) error {
+	if len(b) == 0 {
+		s.counted = s.last + 1
+		return nil
+	}
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		return errShort
+	}
+	t, err := parseTally(b[n:])
+	s.counted, s.counts = int64(v), string(t.append(nil))
+	return err
 }
 
 // decodeHead reads the record of stream no.
@@ -101,7 +115,10 @@ func decodeHead(no uint64, b []byte) (id identity, s state, err error) {
 		}
 		*v, b = int64(u), b[n:]
 	}
-	root, err := trailingText(b)
+	root, b, err := trailingText(b)
+	if err == nil {
+		err = s.decodeCounts(b)
+	}
 	if err != nil {
 		return fail(err)
 	}

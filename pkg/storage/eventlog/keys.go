@@ -18,6 +18,7 @@ const (
 	spaceSession   = "ec" // ec ns 0 session 0 cursor      an event of a session
 	spaceData      = "ed" // ed no seq                     the event
 	spaceFacet     = "ef" // ef no facet seq               events of a stream by type and severity
+	spaceMark      = "ea" // ea no seq                     counts of a stream up to an event
 	spaceDeleted   = "eg" // eg rev                        removed events that are not yet purged
 	spaceHead      = "eh" // eh no                         a stream
 	spaceNamespace = "ei" // ei facet ns 0 rev             events of a namespace, all and by type and severity

@@ -113,10 +113,10 @@ type result struct {
 
 // page reads the state at rev.
 func (r *Reader) page(ctx context.Context, f *filter, rev uint64, from place, limit int) (result, error) {
-	return unpurged(r.shared, func() (result, error) { return readPage(r, ctx, f, rev, from, limit) })
+	return unpurged(r.shared, func() (result, error) { return readPage(ctx, r, f, rev, from, limit) })
 }
 
-func readPage(r *Reader, ctx context.Context, f *filter, rev uint64, from place, limit int) (out result, err error) {
+func readPage(ctx context.Context, r *Reader, f *filter, rev uint64, from place, limit int) (out result, err error) {
 	out.items = []*v1alpha1.ExecutionEvent{}
 	s := newScan(r.shared)
 	defer func() { err = errors.Join(err, s.close()) }()

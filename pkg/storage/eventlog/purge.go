@@ -197,12 +197,12 @@ func (p *purger) rest(d *deletion, seen map[facet]bool) error {
 		return err
 	}
 	if d.whole {
-		for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no)} {
+		for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no), markPrefix(d.no)} {
 			err = errors.Join(err, b.DeleteRange(prefix, after(prefix)))
 		}
 		err = errors.Join(err, b.Delete(headKey(d.no)), b.Delete(uidKey(d.uid)))
 	} else {
-		err = errors.Join(err, b.DeleteRange(dataKey(d.no, d.first), dataKey(d.no, d.last+1)))
+		err = errors.Join(err, b.DeleteRange(dataKey(d.no, d.first), dataKey(d.no, d.last+1)), b.DeleteRange(markKey(d.no, d.first), markKey(d.no, d.last+1)))
 		for f := range seen {
 			err = errors.Join(err, b.DeleteRange(facetKey(d.no, f, d.first), facetKey(d.no, f, d.last+1)))
 		}

@@ -22,6 +22,8 @@ type shared struct {
 	// mu guards all fields below. It is never held while reading or writing the store, or while waiting. A
 	// subscriber's own lock is taken after it.
 	mu sync.Mutex
+	// older is held while events are counted that were not counted when they were stored. It is taken before mu.
+	older sync.Mutex
 	// heads are filled by the commit leader. Sequence changes the sequenced state of a head, and Publish
 	// the published state.
 	heads heads

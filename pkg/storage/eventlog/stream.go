@@ -48,6 +48,8 @@ type state struct {
 	mixed    bool   // events had more than one session
 	bytes    int64  // of all events appended since bytes are counted
 	held     int64  // the stream's share of its namespace's total, in bytes
+	counted  int64  // first seq that is counted; an older version stored those before it
+	counts   string // a tally of the events from counted on
 }
 
 // head is a stream in memory. Its two states differ while commits are in flight. shared.mu guards the fields that change.

@@ -47,7 +47,7 @@ func KnownTypes() []runtime.Object {
 		&UsageReport{}, &UsageLink{},
 		&UsageMeasurement{}, &UsageMeasurementList{},
 		&ExecutionEvent{}, &ExecutionEventList{},
-		&ExecutionEventPage{},
+		&ExecutionEventPage{}, &ExecutionEventCounts{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{},

@@ -274,6 +274,16 @@ func (in ExecutionEvent) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ExecutionEventBucket) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ExecutionEventBucket"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ExecutionEventCounts) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ExecutionEventCounts"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExecutionEventList) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ExecutionEventList"
 }

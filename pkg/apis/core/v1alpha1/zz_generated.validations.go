@@ -167,6 +167,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type ExecutionEventCounts
+	scheme.AddValidationFunc(
+		(*ExecutionEventCounts)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_ExecutionEventCounts(
+					ctx, op, nil, /* fldPath */
+					obj.(*ExecutionEventCounts),
+					safe.Cast[*ExecutionEventCounts](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type ExecutionEventPage
 	scheme.AddValidationFunc(
 		(*ExecutionEventPage)(nil),
@@ -5644,6 +5659,134 @@ func Validate_ExecutionEvent(
 	// field ExecutionEvent.TaskSeq has no validation
 	// field ExecutionEvent.TaskStreamID has no validation
 	// field ExecutionEvent.DedupKey has no validation
+	return errs
+}
+
+// Validate_ExecutionEventCounts validates an instance of ExecutionEventCounts according
+// to declarative validation rules in the API schema.
+func Validate_ExecutionEventCounts(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ExecutionEventCounts) (errs field.ErrorList) {
+
+	// field ExecutionEventCounts.TypeMeta has no validation
+
+	{ // field ExecutionEventCounts.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventCounts) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field ExecutionEventCounts.StreamNamespace has no validation
+	// field ExecutionEventCounts.StreamType has no validation
+	// field ExecutionEventCounts.StreamID has no validation
+	// field ExecutionEventCounts.OldestSeq has no validation
+	// field ExecutionEventCounts.LatestSeq has no validation
+	// field ExecutionEventCounts.Total has no validation
+	// field ExecutionEventCounts.Types has no validation
+	// field ExecutionEventCounts.Severities has no validation
+
+	{ // field ExecutionEventCounts.FirstAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MicroTime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
+				return oldObj.FirstAt
+			})
+		errs = append(errs, fn(fldPath.Child("firstAt"), obj.FirstAt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEventCounts.LastAt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MicroTime,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
+				return oldObj.LastAt
+			})
+		errs = append(errs, fn(fldPath.Child("lastAt"), obj.LastAt, oldVal, oldObj != nil)...)
+	}
+
+	// field ExecutionEventCounts.Approximate has no validation
+
+	{ // field ExecutionEventCounts.Buckets
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []ExecutionEventBucket,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEventCounts) []ExecutionEventBucket {
+				return oldObj.Buckets
+			})
+		errs = append(errs, fn(fldPath.Child("buckets"), obj.Buckets, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/sse"
@@ -56,7 +57,7 @@ func (b *builder) kindOf(n rest.Native) (string, error) {
 	if n.Ask != "" && b.Kinds[n.Verb+" "+n.Resource()] == "" {
 		return b.types.kind(n.Ask)
 	}
-	kind := cmp.Or(b.Kinds[n.Verb+" "+n.Resource()], b.Kinds[n.Resource()])
+	kind := cmp.Or(b.Kinds[n.Verb+" "+below(n)], b.Kinds[n.Verb+" "+n.Resource()], b.Kinds[n.Resource()])
 	if kind == "" {
 		return "", fmt.Errorf("the kind of %s %s is not listed", n.Verb, n.Resource())
 	}
@@ -64,6 +65,14 @@ func (b *builder) kindOf(n rest.Native) (string, error) {
 		kind += "List"
 	}
 	return b.types.kind(kind)
+}
+
+// below returns the resource of a native request with the fixed path below its subresource, as "tasks/events/counts".
+func below(n rest.Native) string {
+	if s := strings.Split(n.Path, "/"); len(s) > 3 && s[0] != "" && !strings.HasPrefix(s[3], ":") {
+		return n.Resource() + "/" + s[3]
+	}
+	return n.Resource()
 }
 
 // answer returns the schema of a JSON answer.

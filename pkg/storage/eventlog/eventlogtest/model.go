@@ -6,6 +6,7 @@ package eventlogtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -223,7 +224,33 @@ func (d *Driver) checkStream(s *stream) error {
 	}); err != nil {
 		return err
 	}
+	if err := d.checkCounts(s, got); err != nil {
+		return err
+	}
 	return d.model.add(s.Stream, got)
+}
+
+// checkCounts compares the counts of a stream, in total and in buckets, with its events.
+func (d *Driver) checkCounts(s *stream, got []*v1alpha1.ExecutionEvent) error {
+	if len(got) == 0 {
+		return nil
+	}
+	c, err := d.log.Count(d.t.Context(), s.Stream, nil, 7)
+	if err != nil {
+		return err
+	}
+	want := map[v1alpha1.EventType]int64{}
+	for _, e := range got {
+		want[e.Type]++
+	}
+	sum := int64(0)
+	for _, b := range c.Buckets {
+		sum += b.Total
+	}
+	if c.Total != int64(len(got)) || sum != c.Total || !maps.Equal(c.Types, want) || !c.First.Equal(got[0].CreatedAt.Time) || !c.Last.Equal(got[len(got)-1].CreatedAt.Time) {
+		return fmt.Errorf("%w: %s has %d events, the counts are %+v", errBrokeDurable, s, len(got), c)
+	}
+	return nil
 }
 
 // checkBackward reads a stream or a timeline from its end to its beginning: want events, and gaps for all others.

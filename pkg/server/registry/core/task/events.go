@@ -19,15 +19,20 @@ import (
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// events serves GET of a page of events, and POST of one event or of a list of events that are stored as one commit.
+// events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
 // It is a Connect subresource because a Create subresource accepts only one kind.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if p.Path != "" && (p.Path != timeline.CountsPath || req.Method != http.MethodGet) {
+			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/events"), p.Path))
+			return
+		}
 		if req.Method == http.MethodGet {
-			r.getEvents(req, p, respond)
+			r.getEvents(req, p, respond) //nolint:contextcheck // the request has it
 			return
 		}
 		out, err := r.postEvents(w, req, p.Object)

@@ -13,8 +13,17 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 )
 
-// getEvents answers GET of events with a page of the task's stream.
+// getEvents answers GET of events with a page of the task's stream, and of events/counts with their numbers.
 func (r *Resource) getEvents(req *http.Request, p parent, respond rest.Responder) {
+	if p.Path == timeline.CountsPath {
+		counts, err := r.timelines.Counts(req, timelineOf(p))
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		respond.Object(http.StatusOK, counts)
+		return
+	}
 	page, err := r.timelines.Page(req, timelineOf(p))
 	if err != nil {
 		respond.Error(err)

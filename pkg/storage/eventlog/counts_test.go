@@ -1,0 +1,166 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eventlog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+)
+
+// counted is a log whose streams are counted.
+type counted struct {
+	*Log
+	t     testing.TB
+	e     engine.Engine
+	clock *clocktesting.FakeClock
+	s     Stream
+}
+
+func newCounted(t testing.TB) *counted {
+	c := &counted{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), s: Stream{Namespace: "n", Task: "a", UID: "a"}}
+	var err error
+	if c.e, err = local.Open(t.Context(), local.Options{Dir: "data", FS: localtest.NewDisk().FS()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.e.Close() })
+	c.open()
+	return c
+}
+
+func (c *counted) open() {
+	l, err := Open(context.Background(), c.e, Options{Clock: c.clock, PurgeInterval: -1})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.Log = l
+	c.t.Cleanup(func() { _ = l.Close() })
+}
+
+// fill appends n events in batches, every tenth a failed call; step passes after each batch.
+func (c *counted) fill(n, batch int, step time.Duration) {
+	for done := 0; done < n; done += batch {
+		var events []*v1alpha1.ExecutionEvent
+		for i := done; i < min(done+batch, n); i++ {
+			e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallStarted, Severity: v1alpha1.SeverityInfo, Summary: fmt.Sprint("call ", i)}
+			if i%10 == 9 {
+				e.Type, e.Severity = v1alpha1.EventToolCallFailed, v1alpha1.SeverityError
+			}
+			events = append(events, e)
+		}
+		if _, err := c.Append(context.Background(), c.s, events); err != nil {
+			c.t.Fatal(err)
+		}
+		c.clock.Step(step)
+	}
+}
+
+// forget makes the stream one that an older version wrote.
+func (c *counted) forget() {
+	no, _, err := c.Writer.number(uidKey(c.s.UID))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	id, st, _, err := c.Writer.stored(no)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	head := encodeHead(&id, &st)
+	older := head[:len(head)-1-len(binary.AppendUvarint(nil, uint64(st.counted)))-len(st.counts)]
+	b, err := c.e.NewBatch()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := b.Set(headKey(no), older); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := b.DeleteRange(markPrefix(no), after(markPrefix(no))); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.e.Apply(b, engine.Sync); err != nil {
+		c.t.Fatal(err)
+	}
+	_ = c.Close()
+	c.open()
+}
+
+func (c *counted) want(total, failed int64, buckets int) *Counts {
+	c.t.Helper()
+	got, err := c.Count(context.Background(), c.s, nil, buckets)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	types := map[v1alpha1.EventType]int64{v1alpha1.EventToolCallStarted: total - failed, v1alpha1.EventToolCallFailed: failed}
+	sum, errs, seq := int64(0), int64(0), int64(0)
+	for _, b := range got.Buckets {
+		if b.Seq <= seq || !b.From.Before(b.To) {
+			c.t.Errorf("bucket %+v follows seq %d", b, seq)
+		}
+		sum, errs, seq = sum+b.Total, errs+b.Severities[v1alpha1.SeverityError], b.Seq
+	}
+	if got.Total != total || !maps.Equal(got.Types, types) || got.Severities[v1alpha1.SeverityError] != failed || buckets > 0 && (sum != total || errs != failed) {
+		c.t.Errorf("%d events with %d failures in %d buckets: %+v", total, failed, buckets, got)
+	}
+	return got
+}
+
+// Counts are right after appends of any size, after trims and purges, and for a stream that was not counted at first.
+func TestCounts(t *testing.T) {
+	c := newCounted(t)
+	c.fill(1000, 70, time.Second)
+	if got := c.want(1000, 100, 10); got.Approximate || len(got.Buckets) != 10 {
+		t.Errorf("%d buckets, approximate %v", len(got.Buckets), got.Approximate)
+	}
+	c.forget()
+	c.want(1000, 100, 10)
+	c.fill(400, 7, time.Second)
+	c.want(1400, 140, 10)
+	c.forget()
+	c.fill(1000, 999, time.Second)
+	for _, before := range []int64{100, 257, 1401, 1500, 2399} {
+		if err := c.Trim(context.Background(), c.s, before); err != nil {
+			t.Fatal(err)
+		}
+		kept := 2400 - before + 1
+		c.want(kept, 240-(before-1)/10, 10)
+		c.clock.Step(10 * time.Minute)
+		if _, err := c.Purge(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		c.want(kept, 240-(before-1)/10, 10)
+	}
+	one, err := c.Count(context.Background(), c.s, []v1alpha1.EventType{v1alpha1.EventToolCallFailed}, 3)
+	if err != nil || one.Total != 1 || len(one.Buckets) != 1 || one.Buckets[0].Seq == 0 {
+		t.Errorf("of one type: %+v %v", one, err)
+	}
+	no, _, err := c.Writer.number(uidKey(c.s.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteStream(context.Background(), c.s); err != nil {
+		t.Fatal(err)
+	}
+	c.clock.Step(10 * time.Minute)
+	if _, err := c.Purge(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	it, err := c.e.NewIter(markPrefix(no), after(markPrefix(no)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it.First() {
+		t.Error("marks of a purged stream are left")
+	}
+	_ = it.Close()
+}
