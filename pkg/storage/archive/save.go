@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/platform-ai/platform/pkg/durable"
 )
 
 // partial is the suffix of the name of an incomplete file.
@@ -69,17 +71,5 @@ func Save(ctx context.Context, path string, r io.Reader, force bool) (_ *Manifes
 	if err := os.Rename(f.Name(), path); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return m, SyncFolder(filepath.Dir(path))
-}
-
-// SyncFolder makes the names in a folder durable.
-func SyncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("backup: sync folder: %w", err)
-	}
-	return nil
+	return m, durable.SyncFolder(filepath.Dir(path))
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
@@ -85,7 +86,7 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 	if err := os.Rename(dir, target); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	return restored, archive.SyncFolder(dataDir)
+	return restored, durable.SyncFolder(dataDir)
 }
 
 func absent(target string) error {
@@ -117,7 +118,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	return m, archive.SyncFolder(dir)
+	return m, durable.SyncFolder(dir)
 }
 
 // prove opens the store in dir, reads all of it, which checks the checksum of each block, and gives it a

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -117,20 +118,8 @@ func (s *Spool) Keep(e End) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	path := filepath.Join(s.dir, endName)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, endName), raw); err != nil {
 		return fmt.Errorf("spool: %w", err)
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncDir(s.dir)
-	}
-	if err != nil {
-		return fmt.Errorf("spool: %w", errors.Join(err, ignoreMissing(os.Remove(path+".new"))))
 	}
 	return nil
 }
@@ -140,14 +129,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Delivered records that the server has everything. If a crash of the machine loses the record,

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -159,20 +160,7 @@ func (r *record) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("run record: %w", err)
 	}
-	path := filepath.Join(dir, recordName)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("run record: %w", err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, recordName), b); err != nil {
 		return fmt.Errorf("run record: %w", err)
 	}
 	return nil
@@ -190,14 +178,6 @@ func markBegun(dir string) error {
 func hasBegun(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, begunName))
 	return err == nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // terminationLimit is the largest runspec.Termination, in bytes.

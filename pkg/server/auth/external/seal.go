@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/durable"
 )
 
 const (
@@ -54,22 +55,7 @@ func makeKey(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.Write(key)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return nil, err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	return key, errors.Join(dir.Sync(), dir.Close())
+	return key, durable.WriteFile(path, key)
 }
 
 // Stamp returns the seal of a requester on a task: an HMAC-SHA-256 in lower-case hex over the domain, the UID, the

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/platform-ai/platform/pkg/durable"
 )
 
 const contextName = "platform"
@@ -36,7 +38,7 @@ func (a *Authority) WriteKubeconfig(path, server string) error {
 	if slices.Equal(old, b) {
 		return nil
 	}
-	return writeFile(path, b)
+	return durable.WriteFile(path, b)
 }
 
 // AdminConfig returns the client configuration of the administrator, the same

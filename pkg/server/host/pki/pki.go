@@ -30,6 +30,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/durable"
 )
 
 // AdminName and AdminGroup identify the administrator, whose certificate is in
@@ -210,14 +212,14 @@ func (a *Authority) renewCA() (bool, error) {
 		if p.key, p.keyPEM, err = newKey(); err != nil {
 			return false, err
 		}
-		if err := writeFile(a.path(caName+".key"), p.keyPEM); err != nil {
+		if err := durable.WriteFile(a.path(caName+".key"), p.keyPEM); err != nil {
 			return false, err
 		}
 	}
 	if p.cert, p.certPEM, err = a.selfSign(p.key); err != nil {
 		return false, err
 	}
-	if err := writeFile(a.path(caName+".crt"), p.certPEM); err != nil {
+	if err := durable.WriteFile(a.path(caName+".crt"), p.certPEM); err != nil {
 		return false, err
 	}
 	a.ca = p
@@ -240,10 +242,10 @@ func (a *Authority) renewLeaf(name string, template *x509.Certificate, fits func
 	}
 	// Write the key first. A crash between the two writes leaves a mismatched
 	// pair, which the next start detects and creates again.
-	if err := writeFile(a.path(name+".key"), p.keyPEM); err != nil {
+	if err := durable.WriteFile(a.path(name+".key"), p.keyPEM); err != nil {
 		return pair{}, false, err
 	}
-	if err := writeFile(a.path(name+".crt"), p.certPEM); err != nil {
+	if err := durable.WriteFile(a.path(name+".crt"), p.certPEM); err != nil {
 		return pair{}, false, err
 	}
 	return p, true, nil
@@ -292,7 +294,7 @@ func loadOrMakeKey(path string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return key, writeFile(path, b)
+	return key, durable.WriteFile(path, b)
 }
 
 func parseKey(path string, b []byte) (*ecdsa.PrivateKey, error) {

@@ -27,6 +27,8 @@ import (
 
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
+
+	"github.com/platform-ai/platform/pkg/durable"
 )
 
 // ErrNoKeys means that the key file, which should exist, is missing.
@@ -73,21 +75,12 @@ func NewLine() ([]byte, error) {
 	return fmt.Appendf(nil, "%s %s\n", hex.EncodeToString(id), base64.StdEncoding.EncodeToString(seed)), nil
 }
 
-// makeFile writes the first key durably. A crash meanwhile leaves an unusable
-// file, but the store has no Secrets yet.
+// makeFile writes the first key durably, before the store has a Secret.
 func makeFile(path string) (line []byte, err error) {
 	if line, err = NewLine(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.Write(line)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	return line, os.Rename(f.Name(), path)
+	return line, durable.WriteFile(path, line)
 }
 
 func parse(file []byte) (value.Transformer, error) {
